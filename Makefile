@@ -1,0 +1,43 @@
+# Every target sets up what it needs in .venv; Python 3.11+ and make are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-all lint docs bench clean
+
+demo: .venv/core
+	$(BIN)/ridgemark demo
+
+test: .venv/dev
+	$(BIN)/pytest -m "not slow" --cov --cov-report=term:skip-covered
+
+test-all: .venv/dev
+	$(BIN)/pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/dev
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+bench: .venv/dev
+	$(BIN)/python benchmarks/fit.py
+
+clean:
+	rm -rf .venv build dist docs/_build
+
+.venv/python: 
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "ridgemark needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + "; try: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/core: .venv/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/dev: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@

@@ -1,0 +1,49 @@
+"""Every error and warning the package raises on purpose.
+
+A message says what is wrong, what is required, what was got, and the remedy. All errors derive from
+`RidgemarkError`; those that Python habit expects as a `ValueError`, `TypeError` or `ImportError` are that too.
+"""
+
+from __future__ import annotations
+
+
+class RidgemarkError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class ParameterError(RidgemarkError, ValueError):
+    """An option is outside its range, or two options contradict each other."""
+
+
+class DataError(RidgemarkError, ValueError):
+    """The rows cannot be used: wrong shape, a missing column, a cell that is no finite number."""
+
+
+class DataTypeError(DataError, TypeError):
+    """The rows are of a kind that holds no numbers."""
+
+
+class NotRestartableError(DataTypeError):
+    """A source that can be read only once was given where several passes are needed."""
+
+
+class SourceFileError(DataError, OSError):
+    """A data file is missing, empty, truncated or of another format than its name says."""
+
+
+class MissingExtraError(RidgemarkError, ImportError):
+    """An optional package is needed and not installed; the message names the extra."""
+
+    def __init__(self, extra: str, package: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package}, which is not installed; "
+            f'install it with: pip install "ridgemark[{extra}]"'
+        )
+
+
+class RidgemarkWarning(UserWarning):
+    """Base of every warning raised on purpose."""
+
+
+class LandmarkCountWarning(RidgemarkWarning):
+    """More landmarks were asked for than there are distinct rows; all of those are used."""
