@@ -1,0 +1,64 @@
+"""The operations a backend provides."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import NDArray
+
+Array: TypeAlias = Any
+"""An array of the backend in use: a numpy array here, a tensor elsewhere."""
+
+
+class Backend(Protocol):
+    """About ten operations; a name ending in `_` overwrites its argument and returns it."""
+
+    name: str
+
+    def from_host(self, values: NDArray[Any]) -> Array:
+        """Hand a numpy array to the backend, keeping its precision."""
+        ...
+
+    def to_host(self, values: Array) -> NDArray[Any]:
+        """Hand an array of the backend back as a numpy array."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], like: Array) -> Array:
+        """Return an uninitialised array of the precision (and device) of `like`."""
+        ...
+
+    def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
+        """Matrix product, into `out` where given."""
+        ...
+
+    def gram(self, rows: Array) -> Array:
+        """Return `rows' rows` in float64; exactly symmetric."""
+        ...
+
+    def squared_norms(self, rows: Array) -> Array:
+        """Squared Euclidean length of each row; infinite where it exceeds the range, without a warning."""
+        ...
+
+    def differences(self, left: Array, right: Array, power: int) -> Array:
+        """Sum over features of `|left - right|^power` (1 or 2) for every pair of rows, never by a product."""
+        ...
+
+    def exp_(self, values: Array) -> Array:
+        """Exponential, in place."""
+        ...
+
+    def sqrt_(self, values: Array) -> Array:
+        """Square root, in place."""
+        ...
+
+    def floor(self, values: Array) -> Array:
+        """Largest integer not above each value."""
+        ...
+
+    def clip_(self, values: Array, lowest: float) -> Array:
+        """Raise every value to at least `lowest`, in place."""
+        ...
+
+    def eigh(self, matrix: Array) -> tuple[Array, Array]:
+        """Eigenvalues in ascending order, and eigenvectors as columns, of a symmetric matrix."""
+        ...

@@ -1,0 +1,79 @@
+"""Objects that are their constructor's arguments: what `clone` and `kernel__bandwidth` stand on."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from ridgemark.errors import ParameterError
+
+
+class Parameterised:
+    """Stores its constructor's arguments untouched, and is equal, printed and cloned by them.
+
+    The contract is scikit-learn's: `get_params`, `set_params` with `outer__inner` names, and a constructor that
+    only stores. Checks therefore run when the object is used, not when it is built.
+    """
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        if cls.__init__ is object.__init__:
+            return []
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments; with `deep`, also those of the objects among them."""
+        own = {name: getattr(self, name) for name in self._names()}
+        if not deep:
+            return own
+        inner = {
+            f"{name}__{key}": value
+            for name, part in own.items()
+            if isinstance(part, Parameterised)
+            for key, value in part.get_params().items()
+        }
+        return own | inner
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments by name, those of inner objects as `outer__inner`; return self."""
+        for key, value in params.items():
+            name, _, rest = key.partition("__")
+            if name not in self._names():
+                msg = f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names()) or 'none'}"
+                raise ParameterError(msg)
+            if not rest:
+                setattr(self, name, value)
+                continue
+            part = getattr(self, name)
+            if not isinstance(part, Parameterised):
+                msg = f"{type(self).__name__}.{name} is {part!r} and has no parameters of its own to set ({key})"
+                raise ParameterError(msg)
+            part.set_params(**{rest: value})
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        theirs = other.get_params(deep=False)
+        return all(_same(mine, theirs[name]) for name, mine in self.get_params(deep=False).items())
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *map(_hashable, self.get_params(deep=False).values())))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def _same(mine: Any, other: Any) -> bool:
+    if isinstance(mine, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(mine, other)
+    return bool(mine == other)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, np.ndarray | list):
+        return tuple(np.asarray(value).ravel().tolist())
+    return value
