@@ -1,0 +1,86 @@
+"""Kernels made of kernels: sums, products, and positive multiples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import Array, Backend
+from ridgemark.kernels.base import Kernel, positive
+
+
+class _Pair(Kernel):
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]
+        return self.left.accepts_sparse and self.right.accepts_sparse
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+        return (
+            self.left._prepare(landmarks, indices, backend),
+            self.right._prepare(landmarks, indices, backend),
+        )
+
+    def _both(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> tuple[Array, Array]:
+        left = self.left._block(rows, prepared[0], out, backend)
+        return left, self.right._block(rows, prepared[1], None, backend)
+
+    def _checked(self, rows: Any) -> Any:
+        self._check_sparse(rows)
+        return self.right._checked(self.left._checked(rows))
+
+
+class Sum(_Pair):
+    """`k(x, z) = left(x, z) + right(x, z)`."""
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        left, right = self._both(rows, prepared, out, backend)
+        left += right
+        return left
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return self.left.diagonal(rows, indices) + self.right.diagonal(rows, indices)
+
+
+class Product(_Pair):
+    """`k(x, z) = left(x, z) right(x, z)`."""
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        left, right = self._both(rows, prepared, out, backend)
+        left *= right
+        return left
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return self.left.diagonal(rows, indices) * self.right.diagonal(rows, indices)
+
+
+class Scaled(Kernel):
+    """`k(x, z) = factor kernel(x, z)`, factor > 0."""
+
+    def __init__(self, kernel: Kernel, factor: float) -> None:
+        self.kernel = kernel
+        self.factor = factor
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]
+        return self.kernel.accepts_sparse
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+        positive(self.factor, "factor", "Scaled")
+        return self.kernel._prepare(landmarks, indices, backend)
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        block = self.kernel._block(rows, prepared, out, backend)
+        block *= float(self.factor)
+        return block
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return self.kernel.diagonal(rows, indices) * float(self.factor)
+
+    def _checked(self, rows: Any) -> Any:
+        return self.kernel._checked(rows)

@@ -1,0 +1,140 @@
+"""What a kernel is: parameters, a block against landmarks, and a diagonal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ridgemark.backends import NUMPY, Array, Backend
+from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.parameters import Parameterised
+
+if TYPE_CHECKING:
+    from ridgemark.kernels.algebra import Product, Scaled, Sum
+
+
+@dataclass(frozen=True)
+class CrossKernel:
+    """A kernel bound to its landmarks: call it on rows to get the block `k(x_i, z_j)`.
+
+    What depends on the landmarks alone was computed once, so a value `k(x, z)` never depends on the other rows
+    of its block.
+    """
+
+    kernel: Kernel
+    prepared: Any
+    backend: Backend
+    n_landmarks: int
+
+    def __call__(self, rows: Array, out: Array | None = None) -> Array:
+        """Return the (rows, landmarks) block, written into `out` where the kernel can."""
+        return self.kernel._block(rows, self.prepared, out, self.backend)
+
+
+class Kernel(Parameterised):
+    """A positive semidefinite function of two rows.
+
+    A subclass gives `_prepare` (what depends on the landmarks alone), `_block` and `diagonal`. Kernels add,
+    multiply, and take a positive factor.
+    """
+
+    accepts_sparse = False
+
+    def against(self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY) -> CrossKernel:
+        """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
+        self._check_sparse(landmarks)
+        n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
+        return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks)
+
+    def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
+        """Return the block of kernel values between two sets of rows, or of one set with itself.
+
+        Of one set with itself the block is exactly symmetric and its diagonal is `diagonal(rows)`.
+        """
+        rows = self._checked(rows)
+        other = rows if landmarks is None else self._checked(landmarks)
+        if _width(rows) != _width(other):
+            msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
+            raise DataError(msg)
+        block: NDArray[Any] = self.against(other)(rows)
+        if landmarks is None:
+            block = (block + block.T) / 2
+            np.fill_diagonal(block, self.diagonal(rows))
+        return block
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        """Return `k(x_i, x_i)` for every row without forming a block."""
+        raise NotImplementedError
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+        raise NotImplementedError
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        raise NotImplementedError
+
+    def _checked(self, rows: Any) -> Any:
+        """Return rows as a finite 2-d float array (float32 kept), or as CSR where the kernel takes that."""
+        self._check_sparse(rows)
+        return check_array(rows, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="rows")
+
+    def _check_sparse(self, rows: Any) -> None:
+        if sparse.issparse(rows) and not self.accepts_sparse:
+            msg = (
+                f"{type(self).__name__} needs differences of coordinates and takes no sparse rows; "
+                "convert them with .toarray(), or choose a gaussian, linear, polynomial or cosine kernel"
+            )
+            raise DataTypeError(msg)
+
+    def __add__(self, other: object) -> Sum:
+        from ridgemark.kernels.algebra import Sum
+
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: object) -> Product | Scaled:
+        from ridgemark.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(self, other) if np.isscalar(other) else NotImplemented  # type: ignore[arg-type]
+
+    __rmul__ = __mul__
+
+
+def count_rows(rows: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or a list."""
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def positive(value: Any, name: str, owner: str) -> float:
+    """Return a parameter as a positive finite float, or say what was got."""
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value < np.inf:
+        return float(value)
+    msg = f"{owner}: {name} must be a positive finite number, got {value!r}"
+    raise ParameterError(msg)
+
+
+def bandwidths(value: Any, n_features: int, owner: str) -> float | NDArray[np.float64]:
+    """Return a bandwidth as a positive float, or as one positive float per feature."""
+    if np.ndim(value) == 0:
+        return positive(value, "bandwidth", owner)
+    widths = np.asarray(value, dtype=np.float64)
+    if widths.shape != (n_features,):
+        msg = (
+            f"{owner}: a per-feature bandwidth needs one value for each of the {n_features} features, "
+            f"got shape {widths.shape}"
+        )
+        raise ParameterError(msg)
+    if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
+        worst = int(np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))[0])
+        msg = f"{owner}: every bandwidth must be positive and finite, got {widths[worst]!r} for feature {worst}"
+        raise ParameterError(msg)
+    return widths
+
+
+def _width(rows: Any) -> int:
+    return int(rows.shape[1])

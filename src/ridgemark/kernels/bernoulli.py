@@ -1,0 +1,76 @@
+"""The Bernoulli kernel of the paper's synthetic experiment."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import Array, Backend
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.kernels.base import Kernel, count_rows
+
+_HIGHEST_ORDER = 8  # beyond it the kernel is one cosine to machine precision
+
+
+class Bernoulli(Kernel):
+    """Bernoulli kernel `k(x, z) = (-1)^(order-1) B_{2 order}({x - z}) / (2 order)!` of one input.
+
+    `B` is the Bernoulli polynomial and `{t}` the fractional part: functions of period one with zero mean and
+    `order` square-integrable derivatives. The paper writes beta for the order and leaves out the sign, without
+    which every second order is negative semidefinite.
+
+    Parameters
+    ----------
+    order : int
+        From 1 to 8.
+    """
+
+    def __init__(self, order: int = 2) -> None:
+        self.order = order
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        self._check_one_feature(rows)
+        return np.full(count_rows(rows), self._coefficients()[-1], dtype=rows.dtype)
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+        self._check_one_feature(landmarks)
+        return backend.from_host(landmarks[:, 0]), self._coefficients()
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        self._check_one_feature(rows)
+        points, coefficients = prepared
+        turn = rows[:, 0][:, None] - points[None, :]
+        turn -= backend.floor(turn)
+        block = turn * coefficients[0] + coefficients[1]
+        for coefficient in coefficients[2:]:
+            block *= turn
+            block += coefficient
+        return block
+
+    def _coefficients(self) -> list[float]:
+        """Return the polynomial's coefficients, highest power first: `B_m(t) = sum_k C(m, k) B_k t^(m-k)`."""
+        order = self.order
+        whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
+        if not whole or not 1 <= order <= _HIGHEST_ORDER:
+            msg = f"Bernoulli: order must be an integer from 1 to {_HIGHEST_ORDER}, got {order!r}"
+            raise ParameterError(msg)
+        degree = 2 * int(order)
+        factor = (-1) ** (order - 1) / math.factorial(degree)
+        return [factor * math.comb(degree, k) * float(b) for k, b in enumerate(_bernoulli_numbers(degree))]
+
+    def _check_one_feature(self, rows: Any) -> None:
+        if rows.shape[1] != 1:
+            msg = f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select the column it is meant for"
+            raise DataError(msg)
+
+
+def _bernoulli_numbers(last: int) -> list[Fraction]:
+    """Return `B_0 .. B_last` by `sum_{k<=m} C(m+1, k) B_k = 0`, exactly: in floats the recurrence loses digits."""
+    numbers = [Fraction(1)]
+    for m in range(1, last + 1):
+        numbers.append(-sum((math.comb(m + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)) / (m + 1))
+    return numbers

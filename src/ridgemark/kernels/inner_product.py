@@ -1,0 +1,140 @@
+"""Kernels of the inner product of two rows: linear, polynomial, cosine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.backends import Array, Backend
+from ridgemark.errors import ParameterError
+from ridgemark.kernels.base import Kernel, bandwidths
+
+
+class Linear(Kernel):
+    """Linear kernel `k(x, z) = x.z`: ridge regression on the columns as they are.
+
+    Not translation invariant: centre or standardise columns that lie far from zero.
+    """
+
+    accepts_sparse = True
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return _squared_norms(rows)
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+        return landmarks if sparse.issparse(landmarks) else backend.from_host(landmarks)
+
+    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
+        return _inner_products(rows, prepared, out, backend)
+
+
+class Polynomial(Kernel):
+    """Polynomial kernel `k(x, z) = (x.z / bandwidth^2 + offset)^degree`.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    offset : float
+        At least 0; a positive offset brings in the terms of lower degree.
+    bandwidth : float or array of shape (n_features,)
+        Rows are divided by it first.
+    """
+
+    accepts_sparse = True
+
+    def __init__(self, degree: int = 3, offset: float = 1.0, bandwidth: Any = 1.0) -> None:
+        self.degree = degree
+        self.offset = offset
+        self.bandwidth = bandwidth
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        self._check()
+        return self._power(_squared_norms(self._scaled(rows)))
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+        self._check()
+        scaled = self._scaled(landmarks)
+        return scaled if sparse.issparse(scaled) else backend.from_host(scaled)
+
+    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
+        return self._power(_inner_products(self._scaled(rows), prepared, out, backend))
+
+    def _scaled(self, rows: Any) -> Any:
+        width = np.asarray(bandwidths(self.bandwidth, rows.shape[1], "Polynomial"), dtype=rows.dtype)
+        if sparse.issparse(rows):
+            return rows.multiply(1.0 / width).tocsr()
+        return rows / width
+
+    def _power(self, products: Array) -> Array:
+        products += float(self.offset)
+        products **= int(self.degree)
+        return products
+
+    def _check(self) -> None:
+        if not isinstance(self.degree, int | np.integer) or isinstance(self.degree, bool) or self.degree < 1:
+            msg = f"Polynomial: degree must be an integer of at least 1, got {self.degree!r}"
+            raise ParameterError(msg)
+        if not isinstance(self.offset, int | float | np.number) or not 0 <= self.offset < np.inf:
+            msg = (
+                f"Polynomial: offset must be a finite number of at least 0 (a negative one gives no "
+                f"positive semidefinite kernel), got {self.offset!r}"
+            )
+            raise ParameterError(msg)
+
+
+class Cosine(Kernel):
+    """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; a row of zeros has no direction, and kernel zero with all."""
+
+    accepts_sparse = True
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return (_lengths(rows) > 0).astype(rows.dtype)
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+        unit = _unit_rows(landmarks)
+        return unit if sparse.issparse(unit) else backend.from_host(unit)
+
+    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
+        return _inner_products(_unit_rows(rows), prepared, out, backend)
+
+
+def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backend) -> Array:
+    if sparse.issparse(rows) or sparse.issparse(landmarks):
+        products = rows @ landmarks.T
+        return products.toarray() if sparse.issparse(products) else np.asarray(products)
+    return backend.matmul(rows, landmarks.T, out=out)
+
+
+def _squared_norms(rows: Any) -> NDArray[Any]:
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _largest_entries(rows: Any) -> NDArray[Any]:
+    largest = abs(rows).max(axis=1)
+    return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).ravel()
+
+
+def _lengths(rows: Any) -> NDArray[Any]:
+    """Return each row's length, without overflow or underflow of the squares."""
+    largest = _largest_entries(rows)
+    divisor = np.where(largest > 0, largest, 1)
+    return divisor * np.sqrt(_squared_norms(_divide_rows(rows, divisor)))
+
+
+def _unit_rows(rows: Any) -> Any:
+    largest = _largest_entries(rows)
+    shrunk = _divide_rows(rows, np.where(largest > 0, largest, 1))
+    norms = np.sqrt(_squared_norms(shrunk))
+    return _divide_rows(shrunk, np.where(norms > 0, norms, 1))
+
+
+def _divide_rows(rows: Any, divisor: NDArray[Any]) -> Any:
+    if sparse.issparse(rows):
+        return rows.multiply((1.0 / divisor)[:, None]).tocsr()
+    return rows / divisor[:, None]

@@ -1,0 +1,55 @@
+"""Kernel values computed elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import Array, Backend
+from ridgemark.errors import DataError
+from ridgemark.kernels.base import Kernel
+
+
+class Precomputed(Kernel):
+    """Rows are rows of the kernel matrix: column j of a row is its kernel with training row j.
+
+    This is scikit-learn's pairwise convention: fit on the square matrix of the training rows, predict on the
+    matrix of new rows against all training rows. Landmarks are column numbers.
+    """
+
+    def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
+        """Return the given block itself; `landmarks`, where given, are column numbers."""
+        block = self._checked(rows)
+        if landmarks is not None:
+            return block[:, np.asarray(landmarks)]
+        _check_square(block)
+        return block
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        if indices is None:
+            _check_square(rows)
+            return np.diagonal(rows).copy()
+        return rows[np.arange(len(indices)), indices]
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> NDArray[np.intp]:
+        if indices is None:
+            msg = "a precomputed kernel needs the landmarks as row numbers, not as points"
+            raise DataError(msg)
+        return indices
+
+    def _block(self, rows: Any, prepared: NDArray[np.intp], out: Array | None, backend: Backend) -> Array:
+        if prepared.size and prepared.max() >= rows.shape[1]:
+            msg = (
+                f"a precomputed block needs one column for each training row, at least {prepared.max() + 1}, "
+                f"got {rows.shape[1]}"
+            )
+            raise DataError(msg)
+        return backend.from_host(rows[:, prepared])
+
+
+def _check_square(rows: Any) -> None:
+    if rows.shape[0] != rows.shape[1]:
+        msg = f"a precomputed kernel of the training rows must be square, got shape {rows.shape}"
+        raise DataError(msg)

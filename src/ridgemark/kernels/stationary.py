@@ -1,0 +1,35 @@
+"""Kernels of the distance between two rows, measured in bandwidths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import Array, Backend
+from ridgemark.kernels.base import Kernel, count_rows
+from ridgemark.kernels.distances import Scaled, scale_landmarks, squared_distances
+
+
+class StationaryKernel(Kernel):
+    """`k(x, z) = profile(|(x - z)/bandwidth|^2)` with `profile(0) = 1`."""
+
+    accepts_sparse = True
+    _accurate_near_zero = False
+
+    def __init__(self, bandwidth: Any = 1.0) -> None:
+        self.bandwidth = bandwidth
+
+    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        return np.ones(count_rows(rows), dtype=getattr(rows, "dtype", np.float64))
+
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Scaled:
+        return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__)
+
+    def _block(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
+        return self._profile(squared_distances(rows, prepared, out, backend, self._accurate_near_zero), backend)
+
+    def _profile(self, squared: Array, backend: Backend) -> Array:
+        """Overwrite squared distances by kernel values."""
+        raise NotImplementedError
