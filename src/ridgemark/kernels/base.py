@@ -136,5 +136,6 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | NDArray[np.fl
     return widths
 
 
-def _width(rows: Any) -> int:
-    return int(rows.shape[1])
+def _width(rows: Any) -> int | None:
+    """Return the number of features; None where a row is no vector, as a custom kernel's may be."""
+    return int(rows.shape[1]) if getattr(rows, "ndim", 0) == 2 else None

@@ -1,0 +1,37 @@
+"""What several tests need: tolerances with a reason, real data where it is at hand, allowances for chance."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+
+def rounding(dtype: object, scale: float = 1.0) -> float:
+    """A few hundred rounding errors of the precision, times the size of what was added up."""
+    return 500.0 * float(np.finfo(np.dtype(dtype)).eps) * scale
+
+
+def most_failures(repeats: int, probability: float) -> int:
+    """The largest count of an event of this probability that chance explains, but for one time in a million."""
+    return int(binom.ppf(1.0 - 1e-6, repeats, probability))
+
+
+def real_data(name: str) -> dict[str, np.ndarray]:
+    """A real data set from the folder named by RIDGEMARK_DATA; skips where it is absent."""
+    folder = os.environ.get("RIDGEMARK_DATA")
+    if not folder:
+        pytest.skip("set RIDGEMARK_DATA to the folder with the real data sets (see docs/data.md) to run this test")
+    path = Path(folder) / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in the folder RIDGEMARK_DATA (see docs/data.md)")
+    with np.load(path) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and standard deviation 1 (ddof 0)."""
+    return (X - X.mean(axis=0)) / X.std(axis=0)
