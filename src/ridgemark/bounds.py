@@ -1,0 +1,215 @@
+"""The paper's theorems as scalar functions: conditions, counts, factors and probabilities.
+
+Plain numbers in and out, in the paper's words: `lambda_` is the ridge before it is multiplied by n, `gamma` the
+sketch's own ridge, `epsilon` the tolerance, `rho` the failure probability, `beta` how close the sampling
+probabilities are to the scores, `t` the sketch's spectral error. All are statements about the fixed training rows
+(in-sample) for a lambda chosen before the targets were seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ridgemark.errors import ParameterError
+
+# --- Theorem 1: the bias of a sketch -------------------------------------------------------------------------
+
+
+def theorem_1_minimum_lambda(n: int, t: float, largest_eigenvalue: float, sketch_norm: float) -> float:
+    """Return the least lambda of Theorem 1's condition, `|S|_op^2 lambda_max(K) / ((1 - t) n)`.
+
+    The condition is needed for L as the paper proves it, not for L_gamma; see `condition_free_bias_factor`.
+    """
+    _check_count(n=n)
+    _check_nonnegative(largest_eigenvalue=largest_eigenvalue, sketch_norm=sketch_norm)
+    return sketch_norm**2 * largest_eigenvalue / ((1.0 - _below_one(t=t)) * n)
+
+
+def theorem_1_bias_factor(lambda_: float, gamma: float, t: float) -> float:
+    """Return the factor of eq. (5): `bias(L) <= (1 + (gamma/lambda)/(1 - t)) bias(K)`."""
+    _check_positive(lambda_=lambda_, gamma=gamma)
+    return 1.0 + (gamma / lambda_) / (1.0 - _below_one(t=t))
+
+
+# --- Theorem 2: matrix products from sampled columns ---------------------------------------------------------
+
+
+def theorem_2_failure_probability(
+    n: int, p: int, t: float, largest_eigenvalue: float, squared_frobenius_norm: float, beta: float = 1.0
+) -> float:
+    """Return eq. (7)'s bound on `P(lambda_max(Psi Psi' - Psi S S' Psi') >= t)`, at most 1.
+
+    `n exp(-(p t^2/2) / (lambda_max(Psi Psi') (|Psi|_F^2/beta + t/3)))` for p draws with replacement and
+    `p_i >= beta |psi_i|^2 / |Psi|_F^2`; n is the number of rows of Psi.
+    """
+    _check_count(n=n, p=p)
+    _check_positive(t=t, largest_eigenvalue=largest_eigenvalue, squared_frobenius_norm=squared_frobenius_norm)
+    exponent = (p * t**2 / 2.0) / (largest_eigenvalue * (squared_frobenius_norm / _quality(beta) + t / 3.0))
+    return min(1.0, n * math.exp(-exponent))
+
+
+# --- Theorem 3: how many columns keep the risk ---------------------------------------------------------------
+
+
+def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float = 1.0) -> int:
+    """Return Theorem 3's number of draws, `8 (d_eff(lambda epsilon)/beta + 1/6) log(n/rho)`, rounded up."""
+    _check_count(n=n)
+    _check_nonnegative(effective_dimension=effective_dimension)
+    _check_probability(rho, below=0.5)
+    return math.ceil(8.0 * (effective_dimension / _quality(beta) + 1.0 / 6.0) * math.log(n / rho))
+
+
+def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
+    """Return Theorem 3's number of uniform draws: `beta = d_eff/d_mof`, so d_mof(lambda epsilon) stands for d_eff."""
+    return theorem_3_count(n, max_degrees_of_freedom, rho)
+
+
+def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: float) -> float:
+    """Return the least lambda of Theorem 3's condition, `2 (1 + 1/min_i l_i(lambda epsilon)) lambda_max(K)/n`.
+
+    It exceeds `4 lambda_max(K)/n`, where the fit is nearly zero: no lambda in use meets it. The guarantee holds
+    without it (see `condition_free_risk_factor`).
+    """
+    _check_count(n=n)
+    _check_nonnegative(largest_eigenvalue=largest_eigenvalue)
+    _check_positive(smallest_score=smallest_score)
+    return 2.0 * (1.0 + 1.0 / smallest_score) * largest_eigenvalue / n
+
+
+def theorem_3_risk_factor(epsilon: float) -> float:
+    """Return Theorem 3's factor: `risk(f_L) <= (1 + 2 epsilon)^2 risk(f_K)`."""
+    _check_positive(epsilon=epsilon)
+    return (1.0 + 2.0 * epsilon) ** 2
+
+
+def theorem_3_probability(rho: float) -> float:
+    """Return the probability with which Theorem 3 holds under its condition on lambda, `1 - 2 rho`."""
+    return 1.0 - 2.0 * _check_probability(rho, below=0.5)
+
+
+# --- The same without the condition on lambda (beyond the paper) ---------------------------------------------
+
+
+def condition_free_bias_factor(n: int, lambda_: float, delta: float) -> float:
+    """Return the factor of `bias(L) <= (1 + delta/(n lambda)) bias(K)` for any `0 <= K - L <= delta I`.
+
+    From `(L + n lambda)^-1 - (K + n lambda)^-1 = (L + n lambda)^-1 (K - L) (K + n lambda)^-1`: no condition on
+    lambda, any signal, any L.
+    """
+    _check_count(n=n)
+    _check_positive(lambda_=lambda_)
+    _check_nonnegative(delta=delta)
+    return 1.0 + delta / (n * lambda_)
+
+
+def condition_free_risk_factor(n: int, lambda_: float, delta: float) -> float:
+    """Return the factor of `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`; the variance never grows."""
+    return condition_free_bias_factor(n, lambda_, delta) ** 2
+
+
+def condition_free_gap(n: int, lambda_: float, epsilon: float, t: float = 0.5) -> float:
+    """Return the delta of Theorem 3's draw, `n gamma/(1 - t)` with gamma = lambda epsilon: 2 n lambda epsilon."""
+    _check_count(n=n)
+    _check_positive(lambda_=lambda_, epsilon=epsilon)
+    return n * lambda_ * epsilon / (1.0 - _below_one(t=t))
+
+
+def condition_free_probability(rho: float) -> float:
+    """Return the probability of the condition-free statement for `theorem_3_count` draws, `1 - rho`."""
+    return 1.0 - _check_probability(rho, below=1.0)
+
+
+# --- Theorem 4: how many columns give the scores -------------------------------------------------------------
+
+
+def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: float) -> int:
+    """Return Theorem 4's number of draws with `p_i = K_ii/tr K`: `8 (tr K/(n lambda epsilon) + 1/6) log(n/rho)`."""
+    _check_count(n=n)
+    _check_nonnegative(trace=trace)
+    _check_positive(lambda_=lambda_)
+    _check_probability(epsilon, below=0.5, name="epsilon")
+    _check_probability(rho, below=1.0)
+    return math.ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
+
+
+def theorem_4_additive_error(epsilon: float) -> float:
+    """Return how far below the score its approximation may lie: `l_i - 2 epsilon <= l~_i <= l_i`."""
+    return 2.0 * _check_probability(epsilon, below=0.5, name="epsilon")
+
+
+def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_: float, epsilon: float) -> float:
+    """Return the factor of `l~_i >= (s - n lambda epsilon)/(s + n lambda epsilon) l_i`, s the least eigenvalue of K.
+
+    Zero, so void, unless s exceeds n lambda epsilon.
+    """
+    _check_count(n=n)
+    _check_nonnegative(smallest_eigenvalue=smallest_eigenvalue)
+    _check_positive(lambda_=lambda_)
+    shift = n * lambda_ * _check_probability(epsilon, below=0.5, name="epsilon")
+    return max(0.0, (smallest_eigenvalue - shift) / (smallest_eigenvalue + shift))
+
+
+# --- The introduction's comparison: orders of kernel evaluations ---------------------------------------------
+
+
+def leverage_kernel_evaluations(n: int, effective_dimension: float) -> float:
+    """Return the order of kernel evaluations of Nystrom with leverage scores, `n d_eff`."""
+    _check_count(n=n)
+    _check_nonnegative(effective_dimension=effective_dimension)
+    return n * effective_dimension
+
+
+def uniform_kernel_evaluations(n: int, max_degrees_of_freedom: float) -> float:
+    """Return the order of kernel evaluations of Nystrom with uniform columns (Bach), `n d_mof`."""
+    return leverage_kernel_evaluations(n, max_degrees_of_freedom)
+
+
+def divide_and_conquer_kernel_evaluations(n: int, effective_dimension: float) -> float:
+    """Return the order for divide and conquer (Zhang et al.): m = n/d_eff^2 parts of (n/m)^2 each, `n d_eff^2`."""
+    return leverage_kernel_evaluations(n, effective_dimension) * effective_dimension
+
+
+# --- Checks --------------------------------------------------------------------------------------------------
+
+
+def _check_count(**values: float) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not float(value).is_integer() or value < 1:
+            msg = f"{name} must be a positive integer, got {value!r}"
+            raise ParameterError(msg)
+
+
+def _check_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            msg = f"{name} must be positive and finite, got {value!r}"
+            raise ParameterError(msg)
+
+
+def _check_nonnegative(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value < math.inf:
+            msg = f"{name} must be at least 0 and finite, got {value!r}"
+            raise ParameterError(msg)
+
+
+def _check_probability(value: float, *, below: float, name: str = "rho") -> float:
+    if not 0 < value < below:
+        msg = f"{name} must lie between 0 and {below:g}, got {value!r}"
+        raise ParameterError(msg)
+    return value
+
+
+def _below_one(**values: float) -> float:
+    ((name, value),) = values.items()
+    if not 0 <= value < 1:
+        msg = f"{name} must be at least 0 and below 1 for the theorem to speak, got {value!r}"
+        raise ParameterError(msg)
+    return value
+
+
+def _quality(beta: float) -> float:
+    if not 0 < beta <= 1:
+        msg = f"beta must lie in (0, 1], got {beta!r}"
+        raise ParameterError(msg)
+    return beta
