@@ -31,6 +31,10 @@ class SourceFileError(DataError, OSError):
     """A data file is missing, empty, truncated or of another format than its name says."""
 
 
+class NumericalError(RidgemarkError, ArithmeticError):
+    """A computation left the range or the accuracy of floating-point numbers."""
+
+
 class MissingExtraError(RidgemarkError, ImportError):
     """An optional package is needed and not installed; the message names the extra."""
 

@@ -1,0 +1,281 @@
+"""Exact quantities from the whole kernel matrix, for n up to a few thousand: the oracle of tests and experiments.
+
+Every function takes the kernel matrix K, or its `Spectrum` where K was decomposed once for many questions, and
+`scaled_ridge`, the paper's n lambda. An approximation L stands in for K wherever K is asked for. With weights w,
+pass `weighted_kernel(K, w)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from ridgemark.backends import NUMPY
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.kernels import Linear, make_kernel
+from ridgemark.kernels.base import count_rows
+from ridgemark.linalg import numerical_rank, symmetric_eigen
+from ridgemark.sketches import column_sketch, cosine_sketch, gaussian_sketch, hadamard_sketch, rademacher_sketch
+
+__all__ = [
+    "KernelRidgeFit",
+    "Risk",
+    "Spectrum",
+    "column_sketch",
+    "cosine_sketch",
+    "effective_dimension",
+    "gaussian_sketch",
+    "hadamard_sketch",
+    "kernel_matrix",
+    "kernel_ridge",
+    "kernel_spectrum",
+    "leverage_scores",
+    "max_degrees_of_freedom",
+    "nystrom_approximation",
+    "psi",
+    "rademacher_sketch",
+    "rank_leverage_scores",
+    "risk",
+    "spectral_error",
+    "spectrum",
+    "weighted_kernel",
+]
+
+Floats = NDArray[np.float64]
+
+_MOST_ROWS = 20_000  # 3 GiB of kernel matrix; beyond it every function here is the wrong tool
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """`K = U diag(eigenvalues) U'`, eigenvalues descending and at least 0; null directions may be left out."""
+
+    eigenvalues: Floats  # (r,)
+    eigenvectors: Floats  # (n, r)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of K."""
+        return len(self.eigenvectors)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """In-sample risk of eq. (4): `E |f - f*|^2 / n = squared_bias + variance`."""
+
+    squared_bias: float
+    variance: float
+
+    @property
+    def total(self) -> float:
+        """The risk."""
+        return self.squared_bias + self.variance
+
+
+@dataclass(frozen=True)
+class KernelRidgeFit:
+    """Exact kernel ridge regression: `f(x) = k(x, X) dual_coef + intercept`."""
+
+    dual_coef: Floats
+    intercept: Floats | float
+    fitted: Floats
+
+    def predict(self, cross_kernel: Floats) -> Floats:
+        """Return predictions from the kernel of new rows (first axis) with the training rows."""
+        return cross_kernel @ self.dual_coef + self.intercept
+
+
+def kernel_matrix(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Floats:
+    """Return K, exactly symmetric, in float64."""
+    made = make_kernel(kernel, bandwidth)
+    _check_size(count_rows(X))
+    return np.asarray(made(X), dtype=np.float64)
+
+
+def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Spectrum:
+    """Return the spectrum of the kernel matrix of the rows; of a linear kernel from the singular values of X.
+
+    The squares of singular values keep the relative accuracy that the eigenvalues of X X' lose.
+    """
+    made = make_kernel(kernel, bandwidth)
+    if not isinstance(made, Linear):
+        return spectrum(kernel_matrix(X, made))
+    rows = made._checked(X)
+    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+    left, singular, _ = scipy.linalg.svd(dense, full_matrices=False)
+    return Spectrum(singular**2, left)
+
+
+def spectrum(kernel_matrix: Any) -> Spectrum:
+    """Return the eigendecomposition of a symmetric positive semidefinite matrix."""
+    if isinstance(kernel_matrix, Spectrum):
+        return kernel_matrix
+    return Spectrum(*symmetric_eigen(_square(kernel_matrix), NUMPY))
+
+
+def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:
+    """Return `W^1/2 K W^1/2`, for which every statement about weighted rows holds."""
+    root = np.sqrt(np.asarray(weights, dtype=np.float64))
+    return root[:, None] * _square(kernel_matrix) * root[None, :]
+
+
+def leverage_scores(kernel_matrix: Any, scaled_ridge: float) -> Floats:
+    """Return the ridge leverage scores `l_i = [K (K + n lambda I)^-1]_ii`, each in [0, 1] (eq. 8)."""
+    s = spectrum(kernel_matrix)
+    return np.clip(s.eigenvectors**2 @ _shrinkage(s, scaled_ridge), 0.0, 1.0)
+
+
+def effective_dimension(kernel_matrix: Any, scaled_ridge: float) -> float:
+    """Return `d_eff = tr K (K + n lambda I)^-1`, the sum of the scores."""
+    return float(_shrinkage(spectrum(kernel_matrix), scaled_ridge).sum())
+
+
+def max_degrees_of_freedom(
+    kernel_matrix: Any, scaled_ridge: float, form: Literal["definition", "operator"] = "definition"
+) -> float:
+    """Return `d_mof = n max_i l_i`; as "operator", `n |K (K + n lambda I)^-1|_op`, which the paper's Table 1 prints."""
+    s = spectrum(kernel_matrix)
+    if form == "definition":
+        return s.n_rows * float(leverage_scores(s, scaled_ridge).max())
+    if form == "operator":
+        return s.n_rows * float(_shrinkage(s, scaled_ridge).max(initial=0.0))
+    msg = f'form must be "definition" or "operator", got {form!r}'
+    raise ParameterError(msg)
+
+
+def rank_leverage_scores(kernel_matrix: Any, rank: int) -> Floats:
+    """Return the scores relative to the best rank-k subspace (Gittens and Mahoney), `sum_{j<=k} U_ij^2`."""
+    s = spectrum(kernel_matrix)
+    if not 1 <= rank <= s.n_rows:
+        msg = f"rank must lie between 1 and the number of rows, {s.n_rows}, got {rank!r}"
+        raise ParameterError(msg)
+    return (s.eigenvectors[:, :rank] ** 2).sum(axis=1)
+
+
+def kernel_ridge(
+    kernel_matrix: Any, y: Any, scaled_ridge: float, weights: Any = None, fit_intercept: bool = False
+) -> KernelRidgeFit:
+    """Minimise `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2`, with an unpenalised joint intercept if asked.
+
+    With `A = W^1/2 K W^1/2 + scaled_ridge I` and `P = W^1/2 A^-1 W^1/2`: dual_coef = P (y - c), and an intercept
+    makes the dual coefficients sum to zero, c = 1'P y / 1'P 1.
+    """
+    K = _square(kernel_matrix)
+    y = np.asarray(y, dtype=np.float64)
+    w = np.ones(len(K)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if len(y) != len(K) or w.shape != (len(K),):
+        msg = f"y and weights need one entry for each of the {len(K)} rows, got shapes {y.shape} and {w.shape}"
+        raise DataError(msg)
+    s = spectrum(weighted_kernel(K, w))
+    root = np.sqrt(w)
+
+    def apply(values: Floats) -> Floats:
+        rotated = s.eigenvectors.T @ (root * values.T).T
+        return (root * (s.eigenvectors @ (rotated.T / (s.eigenvalues + _positive(scaled_ridge))).T).T).T
+
+    intercept: Floats | float = 0.0
+    if fit_intercept:
+        ones = apply(np.ones(len(K)))
+        intercept = ones @ y / ones.sum()
+    dual_coef = apply(y - intercept)
+    return KernelRidgeFit(dual_coef, intercept, K @ dual_coef + intercept)
+
+
+def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: float) -> Risk:
+    """Return the in-sample risk of kernel ridge regression for a known signal f* and noise variance (eq. 4).
+
+    `squared_bias = n lambda^2 |(K + n lambda I)^-1 f*|^2`, `variance = (noise_variance/n) tr K^2 (K + n lambda I)^-2`.
+    """
+    s = spectrum(kernel_matrix)
+    signal = np.asarray(signal, dtype=np.float64)
+    if signal.shape != (s.n_rows,):
+        msg = f"signal needs one value for each of the {s.n_rows} rows, got shape {signal.shape}"
+        raise DataError(msg)
+    if not 0 <= noise_variance < np.inf:
+        msg = f"noise_variance must be at least 0 and finite, got {noise_variance!r}"
+        raise ParameterError(msg)
+    kept = _shrinkage(s, scaled_ridge)
+    inside = s.eigenvectors.T @ signal
+    outside = signal - s.eigenvectors @ inside  # null directions left out of the spectrum are lost whole
+    lost = float(((1.0 - kept) ** 2) @ inside**2) + float(outside @ outside)
+    return Risk(lost / s.n_rows, noise_variance * float(kept @ kept) / s.n_rows)
+
+
+def nystrom_approximation(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float = 0.0) -> Floats:
+    """Return `L = K S (S'KS)^+ S'K`, or with n gamma > 0 the regularised `L_gamma = K S (S'KS + n gamma I)^-1 S'K`.
+
+    Computed as `K^1/2 Q diag(r^2/(r^2 + n gamma)) Q' K^1/2` from the singular vectors Q and values r of `K^1/2 S`:
+    so `L_gamma <= L <= K` survives rounding, which forming S'KS would not.
+    """
+    s = spectrum(kernel_matrix)
+    if scaled_sketch_ridge < 0:
+        msg = f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}"
+        raise ParameterError(msg)
+    sketch = _sketch(sketch, s.n_rows)
+    root = np.sqrt(s.eigenvalues)[:, None]
+    left, singular, _ = scipy.linalg.svd(root * (s.eigenvectors.T @ sketch), full_matrices=False)
+    rank = numerical_rank(singular, np.dtype(np.float64))
+    kept = np.sqrt(singular[:rank] ** 2 / (singular[:rank] ** 2 + scaled_sketch_ridge))
+    factor = s.eigenvectors @ (root * left[:, :rank]) * kept
+    return factor @ factor.T
+
+
+def psi(kernel_matrix: Any, scaled_sketch_ridge: float) -> Floats:
+    """Return `Psi = Phi^1/2 U'` with `Phi = Sigma (Sigma + n gamma I)^-1`; column i has squared length l_i(gamma)."""
+    s = spectrum(kernel_matrix)
+    return np.sqrt(_shrinkage(s, scaled_sketch_ridge))[:, None] * s.eigenvectors.T
+
+
+def spectral_error(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float) -> float:
+    """Return Theorem 1's `lambda_max(Phi - Phi^1/2 U' S S' U Phi^1/2)`: the t that a sketch attains."""
+    columns = psi(kernel_matrix, scaled_sketch_ridge)
+    sketched = columns @ _sketch(sketch, columns.shape[1])
+    return float(scipy.linalg.eigvalsh(columns @ columns.T - sketched @ sketched.T)[-1])
+
+
+def _shrinkage(s: Spectrum, scaled_ridge: float) -> Floats:
+    """Return `sigma/(sigma + n lambda)` for every eigenvalue."""
+    return s.eigenvalues / (s.eigenvalues + _positive(scaled_ridge))
+
+
+def _positive(scaled_ridge: float) -> float:
+    if not 0 < scaled_ridge < np.inf:
+        msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
+        raise ParameterError(msg)
+    return float(scaled_ridge)
+
+
+def _square(kernel_matrix: Any) -> Floats:
+    K = np.asarray(kernel_matrix, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
+        msg = f"a kernel matrix must be square and not empty, got shape {K.shape}"
+        raise DataError(msg)
+    _check_size(len(K))
+    asymmetry = float(np.abs(K - K.T).max())
+    if not asymmetry <= 1e-8 * float(np.abs(K).max()):
+        msg = (
+            f"a kernel matrix must be finite and symmetric, got one that differs from its transpose by {asymmetry:.3g}"
+        )
+        raise DataError(msg)
+    return (K + K.T) / 2
+
+
+def _check_size(n: int) -> None:
+    if n > _MOST_ROWS:
+        msg = (
+            f"exact computations hold the {n} x {n} kernel matrix ({8 * n * n / 2**30:.1f} GiB) and take n^3 time; "
+            f"they are meant for at most {_MOST_ROWS} rows; use NystromRidge, or a sample of the rows"
+        )
+        raise ParameterError(msg)
+
+
+def _sketch(sketch: Any, n: int) -> Floats:
+    S = np.asarray(sketch, dtype=np.float64)
+    if S.ndim != 2 or S.shape[0] != n:
+        msg = f"a sketch needs shape ({n}, p), got {S.shape}"
+        raise DataError(msg)
+    return S

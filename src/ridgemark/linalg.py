@@ -1,0 +1,35 @@
+"""Symmetric eigenproblems and the one rule for numerical rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from ridgemark.backends import Array, Backend
+from ridgemark.errors import NumericalError
+
+
+def symmetric_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
+    """Return eigenvalues in descending order, none below zero, and the eigenvectors of a semidefinite matrix."""
+    if not bool((matrix == matrix).all()) or bool((abs(matrix) == np.inf).any()):
+        msg = (
+            "a matrix of kernel values holds numbers beyond the floating-point range; "
+            "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
+        )
+        raise NumericalError(msg)
+    try:
+        values, vectors = backend.eigh(matrix)
+    except scipy.linalg.LinAlgError as error:
+        msg = f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
+        raise NumericalError(msg) from error
+    descending = slice(None, None, -1)
+    # Copies: a reversed view has negative strides, which slow every product that follows.
+    return backend.clip_(values[descending].copy(), 0.0), vectors[:, descending].copy()
+
+
+def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
+    """Count eigenvalues (descending) above rounding: `size * machine eps * largest`, by the data's precision."""
+    if eigenvalues.shape[0] == 0 or not eigenvalues[0] > 0:
+        return 0
+    threshold = eigenvalues.shape[0] * float(np.finfo(precision).eps) * eigenvalues[0]
+    return int((eigenvalues > threshold).sum())
