@@ -1,0 +1,14 @@
+import ridgemark
+
+project = "ridgemark"
+author = "The ridgemark authors"
+release = ridgemark.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = f"ridgemark {release}"
+exclude_patterns = ["_build"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+default_role = "code"
