@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from ridgemark.backends.threads import one_blas_thread
+
 Floats = NDArray[Any]
+
+_ONE_THREAD = 600  # rows of a matrix
 
 
 class NumpyBackend:
@@ -57,8 +61,10 @@ class NumpyBackend:
         return np.maximum(values, lowest, out=values)
 
     def eigh(self, matrix: Floats) -> tuple[Floats, Floats]:
-        # Divide and conquer needs more memory than the default driver and is several times faster at our sizes.
-        values, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=False)
+        # numpy's routine is divide and conquer, several times faster at our sizes than scipy's default. Small problems
+        # gain nothing from a second thread, and where other processes want the processor its waiting costs a lot.
+        with one_blas_thread() if len(matrix) <= _ONE_THREAD else nullcontext():
+            values, vectors = np.linalg.eigh(matrix)
         return values, vectors
 
 

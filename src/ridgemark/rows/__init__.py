@@ -1,0 +1,17 @@
+"""Rows from anywhere: arrays, files and frames as numbered blocks of checked floats."""
+
+from ridgemark.rows.arrays import ArrayRows
+from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSource, block_rows_for
+from ridgemark.rows.csv import CsvRows
+from ridgemark.rows.open import open_rows
+
+__all__ = [
+    "DEFAULT_MEMORY_BUDGET",
+    "ArrayRows",
+    "BaseRows",
+    "Block",
+    "CsvRows",
+    "RowSource",
+    "block_rows_for",
+    "open_rows",
+]

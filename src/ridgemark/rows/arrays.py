@@ -1,0 +1,252 @@
+"""Rows in memory or memory-mapped: arrays, sparse matrices, and whatever has columns that can be read anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.rows.base import Array, BaseRows, Block, Features, check_total_weight
+from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, numbers
+from ridgemark.rows.choice import Header, is_key
+from ridgemark.rows.columns import Columns
+from ridgemark.rows.places import Place
+
+_CHECK_BYTES = 2**24  # converted at a time when a source is checked on opening
+
+
+class ArrayColumns(Columns):
+    """Columns of a dense array, which may be memory-mapped: only the rows asked for are read and converted."""
+
+    def __init__(self, array: Array, source: str, names: tuple[str, ...] | None = None) -> None:
+        self._array = array.reshape(-1, 1) if array.ndim == 1 else array
+        if self._array.ndim != 2:
+            msg = f"{source} must be two-dimensional, one row for each observation; got shape {array.shape}"
+            raise DataError(msg)
+        n_rows, n_columns = self._array.shape
+        super().__init__(Header(source, n_columns, names), n_rows, in_memory=not _is_mapped(array))
+        self.vector = array.ndim == 1
+        if array.dtype.kind not in "fbiu":
+            raise Place(source, None, str).wrong_kind(array.dtype.kind, array.dtype)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 for float16 and float32 arrays, float64 for all others."""
+        return float_dtype([self._array.dtype])
+
+    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
+        """Return the checked floats (n, k) of some rows."""
+        first, last = self.which[0], self.which[-1] + 1
+        if self.which == tuple(range(first, last)):  # neighbours: a view, which for a map reads nothing yet
+            values = self._array[rows, first:last]
+        else:
+            values = self._array[rows][:, self.which]
+        return numbers(values, dtype, self.place(rows))
+
+
+class SparseColumns(Columns):
+    """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
+
+    def __init__(self, matrix: Any, source: str) -> None:
+        if matrix.ndim != 2:
+            msg = f"{source} must be two-dimensional, one row for each observation; got shape {matrix.shape}"
+            raise DataError(msg)
+        super().__init__(Header(source, matrix.shape[1]), matrix.shape[0])
+        csr = sparse.csr_array(matrix)
+        if not csr.has_canonical_format:
+            csr = csr.copy()  # the caller's matrix stays as it is
+            csr.sum_duplicates()
+        place = self._stored_place(csr)
+        self._csr = sparse.csr_array(
+            (numbers(csr.data, float_dtype([csr.dtype]), place), csr.indices, csr.indptr), shape=csr.shape
+        )
+
+    def _stored_place(self, csr: Any) -> Place:
+        def cell(position: int) -> str:
+            row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
+            return f"row {row}, column {csr.indices[position]}"
+
+        return Place(self.header.source, None, cell)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 for float32 matrices, float64 for all others."""
+        return float_dtype([self._csr.dtype])
+
+    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
+        """Return some rows (n, k) as CSR."""
+        values = self._csr[rows]
+        if len(self.which) < self.header.n_columns or self.which != tuple(range(self.header.n_columns)):
+            values = values[:, list(self.which)]
+        return values.astype(dtype, copy=False)
+
+
+class ArrayRows(BaseRows):
+    """Rows held in memory or memory-mapped.
+
+    Float32 and float64 stay as they are; float16 becomes float32; integers and booleans become float64, block by
+    block, so that a memory-mapped file is never loaded as a whole. What is in memory is checked at once, the rest as
+    it is read.
+
+    Parameters
+    ----------
+    features : array-like (n, d), sparse matrix, or Columns
+        Sparse matrices are converted to CSR once.
+    targets : array-like (n,) or (n, t), or Columns, optional
+        One row for each row of the features.
+    weights : array-like (n,), or Columns, optional
+        Finite, not negative, not all zero.
+
+    Raises
+    ------
+    DataError
+        When shapes do not fit together or a value is no finite number; the message names row and column.
+    """
+
+    def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
+        self._features = as_columns(features, "the feature array")
+        self._targets = None if targets is None else as_columns(targets, "the target array")
+        self._weights = None if weights is None else as_columns(weights, "the weight array")
+        _require_matrix(self._features)
+        self.n_rows = self._features.n_rows
+        self.n_features = len(self._features.which)
+        self.n_targets = 0 if self._targets is None else len(self._targets.which)
+        self.dtype = self._features.dtype
+        self.has_weights = self._weights is not None
+        self.feature_names = self._features.names
+        self.target_names = None if self._targets is None else self._targets.names
+        self._check_shapes()
+        self._check_values()
+
+    def _check_shapes(self) -> None:
+        for part in (self._targets, self._weights):
+            if part is not None and part.n_rows != self.n_rows:
+                msg = (
+                    f"{part.header.source} must have one row for each of the {self.n_rows} rows of the features; "
+                    f"got {part.n_rows}; check that both come from the same rows"
+                )
+                raise DataError(msg)
+        if self._targets is not None and not self._targets.which:
+            msg = f"{self._targets.header.source} has no column; leave target out when there is none"
+            raise DataError(msg)
+        if self._weights is not None and len(self._weights.which) != 1:
+            got = f"{len(self._weights.which)} columns"
+            msg = f"{self._weights.header.source} must have one number for each row; got {got}"
+            raise DataError(msg)
+
+    def _check_values(self) -> None:
+        """Read once what is in memory, so that a bad cell is refused before any work begins."""
+        bytes_per_row = 8 * (self.n_features + self.n_targets + 1)
+        total_weight = 0.0
+        for rows in self._slices(max(1, _CHECK_BYTES // bytes_per_row)):
+            if self._features.in_memory:
+                self._features.read(rows, self.dtype)
+            if self._targets is not None and self._targets.in_memory:
+                self._targets.read(rows, DOUBLE)
+            if self._weights is not None and self._weights.in_memory:
+                total_weight += float(self._read_weights(self._weights, rows).sum())
+        if self._weights is not None and self._weights.in_memory:
+            check_total_weight(total_weight)
+
+    def _slices(self, step: int) -> Iterator[slice]:
+        for start in range(0, self.n_rows, step):
+            yield slice(start, min(start + step, self.n_rows))
+
+    def _pieces(self, block_rows: int) -> Iterator[Block]:
+        return map(self._block, self._slices(block_rows))
+
+    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
+        return self._block(indices)
+
+    def _block(self, rows: slice | npt.NDArray[np.intp]) -> Block:
+        features = self._features.read(rows, self.dtype)
+        targets = None if self._targets is None else _dense(self._targets.read(rows, DOUBLE))
+        weights = None if self._weights is None else self._read_weights(self._weights, rows)
+        if isinstance(rows, slice):
+            return Block(rows.start, features, targets, weights)
+        return Block(0, features, targets, weights, taken=rows)
+
+    def _read_weights(self, part: Columns, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        return checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
+
+
+def as_columns(values: Any, source: str) -> Columns:
+    """Return array-like values as columns; what is columns already stays as it is."""
+    if isinstance(values, Columns):
+        return values
+    if sparse.issparse(values):
+        return SparseColumns(values, source)
+    return ArrayColumns(as_array(values, source), source)
+
+
+def as_array(values: Any, source: str) -> Array:
+    """Return array-like values as an array, refusing what numpy cannot take and hidden (masked) values."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = np.argwhere(np.ma.getmaskarray(values))[0][0]
+        msg = f"{source} is a masked array, and row {row} has a masked value; fill it in or drop the row first"
+        raise DataError(msg)
+    try:
+        return values if isinstance(values, np.memmap) else np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        msg = f"{source} cannot be made into an array of numbers ({error}); give rows of equal length"
+        raise DataTypeError(msg) from error
+
+
+def select_rows(source: Columns, target: Any = None, columns: Any = None, weight: Any = None) -> ArrayRows:
+    """Return rows from columns: target and weight are names or positions in `source`, or values of their own."""
+    _require_matrix(source)
+    target, target_values = _keys_or_values(target, source.n_rows, "the target array")
+    weight, weight_values = _keys_or_values(weight, source.n_rows, "the weight array")
+    choice = source.header.choose(target, columns, weight)
+    if choice.targets:
+        target_values = source.only(choice.targets)
+    if choice.weight:
+        weight_values = source.only(choice.weight)
+    return ArrayRows(source.only(choice.features), target_values, weight_values)
+
+
+def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns | None]:
+    """Return (names or positions, None) or (None, values).
+
+    A list of integers is values when it has one for each row, positions otherwise; other lists speak for themselves.
+    """
+    if given is None or is_key(given):
+        return given, None
+    if isinstance(given, list | tuple | range) and len(given) and all(map(is_key, given)):
+        names = isinstance(given[0], str)
+        if names or len(given) != n_rows:
+            return given, None
+    if isinstance(given, dict | set | bool):
+        msg = f"{source} must be column names, positions or an array; got a {type(given).__name__}"
+        raise ParameterError(msg)
+    return None, as_columns(given, source)
+
+
+def _require_matrix(features: Columns) -> None:
+    source, n_rows, n_columns = features.header.source, features.n_rows, len(features.which)
+    if features.vector:
+        msg = (
+            f"{source} must be two-dimensional, one row for each observation; got one dimension of length {n_rows}; "
+            "use X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single row"
+        )
+        raise DataError(msg)
+    if not n_rows or not n_columns:
+        msg = f"{source} must have at least one row and one column; got {n_rows} rows and {n_columns} columns"
+        raise DataError(msg)
+
+
+def _dense(values: Features) -> Array:
+    dense: Array = values.toarray() if sparse.issparse(values) else values
+    return dense
+
+
+def _is_mapped(array: Any) -> bool:
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False

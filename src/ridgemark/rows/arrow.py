@@ -1,0 +1,227 @@
+"""Rows in Parquet and Arrow files, streamed, and in Arrow tables. The one place that knows pyarrow."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.errors import MissingExtraError, SourceFileError
+from ridgemark.rows.base import Array, Block
+from ridgemark.rows.cells import DOUBLE, check_present, float_dtype
+from ridgemark.rows.choice import Header
+from ridgemark.rows.columns import FrameColumns
+from ridgemark.rows.files import FileState, reading, require_file, unreadable
+from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
+from ridgemark.rows.scanned import ScannedRows
+
+_PIECE_BYTES = 2**24  # converted at a time
+
+
+class ArrowColumns(FrameColumns):
+    """Columns of a pyarrow Table."""
+
+    def __init__(self, table: Any) -> None:
+        names = tuple(table.column_names)
+        super().__init__(Header("the Arrow table", len(names), names), table.num_rows)
+        self._table = table
+
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        return _numpy_dtype(self._table.schema.field(position).type)
+
+    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+        column = self._table.column(position)
+        if isinstance(rows, slice):
+            return _values(column.slice(rows.start, rows.stop - rows.start), place)
+        return _values(column.take(rows), place)
+
+
+class ArrowRows(ScannedRows):
+    """Rows of Parquet files, or of an Arrow IPC (Feather) file, read batch by batch in bounded memory.
+
+    Several files are one data set, in the order given. `take` reads only the row groups, or record batches, it needs.
+
+    Parameters
+    ----------
+    paths : list of paths
+        Files that all have the columns in use.
+    target, columns, weight
+        As in `open_rows`.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        target: Any = None,
+        columns: Any = None,
+        weight: Any = None,
+    ) -> None:
+        self._readers = [_open(require_file(path)) for path in paths]
+        files = [FileState(reader.path) for reader in self._readers]
+        headers = [reader.header() for reader in self._readers]
+        choice = headers[0].choose(target, columns, weight)
+        names = headers[0].names_of(choice.all) or ()
+        for header in headers:
+            header.choose(columns=names)  # refuses a file that lacks one of the columns
+        dtype = float_dtype(
+            _numpy_dtype(reader.schema.field(name).type)
+            for reader in self._readers
+            for name in names[: len(choice.features)]
+        )
+        self._first_chunks = np.cumsum([0, *(len(reader.chunk_rows) for reader in self._readers)])
+        chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
+        if not sum(chunk_rows):
+            msg = f"{headers[0].source} has columns and no rows; at least one row is needed"
+            raise SourceFileError(msg)
+        super().__init__(headers[0], choice, chunk_rows, dtype, files)
+
+    def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
+        piece_rows = max(1, _PIECE_BYTES // (8 * len(self._names)))
+        for file, group in groupby(chunks, key=self._file_of):
+            reader, first = self._readers[file], int(self._first_chunks[file])
+            with reading(reader.path, reader.form, *_arrow_errors()):
+                for k, offset, batch in reader.read([k - first for k in group], self._names, piece_rows):
+                    start = int(self._bounds[first + k]) + offset
+                    place = self._place(reader, start, start - int(self._bounds[first]))
+                    columns = [_values(batch.column(name), place.some(j, j + 1)) for j, name in enumerate(self._names)]
+                    yield self._block(start, columns, place)
+
+    def _file_of(self, chunk: int) -> int:
+        return int(np.searchsorted(self._first_chunks, chunk, side="right")) - 1
+
+    def _place(self, reader: _Reader, start: int, start_in_file: int) -> Place:
+        def row(position: int) -> str:
+            among = f" ({start_in_file + position} in this file)" if len(self._readers) > 1 else ""
+            return f"row {start + position}{among}"
+
+        return Place(shown(reader.path), self._names, row)
+
+
+class _Reader(ABC):
+    """One file: its schema, the rows in each of its chunks, and how to read some of them."""
+
+    form: str
+    schema: Any
+    chunk_rows: list[int]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path, self.form, *_arrow_errors()):
+            self._inspect()
+
+    def header(self) -> Header:
+        return Header(shown(self.path), len(self.schema.names), tuple(self.schema.names))
+
+    @abstractmethod
+    def _inspect(self) -> None:
+        """Find schema and chunk_rows."""
+
+    @abstractmethod
+    def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
+        """Iterate over (chunk, row within it, record batch of at most `piece_rows`) for rising chunks."""
+
+
+class _ParquetReader(_Reader):
+    form = "Parquet"
+
+    def _inspect(self) -> None:
+        with _pyarrow().parquet.ParquetFile(self.path) as file:
+            self.schema = file.schema_arrow
+            self.chunk_rows = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+
+    def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
+        with _pyarrow().parquet.ParquetFile(self.path) as file:
+            for k in chunks:
+                offset = 0
+                for batch in file.iter_batches(batch_size=piece_rows, row_groups=[k], columns=list(names)):
+                    yield k, offset, batch
+                    offset += batch.num_rows
+
+
+class _IpcReader(_Reader):
+    """The file form of Arrow IPC, which Feather is too, and its stream form, which some programs name .arrow."""
+
+    form = "Arrow IPC (.arrow or .feather)"
+
+    def _inspect(self) -> None:
+        with self.path.open("rb") as file:
+            magic = file.read(6)
+        if magic.startswith(b"FEA1"):
+            reason = "it is in the old Feather format 1, not format 2"
+            raise unreadable(self.path, self.form, reason)
+        self._is_stream = magic != b"ARROW1"
+        pa = _pyarrow()
+        with pa.memory_map(str(self.path)) as file:
+            self.schema = self._open(file, pa.ipc.IpcReadOptions()).schema
+        self.chunk_rows = [batch.num_rows for batch in self._batches(None, [0])]
+
+    def _open(self, file: Any, options: Any) -> Any:
+        ipc = _pyarrow().ipc
+        return (ipc.open_stream if self._is_stream else ipc.open_file)(file, options=options)
+
+    def _batches(self, chunks: list[int] | None, fields: list[int]) -> Iterator[Any]:
+        """Iterate over the record batches with some fields, all of them or those asked for."""
+        pa = _pyarrow()
+        with pa.memory_map(str(self.path)) as file:
+            reader = self._open(file, pa.ipc.IpcReadOptions(included_fields=fields))
+            if not self._is_stream:
+                yield from map(reader.get_batch, range(reader.num_record_batches) if chunks is None else chunks)
+                return
+            wanted = None if chunks is None else set(chunks)
+            for k, batch in enumerate(reader):  # a stream has no index: what is not wanted is passed over
+                if wanted is None or k in wanted:
+                    yield batch
+
+    def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
+        fields = [self.schema.get_field_index(name) for name in names]
+        for k, batch in zip(chunks, self._batches(chunks, fields), strict=True):
+            for offset in range(0, batch.num_rows, piece_rows):
+                yield k, offset, batch.slice(offset, piece_rows)
+
+
+def _open(path: Path) -> _Reader:
+    return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _ParquetReader)(path)
+
+
+def _values(column: Any, place: Place) -> Array:
+    """Return an Arrow column as numpy numbers, refusing nulls and types that hold no numbers."""
+    types, kind = _pyarrow().types, column.type
+    if types.is_dictionary(kind):
+        raise place.wrong_kind(CATEGORY, kind)
+    if str(kind) in {"string", "large_string", "string_view"}:
+        raise place.wrong_kind(TEXT, kind)
+    if types.is_temporal(kind):
+        raise place.wrong_kind("m" if types.is_duration(kind) else "M", kind)
+    if column.null_count:
+        check_present(np.asarray(column.is_null()), place)
+    if types.is_decimal(kind):
+        column = column.cast("float64")
+    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+        raise place.wrong_kind(str(kind), kind)
+    return np.asarray(column)
+
+
+def _numpy_dtype(kind: Any) -> np.dtype[Any]:
+    return np.dtype(kind.to_pandas_dtype()) if _pyarrow().types.is_floating(kind) else DOUBLE
+
+
+def _arrow_errors() -> tuple[type[BaseException], ...]:
+    return (_pyarrow().ArrowException, ValueError)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+        import pyarrow.types
+    except ImportError as error:
+        missing = MissingExtraError("arrow", "pyarrow", "Reading Parquet and Arrow")
+        raise missing from error
+    return pyarrow

@@ -1,0 +1,109 @@
+"""From values of any origin to checked floats: one function for columns and matrices, whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.rows.base import Array
+from ridgemark.rows.places import Place
+
+LARGEST_EXACT = 2**53  # beyond it float64 skips integers
+
+SINGLE: np.dtype[Any] = np.dtype(np.float32)
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
+
+
+def float_dtype(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return float32 when every column is float16 or float32, and float64 otherwise."""
+    return SINGLE if all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes) else DOUBLE
+
+
+def numbers(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
+    """Return a column (n,) or matrix (n, k) as finite floats, without a copy where it holds them already.
+
+    Booleans become 0 and 1. Text, dates, missing values, NaN, infinities and integers beyond 2**53 are refused,
+    naming row and column.
+    """
+    kind = values.dtype.kind
+    if kind == "O" and values.ndim == 1:
+        values = _from_objects(values, place)
+    elif kind not in "fbiu":
+        raise place.wrong_kind(kind, values.dtype)
+    elif kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        _check_exact(values, place)
+    with np.errstate(over="ignore"):  # what a long double loses is found to be infinite below
+        result: Array = np.require(np.asarray(values), dtype, ["C", "A"])
+    _check_finite(result, place)
+    return result
+
+
+def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Array:
+    """Return columns of any types side by side as finite floats (n, k); see `numbers`."""
+    matrix = np.empty((len(columns[0]), len(columns)), dtype)
+    for k, column in enumerate(columns):
+        matrix[:, k] = numbers(column, dtype, place.some(k, k + 1))
+    return matrix
+
+
+def _check_finite(values: Array, place: Place) -> None:
+    """Refuse NaN and infinities, naming the first."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # true for almost all data, and needs no temporary array
+            return
+    row, column = _first(~np.isfinite(values))
+    if row >= 0:
+        raise place.bad_number(float(_cell(values, row, column)), row, column)
+
+
+def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
+    """Return finite weights (n, 1) as (n,), refusing negative ones."""
+    weights = values[:, 0]
+    row, _ = _first(weights < 0)
+    if row >= 0:
+        raise place.bad_weight(float(weights[row]), row)
+    return weights
+
+
+def check_present(missing: Array, place: Place) -> None:
+    """Refuse a column with null values, given where they are."""
+    row, _ = _first(missing)
+    if row >= 0:
+        raise place.missing(row)
+
+
+def _check_exact(values: Array, place: Place) -> None:
+    if values.min() >= -LARGEST_EXACT and values.max() <= LARGEST_EXACT:
+        return
+    row, column = _first((values < -LARGEST_EXACT) | (values > LARGEST_EXACT))
+    raise place.too_large(_cell(values, row, column), row, column)
+
+
+def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
+    result = np.empty(len(values))
+    for row, value in enumerate(values):
+        if not isinstance(value, Real | Decimal | np.bool_):
+            # None, and the NA and NaT of data frames, which are equal to nothing, not even themselves
+            if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+                raise place.missing(row)
+            raise place.no_number(value, row)
+        if isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT:
+            raise place.too_large(value, row)
+        result[row] = float(value)
+    return result
+
+
+def _first(found: Array) -> tuple[int, int]:
+    """Return row and column of the first True in row order, or (-1, 0)."""
+    if not found.any():
+        return -1, 0
+    return divmod(int(found.argmax()), found.shape[1]) if found.ndim == 2 else (int(found.argmax()), 0)
+
+
+def _cell(values: Array, row: int, column: int) -> Any:
+    return values[row, column] if values.ndim == 2 else values[row]

@@ -1,0 +1,155 @@
+"""Which columns are features, targets and weight, from names or positions."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, TypeAlias
+
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.rows.places import listed, shown
+
+Key: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Positions of the chosen columns; there is at least one feature, and no column has two roles."""
+
+    features: tuple[int, ...]
+    targets: tuple[int, ...] = ()
+    weight: tuple[int, ...] = ()  # none or one
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Features, then targets, then the weight."""
+        return self.features + self.targets + self.weight
+
+
+@dataclass(frozen=True)
+class Header:
+    """The columns there are to choose from: their names, or only their number.
+
+    Parameters
+    ----------
+    source : str
+        What has these columns, as messages call it.
+    n_columns : int
+        Number of columns.
+    names : tuple of str, optional
+        Their names; a source without them is chosen from by position.
+    """
+
+    source: str
+    n_columns: int
+    names: tuple[str, ...] | None = None
+
+    def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
+        """Return the columns asked for; without `columns` the features are all that have no other role."""
+        self._check_names()
+        targets = self._positions(target, "target")
+        weights = self._positions(weight, "weight")
+        if len(weights) > 1:
+            msg = f"weight must be one column; got {len(weights)}: {weight!r}"
+            raise ParameterError(msg)
+        self._check_apart(targets, weights, "target", "weight")
+        if columns is None:
+            taken = {*targets, *weights}
+            features = tuple(j for j in range(self.n_columns) if j not in taken)
+        else:
+            features = self._positions(columns, "columns")
+            self._check_apart(features, targets, "columns", "target")
+            self._check_apart(features, weights, "columns", "weight")
+        if not features:
+            msg = f"{self.source} has no column left for the features; besides target and weight one is needed"
+            raise DataError(msg)
+        choice = Choice(features, targets, weights)
+        self._check_named(choice)
+        return choice
+
+    def names_of(self, positions: Sequence[int]) -> tuple[str, ...] | None:
+        """Return the names of some columns, None where there are no names or no such columns."""
+        return tuple(self.names[j] for j in positions) if self.names is not None and positions else None
+
+    def _positions(self, keys: Any, role: str) -> tuple[int, ...]:
+        if keys is None:
+            return ()
+        positions = tuple(self._position(key, role) for key in as_keys(keys, role))
+        twice = [j for j, count in Counter(positions).items() if count > 1]
+        if twice:
+            msg = f"{role} has {self._shown(twice[0])} more than once; give each column one time"
+            raise ParameterError(msg)
+        return positions
+
+    def _position(self, key: Key, role: str) -> int:
+        # A name comes before a position: frames may have integers for names.
+        if self.names is not None and str(key) in self.names:
+            return self.names.index(str(key))
+        if not isinstance(key, str) and -self.n_columns <= key < self.n_columns:
+            return key % self.n_columns
+        raise self.no_column(key, role)
+
+    def no_column(self, key: Key, role: str) -> DataError:
+        """Refuse a column that is not there, with those that are."""
+        what = shown(key) if isinstance(key, str) else str(key)
+        if self.names is None:
+            there = f"its columns have no names but the positions 0 to {self.n_columns - 1}"
+            return DataError(f"{role}: there is no column {what} in {self.source}; {there}")
+        near = difflib.get_close_matches(str(key), self.names, n=1)
+        hint = f"did you mean {shown(near[0])}? " if near else ""
+        return DataError(
+            f"{role}: there is no column {what} in {self.source}; {hint}its columns are {listed(self.names)}"
+        )
+
+    def _check_names(self) -> None:
+        if self.names is None:
+            return
+        twice = [name for name, count in Counter(self.names).items() if count > 1 and name]
+        if twice:
+            msg = f"{self.source} has more than one column named {listed(twice)}; names must differ: rename them"
+            raise DataError(msg)
+
+    def _check_named(self, choice: Choice) -> None:
+        unnamed = [j for j in choice.all if self.names is not None and not self.names[j].strip()]
+        if unnamed:
+            msg = (
+                f"column {unnamed[0]} of {self.source} has no name; such a column is often a row number, written by "
+                "accident; name it, or leave it out with columns=[...]"
+            )
+            raise DataError(msg)
+
+    def _check_apart(self, first: tuple[int, ...], second: tuple[int, ...], one: str, other: str) -> None:
+        both = [j for j in first if j in second]
+        if both:
+            msg = f"{self._shown(both[0])} is both in {one} and in {other}; a column has one role: take it out of one"
+            raise ParameterError(msg)
+
+    def _shown(self, position: int) -> str:
+        return f"column {position}" if self.names is None else f"column {shown(self.names[position])}"
+
+
+def is_key(value: Any) -> bool:
+    """Return whether this is a column's name or position."""
+    return isinstance(value, str) or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def as_keys(value: Any, role: str) -> list[Key]:
+    """Return names or positions as a list, from one of them or a sequence."""
+    try:
+        keys = [value] if is_key(value) else list(value)
+    except TypeError:
+        keys = [value]
+    for key in keys:
+        if not is_key(key):
+            msg = (
+                f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}; values of "
+                "their own, for target and weight, go with data in memory"
+            )
+            raise ParameterError(msg)
+    if not keys:
+        msg = f"{role} must name at least one column; got {value!r}; leave it out for the default"
+        raise ParameterError(msg)
+    return [key if isinstance(key, str) else int(key) for key in keys]

@@ -1,0 +1,115 @@
+"""Rows in a CSV file, read in bounded memory as often as asked; needs no other package."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+from ridgemark.errors import DataError, SourceFileError
+from ridgemark.rows.base import Block
+from ridgemark.rows.cells import DOUBLE
+from ridgemark.rows.choice import Header, as_keys
+from ridgemark.rows.csv_cells import CsvText, is_number
+from ridgemark.rows.csv_scan import Chunk, FirstRow, find_chunks, read_first_row
+from ridgemark.rows.files import FileState, reading, require_file
+from ridgemark.rows.places import Place, shown
+from ridgemark.rows.scanned import ScannedRows
+
+
+class CsvRows(ScannedRows):
+    """Rows of a CSV file, which may be gzip-compressed (name ending in `.gz`).
+
+    Text in UTF-8, with or without a byte order mark; cells apart by comma, semicolon or tab, whichever the first line
+    has most of; fields may be quoted; blank lines are skipped. Cells in use must be numbers, or true and false, which
+    become 1 and 0; columns not in use may hold anything. Opening reads the file once to find and count the rows;
+    numbers are read as float64 in each pass.
+
+    The first line names the columns. Where it holds nothing but numbers, the way columns are asked for decides: by
+    text (`target="400"`), the numbers are names; by position (`target=3`), the file has no header, and the columns
+    are named "0", "1" and so on.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    target : str, int, or list of them, optional
+        Name or position of the target column or columns.
+    columns : list of str or int, optional
+        The features, in this order; by default all columns with no other role.
+    weight : str or int, optional
+        Name or position of the weight column.
+
+    Raises
+    ------
+    SourceFileError
+        When the file is missing, empty, cut short or not text.
+    DataError
+        When a column is missing, or a cell is no finite number; the message names row, line and column.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], target: Any = None, columns: Any = None, weight: Any = None
+    ) -> None:
+        self._path = require_file(path)
+        source = shown(self._path)
+        files = [FileState(self._path)]
+        with self._open() as file:
+            first = read_first_row(file, source)
+            has_header = _has_header(first, source, target, columns, weight)
+            offset, line = (first.next_offset, first.next_line) if has_header else (first.offset, first.line)
+            self._delimiter, self._n_columns = first.delimiter, len(first.cells)
+            names = first.cells if has_header else tuple(str(j) for j in range(self._n_columns))
+            header = Header(source, self._n_columns, names)
+            choice = header.choose(target, columns, weight)
+            self._chunks = find_chunks(file, offset, line, self._delimiter, self._n_columns, source)
+        if not self._chunks:
+            msg = f"{source} has a header and no rows; at least one row is needed"
+            raise SourceFileError(msg)
+        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        compressed = self._path.name.lower().endswith(".gz")
+        form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
+        with (
+            reading(self._path, form, EOFError, zlib.error, csv.Error),
+            gzip.open(self._path) if compressed else self._path.open("rb") as file,
+        ):
+            yield cast(IO[bytes], file)
+
+    def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
+        with self._open() as file:
+            for k in chunks:
+                yield self._block_of(self._chunks[k], file)
+
+    def _block_of(self, chunk: Chunk, file: IO[bytes]) -> Block:
+        file.seek(chunk.offset)
+        text = file.read(chunk.n_bytes).decode("latin-1")
+        rows = CsvText(text, chunk, self._delimiter, self._n_columns, self._source)
+        place = Place(self._source, self._names, rows.row)
+        return self._block(chunk.first_row, list(rows.numbers(self._choice.all, place).T), place)
+
+
+def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:
+    """Return whether the first line names the columns; see `CsvRows`."""
+    if not all(map(is_number, first.cells)):
+        return True
+    keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
+    names = [key for key in keys if isinstance(key, str)]
+    if names and set(names) <= set(first.cells):
+        return True
+    counted = list(first.cells) == [str(j) for j in range(len(first.cells))]
+    if keys and not names and not counted:
+        return False
+    start = ", ".join(first.cells[:3])
+    msg = (
+        f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, ask for "
+        f"columns as text: target={shown(first.cells[-1])}; if the file has no header, "
+        + ("add one" if counted else "ask by position: target=0 or columns=[0, 1]")
+    )
+    raise DataError(msg)

@@ -1,0 +1,171 @@
+"""The first pass over a CSV file: its header, and where its rows begin, at a few hundred megabytes a second.
+
+Only line ends, delimiters and quotes are looked at. A quote opens or closes a field wherever it stands (RFC 4180), so
+whether a byte lies inside quotes is the parity of the quotes before it.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.errors import DataError, SourceFileError
+from ridgemark.rows.base import Array
+
+CHUNK_BYTES = 2**20
+LONGEST_ROW = 2**24  # bytes; no row of numbers is longer
+
+_BOM = b"\xef\xbb\xbf"
+BLANK = " \t\r\n"
+_BLANK = BLANK.encode()
+_DELIMITERS = ",;\t"
+_NEWLINE, _QUOTE = b'\n"'
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some whole rows of a file: their bytes, row numbers and line numbers (from 1)."""
+
+    offset: int
+    n_bytes: int
+    first_row: int
+    n_rows: int
+    first_line: int
+
+
+@dataclass(frozen=True)
+class FirstRow:
+    """The first row of a file, which may be its header, and where it and the next one begin."""
+
+    cells: tuple[str, ...]
+    delimiter: str
+    offset: int
+    line: int
+    next_offset: int
+    next_line: int
+
+
+def read_first_row(file: IO[bytes], source: str) -> FirstRow:
+    """Return the first row that is not blank, cut at whichever of , ; and tab it has most of."""
+    offset, line = 0, 1
+    text = file.readline(LONGEST_ROW)
+    if text.startswith(_BOM):
+        offset, text = len(_BOM), text[len(_BOM) :]
+    while text and not text.strip(_BLANK):
+        offset, line = offset + len(text), line + 1
+        text = file.readline(LONGEST_ROW)
+    if not text:
+        msg = f"{source} is empty: it holds only blank lines; write the file again"
+        raise SourceFileError(msg)
+    while text.count(_QUOTE) % 2:
+        more = file.readline(LONGEST_ROW)
+        if not more or len(text) >= LONGEST_ROW:
+            raise no_end(source, line, text)
+        text += more
+    if len(text) >= LONGEST_ROW:
+        raise no_end(source, line, text)
+    _check_text(text, source)
+    outside = re.sub(rb'"[^"]*"', b"", text).decode("latin-1")
+    delimiter = max(_DELIMITERS, key=outside.count)
+    cells = next(csv.reader([text.decode("utf-8").strip("\r\n")], delimiter=delimiter))
+    names = tuple(cell.strip() for cell in cells)
+    return FirstRow(names, delimiter, offset, line, offset + len(text), line + text.count(b"\n"))
+
+
+def _check_text(text: bytes, source: str) -> None:
+    if b"\0" in text or text.startswith((b"PK\x03\x04", b"PAR1", b"\x1f\x8b")):
+        what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
+        msg = f"{source} is {what}; a CSV file must be text in UTF-8; give it the extension of what it holds"
+        raise SourceFileError(msg)
+    if re.search(rb"\r[^\n]", text):
+        msg = f"{source} ends its lines with a carriage return alone; save it with line feeds"
+        raise SourceFileError(msg)
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        msg = f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
+        raise SourceFileError(msg) from error
+
+
+def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_columns: int, source: str) -> list[Chunk]:
+    """Return the chunks of whole rows from `offset` to the end, refusing rows with another number of cells."""
+    file.seek(offset)
+    chunks: list[Chunk] = []
+    row, held, more = 0, b"", True
+    while more:
+        fresh = file.read(CHUNK_BYTES)
+        more = bool(fresh)
+        text = held + fresh if more or not held else held + b"\n"
+        ends, cells = _rows(text, delimiter)
+        stop = int(ends[-1]) + 1 if len(ends) else 0
+        held = text[stop:]
+        if len(held) > LONGEST_ROW or (held and not more):
+            raise no_end(source, line + text.count(b"\n", 0, stop), held)
+        if not stop:
+            continue
+        used = cells > 0
+        wrong = np.flatnonzero(used & (cells != n_columns))
+        if wrong.size:
+            at = int(wrong[0])
+            begin = int(ends[at - 1]) + 1 if at else 0
+            bad_line = line + text.count(b"\n", 0, begin)
+            is_last = not more or (not held and not file.read(1))
+            last = is_last and not used[at + 1 :].any()
+            raise ragged(source, row + int(used[:at].sum()), bad_line, int(cells[at]), n_columns, last)
+        n_rows = int(used.sum())
+        if n_rows:
+            chunks.append(Chunk(offset, stop, row, n_rows, line))
+        row, offset, line = row + n_rows, offset + stop, line + text.count(b"\n", 0, stop)
+    return chunks
+
+
+def _rows(text: bytes, delimiter: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return where each row ends and its number of cells, 0 for a blank line."""
+    codes = np.frombuffer(text, np.uint8)
+    ends, marks = np.flatnonzero(codes == _NEWLINE), np.flatnonzero(codes == ord(delimiter))
+    if b'"' in text:
+        inside = np.bitwise_xor.accumulate(codes == _QUOTE)
+        ends, marks = ends[~inside[ends]], marks[~inside[marks]]
+    cells = np.diff(np.searchsorted(marks, ends), prepend=0) + 1
+    cells[_blank_lines(text, codes, ends, cells)] = 0
+    return ends, cells
+
+
+def _blank_lines(text: bytes, codes: Array, ends: Array, cells: Array) -> Array:
+    begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    # Only a line without delimiters that begins with white space can be blank: almost none, so looked at one by one.
+    odd = np.flatnonzero((cells == 1) & (codes[begins] <= ord(" ")))
+    blank = [at for at in odd if not text[begins[at] : ends[at]].strip(_BLANK)]
+    return np.array(blank, dtype=np.intp)
+
+
+def ragged(source: str, row: int, line: int, got: int, expected: int, last: bool = False) -> DataError:
+    """Refuse a row with too few or too many cells."""
+    hint = "it is the last row: the file may be cut short" if last and got < expected else "correct that line"
+    return DataError(
+        f"row {row} (line {line}) of {source} has {got} cells and the first line has {expected}; every row must have "
+        f"as many; {hint}"
+    )
+
+
+def stray_mark(source: str, line: int) -> DataError:
+    """Refuse rows that the scan and the parser tell apart in different ways."""
+    return DataError(
+        f"at or after line {line} of {source} a quote or a carriage return stands inside a field that is not quoted, "
+        "so the rows cannot be told apart; put the field in quotes, doubling those inside it"
+    )
+
+
+def no_end(source: str, line: int, text: bytes) -> DataError:
+    """Refuse a row that does not end, most often for a quote that is not closed."""
+    if b'"' in text:
+        return DataError(
+            f"the row at line {line} of {source} opens a quoted field that is never closed; add the missing quote, or "
+            "write the file again if it was cut short"
+        )
+    return DataError(f"the row at line {line} of {source} is longer than {LONGEST_ROW} bytes; is it a CSV file?")

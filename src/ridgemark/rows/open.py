@@ -1,0 +1,143 @@
+"""One friendly door to every kind of rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
+from ridgemark.rows.arrays import as_columns, select_rows
+from ridgemark.rows.arrow import ArrowColumns, ArrowRows
+from ridgemark.rows.base import RowSource
+from ridgemark.rows.columns import Columns
+from ridgemark.rows.csv import CsvRows
+from ridgemark.rows.files import is_directory, require_file
+from ridgemark.rows.numpy_files import Archive, npy_columns
+from ridgemark.rows.places import shown
+from ridgemark.rows.tables import is_a, table_columns
+
+_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_ARROW = (".parquet", ".arrow", ".feather")
+_EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
+
+
+def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> RowSource:
+    """Open data of any kind as rows that can be read block by block, as often as needed.
+
+    Parameters
+    ----------
+    source : path, array, sparse matrix, data frame, Arrow table, dict of columns, or RowSource
+        Files are known by their extension: `.csv`, `.tsv` (also with `.gz`), `.npy` (memory-mapped), `.npz` (features
+        in the array `X`, targets in `y`), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
+        `.feather`. An open RowSource comes back as it is.
+    target : str, int, list of them, or array, optional
+        Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in
+        memory and `.npy` also the values themselves, (n,) or (n, t). An integer that is a column's name means that
+        column.
+    columns : list of str or int, optional
+        The features, in this order; by default all columns with no other role.
+    weight : str, int or array, optional
+        Name, position or values of the weights.
+
+    Returns
+    -------
+    RowSource
+
+    Raises
+    ------
+    DataError
+        When the data cannot be used; the message names the row, the column and the remedy.
+    NotRestartableError
+        When the source could be read only once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = open_rows(np.arange(12.0).reshape(4, 3), target=2)
+    >>> rows.n_rows, rows.n_features
+    (4, 2)
+    >>> [block.targets.ravel().tolist() for block in rows.blocks(3)]
+    [[2.0, 5.0, 8.0], [11.0]]
+    """
+    if isinstance(source, RowSource):
+        if target is not None or columns is not None or weight is not None:
+            msg = "an open RowSource has its columns chosen already; give target, columns and weight when opening it"
+            raise ParameterError(msg)
+        return source
+    if isinstance(source, str) and not source:  # which as a path would mean the current folder
+        msg = "the path is empty; give the path of a data file"
+        raise SourceFileError(msg)
+    if isinstance(source, str | os.PathLike):
+        return _open_path(Path(source), target, columns, weight)
+    if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
+        return _open_several([Path(path) for path in source], target, columns, weight)
+    return select_rows(_columns(source), _values(target), columns, _values(weight))
+
+
+def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
+    name = path.name.lower()
+    if is_directory(path):
+        return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
+    found = require_file(path)
+    if name.endswith(".npy"):
+        return select_rows(npy_columns(found), _values(target), columns, _values(weight))
+    if name.endswith(".npz"):
+        archive = Archive(found)
+        features = archive.columns()
+        target = "y" if target is None and "y" in archive.keys else target
+        target = archive.resolve(target, features, "target")
+        return select_rows(features, _values(target), columns, _values(archive.resolve(weight, features, "weight")))
+    if name.endswith(_CSV):
+        return CsvRows(found, target, columns, weight)
+    if name.endswith(_ARROW):
+        return ArrowRows([found], target, columns, weight)
+    msg = f"{shown(path)} has no extension that is known; rename it to what it holds: {', '.join(_EXTENSIONS)}"
+    raise SourceFileError(msg)
+
+
+def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> RowSource:
+    for path in map(require_file, paths):
+        if not path.name.lower().endswith(_ARROW):
+            msg = f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
+            raise SourceFileError(msg)
+    return ArrowRows(paths, target, columns, weight)
+
+
+def _columns(source: Any) -> Columns:
+    """Return the columns of an object in memory, or refuse it by its type."""
+    known = _table(source)
+    if known is not None:
+        return known
+    if hasattr(source, "__next__"):
+        instead = "its path" if hasattr(source, "read") else "an array (numpy.array(list(rows))) or a path"
+        msg = (
+            f"a {type(source).__name__} can be read only once, and several passes over the rows are needed; "
+            f"give {instead} instead"
+        )
+        raise NotRestartableError(msg)
+    # A Dask collection has __array__ too, but asking for it would load everything.
+    is_array = hasattr(source, "__array__") and not hasattr(source, "__dask_graph__")
+    if sparse.issparse(source) or isinstance(source, list | tuple) or is_array:
+        return as_columns(source, "the feature array")
+    lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
+    remedy = f"; call its {lazy[0]}() first" if lazy else ""
+    msg = (
+        f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
+        f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
+    )
+    raise DataTypeError(msg)
+
+
+def _table(source: Any) -> Columns | None:
+    if is_a(source, "pyarrow", "Table"):
+        return ArrowColumns(source)
+    return table_columns(source)
+
+
+def _values(given: Any) -> Any:
+    """Return targets or weights given as a frame, series or table as columns; leave anything else as it is."""
+    found = None if isinstance(given, dict) else _table(given)
+    return given if found is None else found

@@ -1,0 +1,139 @@
+"""Where a cell is and what is wrong with it: every message about the contents of rows is built here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from ridgemark.errors import DataError, DataTypeError
+
+LONGEST_SHOWN = 60
+MOST_LISTED = 12
+
+TEXT, CATEGORY = "U", "category"
+
+# What an array of a numpy kind (or a column of categories) holds, and what to do about it.
+_KINDS = {
+    TEXT: ("text", "convert it to numbers"),
+    "M": ("dates or times", "convert them to a number first, such as days since a start"),
+    "m": ("time spans", "convert them to a number first, such as seconds"),
+    "c": ("complex numbers", "split them into real and imaginary parts"),
+    "V": ("structured records", "give a dict instead: {name: a[name] for name in a.dtype.names}"),
+    "O": ("Python objects", "convert them with .astype(float)"),
+    CATEGORY: ("categories", "encode them first, for example as one column of 0 and 1 for each category"),
+}
+_KINDS["S"] = _KINDS["T"] = _KINDS[TEXT]
+
+
+def shown(name: object) -> str:
+    """Return a name or cell as it appears in messages: quoted, control characters escaped, shortened.
+
+    Of a long path the end is kept, which tells more.
+    """
+    text = str(name)
+    if isinstance(name, PurePath) and len(text) > LONGEST_SHOWN:
+        return repr("..." + text[3 - LONGEST_SHOWN :])
+    return repr(_short(text))
+
+
+def listed(names: Iterable[object]) -> str:
+    """Return names joined by commas, the rest counted where there are many."""
+    every = list(names)
+    text = ", ".join(shown(name) for name in every[:MOST_LISTED])
+    return text if len(every) <= MOST_LISTED else f"{text} and {len(every) - MOST_LISTED} more"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where some cells come from, so that an error can name row and column.
+
+    Parameters
+    ----------
+    source : str
+        The whole, as in "column 'x' of SOURCE": a quoted file name, "the DataFrame", "the targets".
+    columns : sequence of str or int, or None
+        Name or position of each column; None when there is only one and it has no name.
+    row : callable
+        Takes the position of a row among these cells, returns its description, as in "row 12 (line 14)".
+    """
+
+    source: str
+    columns: Sequence[str | int] | None
+    row: Callable[[int], str]
+
+    def column(self, position: int = 0) -> str:
+        """Describe one column."""
+        if self.columns is None:
+            return self.source
+        name = self.columns[position]
+        return f"column {shown(name) if isinstance(name, str) else name} of {self.source}"
+
+    def cell(self, row: int, column: int = 0) -> str:
+        """Describe one cell."""
+        return f"{self.row(row)}{' of ' if self.columns is None else ', '}{self.column(column)}"
+
+    def some(self, first: int, last: int | None = None) -> Place:
+        """Return the place of the columns `first` to `last` (excluded)."""
+        return self if self.columns is None else Place(self.source, self.columns[first:last], self.row)
+
+    def bad_number(self, value: float, row: int, column: int) -> DataError:
+        """Refuse NaN or an infinity."""
+        what = "NaN (not a number)" if np.isnan(value) else f"{value}"
+        return DataError(
+            f"{self.cell(row, column)} is {what}; every value must be a finite number; fill it in or drop the row first"
+        )
+
+    def missing(self, row: int, column: int = 0) -> DataError:
+        """Refuse an empty or null cell."""
+        return DataError(
+            f"{self.cell(row, column)} is missing; every value must be a number; fill it in or drop the row first"
+        )
+
+    def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
+        """Refuse a cell that holds text or another thing that is no number."""
+        what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
+        return DataTypeError(
+            f"{self.cell(row, column)} holds {what}, {shown(value)}; every value must be a number; "
+            "convert it, or leave the column out with columns=[...]"
+        )
+
+    def decimal_comma(self, text: str, row: int, column: int) -> DataError:
+        """Refuse a number written with a decimal comma."""
+        return DataError(
+            f"{self.cell(row, column)} is {shown(text)}, with a comma for the decimal mark; every value must be a "
+            f"number with a point: {text.replace(',', '.')}; write the file again with decimal points"
+        )
+
+    def too_large(self, value: object, row: int, column: int = 0) -> DataError:
+        """Refuse an integer that a float64 cannot hold."""
+        return DataError(
+            f"{self.cell(row, column)} is the integer {_short(str(value))}, beyond 2**53: as a floating "
+            "number it would lose digits; subtract an offset first, or leave the column out with columns=[...]"
+        )
+
+    def wrong_kind(self, kind: str, dtype: object, column: int = 0) -> DataTypeError:
+        """Refuse a whole column, or array, by its type."""
+        what, remedy = _KINDS.get(kind, ("no numbers", "convert it to numbers"))
+        out = "" if self.columns is None else ", or leave the column out with columns=[...]"
+        return DataTypeError(
+            f"{self.column(column)} holds {what} (type {dtype}); every value must be a number; {remedy}{out}"
+        )
+
+    def bad_weight(self, value: float, row: int) -> DataError:
+        """Refuse a negative weight."""
+        return DataError(f"{self.cell(row)} is {value}; a weight must be 0 or more; 0 leaves a row out of the fit")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
+
+
+def row_of(rows: slice | Any) -> Callable[[int], str]:
+    """Return how to describe a row of a selection: a slice with a start, or an array of row numbers."""
+    if isinstance(rows, slice):
+        return lambda position: f"row {rows.start + position}"
+    return lambda position: f"row {rows[position]}"

@@ -1,0 +1,92 @@
+"""Rows in files that are read from front to back: chunks of known row numbers, each read whole or not at all."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
+from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
+from ridgemark.rows.choice import Choice, Header
+from ridgemark.rows.files import FileState
+from ridgemark.rows.places import Place
+
+
+class ScannedRows(BaseRows):
+    """The base of CSV, Parquet and Arrow files: a subclass says how some of its chunks are read.
+
+    Parameters
+    ----------
+    header : Header
+        All columns of the file.
+    choice : Choice
+        Those in use.
+    chunk_rows : sequence of int
+        Rows of each chunk.
+    dtype : numpy.dtype
+        float32 or float64, for the features.
+    files : list of FileState
+        The files, which must not change while they are in use.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        choice: Choice,
+        chunk_rows: Sequence[int],
+        dtype: np.dtype[Any],
+        files: list[FileState],
+    ) -> None:
+        self._source = header.source
+        self._choice = choice
+        self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
+        self._files = files
+        self.n_rows = int(self._bounds[-1])
+        self.n_features = len(choice.features)
+        self.n_targets = len(choice.targets)
+        self.dtype = dtype
+        self.has_weights = bool(choice.weight)
+        self.feature_names = header.names_of(choice.features)
+        self.target_names = header.names_of(choice.targets)
+        self._names = header.names_of(choice.all) or ()
+        for _ in self._read([0]):  # a column of the wrong kind is refused on opening
+            break
+
+    @abstractmethod
+    def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
+        """Iterate over the rows of some chunks, given by rising number, in blocks of any sizes."""
+
+    def _pieces(self, block_rows: int) -> Iterator[Block]:
+        for file in self._files:
+            file.check()
+        return self._read(range(len(self._bounds) - 1))
+
+    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
+        for file in self._files:
+            file.check()
+        order = np.argsort(indices, kind="stable")
+        rising = indices[order]
+        chunks = np.unique(np.searchsorted(self._bounds, rising, side="right") - 1)
+        taken = self._blank(0, len(indices))
+        for piece in self._read(chunks.tolist()):
+            first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
+            copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
+        return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
+
+    def _block(self, start: int, columns: Sequence[Array], place: Place) -> Block:
+        """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`."""
+        weight = self.n_features + self.n_targets
+        return Block(
+            start,
+            stacked(columns[: self.n_features], self.dtype, place.some(0, self.n_features)),
+            stacked(columns[self.n_features : weight], DOUBLE, place.some(self.n_features, weight))
+            if self.n_targets
+            else None,
+            checked_weights(stacked(columns[weight:], DOUBLE, place.some(weight)), place.some(weight))
+            if self.has_weights
+            else None,
+        )

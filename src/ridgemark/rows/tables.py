@@ -1,0 +1,111 @@
+"""Data frames and dicts of columns, converted column by column and block by block.
+
+Frames are recognised by the names of their types: pandas and polars are never imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.errors import DataError
+from ridgemark.rows.arrays import as_array
+from ridgemark.rows.base import Array
+from ridgemark.rows.cells import check_present
+from ridgemark.rows.choice import Header
+from ridgemark.rows.columns import Columns, FrameColumns
+from ridgemark.rows.places import CATEGORY, Place, shown
+
+_OBJECT: np.dtype[Any] = np.dtype(object)
+
+
+class PandasColumns(FrameColumns):
+    """Columns of a pandas DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        names = tuple(str(name) for name in frame.columns)
+        super().__init__(Header("the DataFrame", len(names), names), len(frame))
+        self._frame = frame
+
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        dtype = self._frame.dtypes.iloc[position]
+        if not isinstance(dtype, np.dtype):  # nullable and Arrow-backed types tell the numpy type, sparse ones too
+            dtype = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", _OBJECT))
+        return dtype if isinstance(dtype, np.dtype) else _OBJECT
+
+    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+        series = self._frame.iloc[rows, position]
+        if isinstance(series.dtype, np.dtype):
+            return np.asarray(series.to_numpy())
+        if series.dtype.name == "category":
+            raise place.wrong_kind(CATEGORY, "category")
+        if series.dtype.kind in "Mm":
+            raise place.wrong_kind(series.dtype.kind, series.dtype)
+        check_present(series.isna().to_numpy(), place)
+        return np.asarray(series.to_numpy(dtype=self._column_dtype(position)))
+
+
+class PolarsColumns(FrameColumns):
+    """Columns of a polars DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        names = tuple(frame.columns)
+        super().__init__(Header("the DataFrame", len(names), names), frame.height)
+        self._frame = frame
+
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        return np.dtype(np.float32 if str(self._frame.dtypes[position]) in {"Float16", "Float32"} else np.float64)
+
+    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+        series = self._frame.to_series(position)[rows]
+        kind = str(series.dtype).partition("(")[0]
+        if kind in {"Categorical", "Enum"}:
+            raise place.wrong_kind(CATEGORY, kind)
+        if kind in {"Struct", "List", "Array"}:
+            raise place.wrong_kind(kind, series.dtype)
+        check_present(series.is_null().to_numpy(), place)
+        return np.asarray(series.to_numpy())
+
+
+class DictColumns(FrameColumns):
+    """Columns given as a dict from names to arrays of one length."""
+
+    def __init__(self, columns: Mapping[Any, Any]) -> None:
+        source = "the dict of columns"
+        names = tuple(str(name) for name in columns)
+        self._arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
+        super().__init__(Header(source, len(names), names), self._arrays[0].size if self._arrays else 0)
+        for name, array in zip(names, self._arrays, strict=True):
+            if array.shape != (self.n_rows,):
+                msg = (
+                    f"column {shown(name)} of {source} must be one-dimensional, of length {self.n_rows} like the "
+                    f"first; got shape {array.shape}"
+                )
+                raise DataError(msg)
+
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        return self._arrays[position].dtype
+
+    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+        return self._arrays[position][rows]
+
+
+def table_columns(source: Any) -> Columns | None:
+    """Return the columns of a data frame, a series or a dict of columns; None for anything else."""
+    if is_a(source, "pandas", "Series") or is_a(source, "polars", "Series"):
+        source = source.to_frame()
+    if is_a(source, "pandas", "DataFrame"):
+        return PandasColumns(source)
+    if is_a(source, "polars", "DataFrame"):
+        return PolarsColumns(source)
+    if isinstance(source, Mapping):
+        return DictColumns(source)
+    return None
+
+
+def is_a(value: Any, package: str, name: str) -> bool:
+    """Return whether a value is of a class of another package, without importing that package."""
+    return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)

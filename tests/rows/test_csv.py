@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ridgemark.errors import SourceFileError
+from ridgemark.rows import CsvRows, open_rows
+from tests.rows.cases import refusal, values
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def to(text: str | bytes, name: str = "d.csv") -> Path:
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Path(name)
+
+    return to
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+unused = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(finite, unused, finite), min_size=1, max_size=30),
+    delimiter=st.sampled_from(",;\t"),
+    end=st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    chunk_bytes=st.integers(1, 200),
+    block_rows=st.integers(1, 31),
+)
+def test_what_the_csv_module_writes_is_read_back(
+    rows: list[tuple[float, str, float]],
+    delimiter: str,
+    end: str,
+    quoting: Any,
+    chunk_bytes: int,
+    block_rows: int,
+    tmp_path: Path,
+) -> None:
+    with (tmp_path / "d.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator=end, quoting=quoting)
+        writer.writerows([("a", "te\nxt, ;", "y"), *rows])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk_bytes)
+        source = CsvRows(tmp_path / "d.csv", target="y", columns=["a"])
+    assert source.n_rows == len(rows)
+    blocks = list(source.blocks(block_rows))
+    assert [x for block in blocks for x in block.features[:, 0]] == [row[0] for row in rows]
+    assert [y for block in blocks for y in block.targets[:, 0]] == [row[2] for row in rows]
+    backwards = list(range(len(rows)))[::-1]
+    assert source.take(backwards).features[:, 0].tolist() == [row[0] for row in rows][::-1]
+
+
+def test_blank_lines_spaces_and_a_byte_order_mark_are_passed_over(write: Any) -> None:
+    rows = open_rows(write("\ufeff\n a , b\n\n 1 , 2\n \t\n3,4"), target="b")
+    assert rows.feature_names == ("a",)
+    assert values(rows) == [[1.0], [3.0]]
+
+
+def test_quoted_names_and_numbers_are_read(write: Any) -> None:
+    rows = open_rows(write('a,"b, ""c"""\n1,"2"\n"3",4\n'), target='b, "c"')
+    assert rows.take([0, 1]).targets.tolist() == [[2.0], [4.0]]
+    assert open_rows(write('"a\r\nb",c\r\n1,2\r\n')).feature_names == ("a\r\nb", "c")
+
+
+def test_true_and_false_are_one_and_zero(write: Any) -> None:
+    assert values(open_rows(write("a,b\n1,True\n2,false\n"))) == [[1.0, 1.0], [2.0, 0.0]]
+
+
+def test_a_single_column_is_a_file_too(write: Any) -> None:
+    assert values(open_rows(write("a\n1\n\n2\n"))) == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("1,2\n\n3,x y\n", "row 1 (line 4), column 'b' of 'd.csv' holds text, 'x y'"),
+        ("1,2\n3,2020-01-01\n", "row 1 (line 3), column 'b' of 'd.csv' holds text, '2020-01-01'"),
+        ("1,1_000\n", "row 0 (line 2), column 'b' of 'd.csv' holds text, '1_000'"),
+        ("1,2\n3,\n", "row 1 (line 3), column 'b' of 'd.csv' is missing"),
+        ("1,2\nNA,4\n", "row 1 (line 3), column 'a' of 'd.csv' is missing"),
+        ("1,2\n3,nan\n", "row 1 (line 3), column 'b' of 'd.csv' is NaN"),
+        ("1,2\n-inf,3\n", "row 1 (line 3), column 'a' of 'd.csv' is -inf"),
+        ("1,1e999\n", "row 0 (line 2), column 'b' of 'd.csv' is inf"),
+        ("1,9007199254740993\n", "row 0 (line 2), column 'b' of 'd.csv' is the integer 9007199254740993, beyond"),
+        ("true,-9007199254740993\n", "row 0 (line 2), column 'b' of 'd.csv' is the integer -9007199254740993"),
+        ("1,é\x1b\n", r"row 0 (line 2), column 'b' of 'd.csv' holds text, 'é\x1b'"),
+        ("1,2\n1,2,3\n4,5\n", "row 1 (line 3) of 'd.csv' has 3 cells and the first line has 2"),
+        ("1,2\n1\n4,5\n", "row 1 (line 3) of 'd.csv' has 1 cells and the first line has 2"),
+        ("1,2\n\n4", "row 1 (line 4) of 'd.csv' has 1 cells and the first line has 2; every row must have as many; "),
+        ('1,2\n3,"4\n', "the row at line 3 of 'd.csv' opens a quoted field that is never closed"),
+    ],
+)
+def test_a_bad_row_is_named_by_row_line_and_column(write: Any, body: str, expected: str) -> None:
+    assert expected in refusal(write("a,b\n" + body))
+
+
+def test_every_message_about_a_cell_ends_with_a_remedy(write: Any) -> None:
+    assert "convert it, or leave the column out with columns=[...]" in refusal(write("a\nx\n"))
+    assert "fill it in or drop the row first" in refusal(write("a,b\n1,\n"))
+    assert "the file may be cut short" in refusal(write("a,b\n1,2\n3"))
+    assert "the file may be cut short" in refusal(write("a,b\n1,2\n3\n\n"))
+    assert "correct that line" in refusal(write("a,b\n3\n1,2\n"))
+    assert "decimal mark" in refusal(write("a;b\n1,5;2\n"))
+
+
+@pytest.mark.parametrize("chunk_bytes", [16, 2**20])
+def test_line_numbers_count_through_quotes_and_chunks(
+    write: Any, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
+) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk_bytes)
+    text = 'id,note,y\n1,"two\nlines",2\n' + "2,,3\n" * 20 + "3,,x\n"
+    assert "row 21 (line 24), column 'y' of 'd.csv' holds text, 'x'" in refusal(write(text), columns=["id", "y"])
+    assert "row 21 (line 24) of 'd.csv' has 2 cells" in refusal(write(text.replace("3,,x", "3,4")), columns=["id"])
+
+
+def test_large_floats_are_no_large_integers(write: Any) -> None:
+    assert values(open_rows(write("a,b\n9007199254740993.0,1e300\n"))) == [[2.0**53, 1e300]]
+    assert values(open_rows(write("a\n9007199254740992\n"))) == [[2.0**53]]
+
+
+def test_columns_not_in_use_may_hold_anything(write: Any) -> None:
+    text = b'id,name,y\nx,\xe9\xff,1\n,"a,\nb",2\n'
+    assert values(open_rows(write(text), columns=["y"])) == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("text", ['a,b\n5" pipe,2\n6" pipe,3\n', 'b\n" "\n'])
+def test_a_stray_quote_is_refused_rather_than_guessed(write: Any, text: str) -> None:
+    message = refusal(write(text), columns=["b"])
+    assert "a quote or a carriage return stands inside a field that is not quoted" in message
+
+
+def test_a_stray_carriage_return_is_refused(write: Any) -> None:
+    assert "'d.csv' cannot be read as CSV: new-line character" in refusal(write("a,b\n1,2\n5\r6,3\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", "'d.csv' is empty (0 bytes)"),
+        (b"\n \r\n\n", "'d.csv' is empty: it holds only blank lines"),
+        (b"a,b\n", "'d.csv' has a header and no rows; at least one row is needed"),
+        (b"a,b", "'d.csv' has a header and no rows"),
+        (b'a,"b\n1,2\n', "line 1 of 'd.csv' opens a quoted field that is never closed"),
+        ("a,b\n1,2\n".encode("utf-16"), "'d.csv' is not plain text, or not UTF-8"),
+        ("é,b\n1,2\n".encode("latin-1"), "the first line of 'd.csv' is not in UTF-8 (byte 0); save the file as UTF-8"),
+        (b"a,b\r1,2\r", "carriage return alone; save it with line feeds"),
+        (b"PAR1\x15\x04", "'d.csv' is not plain text"),
+        (gzip.compress(b"a\n1\n", mtime=0), "'d.csv' is compressed (name it .csv.gz)"),
+        (b"a,a\n1,2\n", "more than one column named 'a'"),
+        (b",a\n0,2\n", "column 0 of 'd.csv' has no name; such a column is often a row number"),
+    ],
+)
+def test_a_file_that_is_no_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
+    path = write(text)
+    assert expected in refusal(path)
+
+
+def test_a_row_without_end_is_refused_in_bounded_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.LONGEST_ROW", 1000)
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 100)
+    assert "line 2 of 'd.csv' is longer than 1000 bytes" in refusal(write("a\n1\n".replace("1", "1" * 3000)))
+    assert "line 1 of 'd.csv' is longer than 1000 bytes" in refusal(write("a" * 3000))
+    assert "line 2 of 'd.csv' opens a quoted field" in refusal(write('a\n"' + "1\n" * 3000))
+
+
+def test_numbers_in_the_first_line_are_data_when_columns_are_asked_for_by_position(write: Any) -> None:
+    rows = open_rows(write("1,2,3\n4,5,6\n"), target=2)
+    assert rows.n_rows == 2
+    assert rows.feature_names == ("0", "1")
+    assert open_rows(write("1,2,3\n4,5,6\n"), columns=range(3)).take([0]).features.tolist() == [[1.0, 2.0, 3.0]]
+
+
+def test_numbers_in_the_first_line_are_names_when_columns_are_asked_for_by_name(write: Any) -> None:
+    rows = open_rows(write("400,401,402\n4,5,6\n"), target="402")
+    assert rows.n_rows == 1
+    assert rows.feature_names == ("400", "401")
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "remedy"),
+    [
+        ("1,2\n4,5\n", {}, "if the file has no header, ask by position: target=0"),
+        ("1,2\n4,5\n", {"target": "y"}, "if they are names, ask for columns as text: target='2'"),
+        ("1,2\n4,5\n", {"target": "y", "columns": [0]}, "ask by position"),
+        ("0,1\n4,5\n", {"target": 1}, "if the file has no header, add one"),
+    ],
+)
+def test_numbers_in_the_first_line_are_refused_when_they_could_be_either(
+    write: Any, text: str, choice: Any, remedy: str
+) -> None:
+    message = refusal(write(text), **choice)
+    assert "the first line of 'd.csv' holds numbers, not column names" in message
+    assert remedy in message
+
+
+def test_positions_work_with_a_header_too(write: Any) -> None:
+    assert open_rows(write("a,b,c\n1,2,3\n"), target=-1).target_names == ("c",)
+
+
+@pytest.mark.parametrize("weight", ["-1", "nan", "inf", "0"])
+def test_bad_weights_are_refused(write: Any, weight: str) -> None:
+    message = refusal(write(f"a,w\n1,{weight}\n2,0\n"), weight="w")
+    assert ("every weight is zero" if weight == "0" else "row 0 (line 2), column 'w' of 'd.csv' is ") in message
+
+
+def test_values_of_their_own_do_not_go_with_a_file(write: Any) -> None:
+    assert "target must be column names or positions; got" in refusal(write("a,b\n1,2\n"), target=np.ones(1))
+
+
+COMPRESSED = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (j, j * j) for j in range(5000)), mtime=0)
+
+
+@pytest.mark.parametrize(
+    "content", [COMPRESSED[: len(COMPRESSED) // 2], COMPRESSED[:-4], COMPRESSED[:-8] + bytes(8), b"a,b\n1,2\n"]
+)
+def test_a_broken_compressed_file_is_refused(write: Any, content: bytes) -> None:
+    message = refusal(write(content, "d.csv.gz"))
+    assert "'d.csv.gz' cannot be read as gzip-compressed CSV" in message
+    assert "it may be cut short or hold another format" in message
+
+
+def test_a_file_that_changes_between_passes_is_refused(write: Any) -> None:
+    path = write("a\n1\n")
+    rows = open_rows(path)
+    write("a\n1\n2\n")
+    for read in (lambda: next(rows.blocks(1)), lambda: rows.take([0])):
+        with pytest.raises(
+            SourceFileError, match=r"'d\.csv' has changed or is gone since it was opened; open it again"
+        ):
+            read()
+    path.unlink()
+    with pytest.raises(SourceFileError, match="changed or is gone"):
+        next(rows.blocks(1))
+
+
+def test_take_reads_only_the_chunks_it_needs(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 64)
+    rows = open_rows(write("a\n" + "".join(f"{j}\n" for j in range(1000)) + "x\n"))
+    assert rows.take([500, 3]).features.tolist() == [[500.0], [3.0]]  # the bad last row is in another chunk
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_a_pipe_is_refused_as_it_can_be_read_only_once(write: Any) -> None:
+    os.mkfifo("p.csv")
+    assert "'p.csv' is no regular file and can be read only once; save the rows to a file" in refusal("p.csv")

@@ -1,0 +1,54 @@
+"""Files larger than the blocks are read in memory that does not grow with the file."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ridgemark.rows import RowSource, open_rows
+
+MEBIBYTE = 2**20
+
+
+def peak(work: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def passes(rows: RowSource, block_rows: int) -> None:
+    assert rows.reduce_blocks(lambda block: block.n_rows, block_rows) == rows.n_rows
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_a_map_of_200_megabytes_is_read_in_a_few(tmp_path: Path, dtype: str) -> None:
+    shape = (200 * 10**6 // (20 * np.dtype(dtype).itemsize), 20)
+    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", dtype, shape)  # zeros that take no disk
+    del array
+    assert peak(lambda: passes(open_rows(tmp_path / "x.npy", target=3), 20_000)) < 16 * MEBIBYTE
+
+
+def test_a_csv_file_is_read_in_a_few_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", MEBIBYTE // 16)
+    (tmp_path / "x.csv").write_text("a,b,c,y\n" + "0.125,-3.5,17,0.001\n" * 200_000)
+    size = (tmp_path / "x.csv").stat().st_size
+    assert size > 3 * MEBIBYTE
+    assert peak(lambda: open_rows(tmp_path / "x.csv", target="y")) < MEBIBYTE
+    rows = open_rows(tmp_path / "x.csv", target="y")
+    assert peak(lambda: passes(rows, 1000)) < MEBIBYTE
+
+
+def test_a_parquet_file_with_one_row_group_is_read_in_pieces(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    column = np.zeros(2_000_000)
+    pq.write_table(pa.table(dict.fromkeys("abcd", column)), tmp_path / "x.parquet", row_group_size=2_000_000)
+    rows = open_rows(tmp_path / "x.parquet", target="d")
+    assert peak(lambda: passes(rows, 4096)) < 50 * MEBIBYTE < 4 * column.nbytes
