@@ -132,6 +132,18 @@ def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: f
     return math.ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
 
 
+def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) -> float:
+    """Return the epsilon for which p draws are Theorem 4's count; infinite where no epsilon makes p enough.
+
+    The theorem speaks where it is below 1/2.
+    """
+    _check_count(n=n, p=p)
+    _check_nonnegative(trace=trace)
+    _check_positive(lambda_=lambda_)
+    spare = p / (8.0 * math.log(n / _check_probability(rho, below=1.0))) - 1.0 / 6.0
+    return trace / (n * lambda_) / spare if spare > 0 else math.inf
+
+
 def theorem_4_additive_error(epsilon: float) -> float:
     """Return how far below the score its approximation may lie: `l_i - 2 epsilon <= l~_i <= l_i`."""
     return 2.0 * _check_probability(epsilon, below=0.5, name="epsilon")

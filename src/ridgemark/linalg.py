@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import NumericalError
@@ -19,7 +18,7 @@ def symmetric_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
         raise NumericalError(msg)
     try:
         values, vectors = backend.eigh(matrix)
-    except scipy.linalg.LinAlgError as error:
+    except np.linalg.LinAlgError as error:
         msg = f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
         raise NumericalError(msg) from error
     descending = slice(None, None, -1)

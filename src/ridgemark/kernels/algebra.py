@@ -46,6 +46,11 @@ class Sum(_Pair):
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return self.left.diagonal(rows, indices) + self.right.diagonal(rows, indices)
 
+    @property
+    def constant_diagonal(self) -> float | None:
+        left, right = self.left.constant_diagonal, self.right.constant_diagonal
+        return None if left is None or right is None else left + right
+
 
 class Product(_Pair):
     """`k(x, z) = left(x, z) right(x, z)`."""
@@ -57,6 +62,11 @@ class Product(_Pair):
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return self.left.diagonal(rows, indices) * self.right.diagonal(rows, indices)
+
+    @property
+    def constant_diagonal(self) -> float | None:
+        left, right = self.left.constant_diagonal, self.right.constant_diagonal
+        return None if left is None or right is None else left * right
 
 
 class Scaled(Kernel):
@@ -81,6 +91,11 @@ class Scaled(Kernel):
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return self.kernel.diagonal(rows, indices) * float(self.factor)
+
+    @property
+    def constant_diagonal(self) -> float | None:
+        inner = self.kernel.constant_diagonal
+        return None if inner is None else inner * float(self.factor)
 
     def _checked(self, rows: Any) -> Any:
         return self.kernel._checked(rows)

@@ -71,6 +71,11 @@ class Kernel(Parameterised):
         """Return `k(x_i, x_i)` for every row without forming a block."""
         raise NotImplementedError
 
+    @property
+    def constant_diagonal(self) -> float | None:
+        """The value of `k(x, x)` where it is the same for every row; None where it depends on the row."""
+        return None
+
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         raise NotImplementedError
 

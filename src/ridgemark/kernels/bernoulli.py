@@ -34,7 +34,11 @@ class Bernoulli(Kernel):
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         self._check_one_feature(rows)
-        return np.full(count_rows(rows), self._coefficients()[-1], dtype=rows.dtype)
+        return np.full(count_rows(rows), self.constant_diagonal, dtype=rows.dtype)
+
+    @property
+    def constant_diagonal(self) -> float:
+        return self._coefficients()[-1]
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
         self._check_one_feature(landmarks)

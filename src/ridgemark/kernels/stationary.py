@@ -24,6 +24,10 @@ class StationaryKernel(Kernel):
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return np.ones(count_rows(rows), dtype=getattr(rows, "dtype", np.float64))
 
+    @property
+    def constant_diagonal(self) -> float:
+        return 1.0
+
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Scaled:
         return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__)
 

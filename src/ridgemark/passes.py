@@ -1,0 +1,238 @@
+"""The only loops over row blocks: sums over rows, maps of rows, products with C and with K.
+
+A pass reads every row once, in blocks whose size follows from the memory budget; it holds one block of features and
+what it sums. Everything here counts its passes and the kernel entries it evaluates.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.backends.threads import blas_threads
+from ridgemark.kernels import Kernel
+from ridgemark.nystrom import NystromFactor
+from ridgemark.rows import Block, RowSource, block_rows_for
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+"""Called as `progress(what, rows_done, n_rows)`."""
+
+# Blocks beyond this many rows run no faster and fall out of the processor's cache.
+_LARGEST_BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows, from which every ridge's solution follows; moments of disjoint rows add.
+
+    Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
+    """
+
+    n_rows: int  # of positive weight
+    total_weight: float
+    gram: Floats  # B' W B
+    cross: Floats  # B' W y
+    feature_sum: Floats  # B' w
+    target_sum: Floats  # y' w
+    target_square: Floats  # y' W y
+    trace_kernel: float  # tr W K
+    trace_residual: float  # tr W (K - L)
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Which rows are equal to which: the candidates for landmarks.
+
+    Candidates are in an order that depends on the rows' values and not on their order, so that a draw by position
+    does not either.
+    """
+
+    indices: NDArray[np.intp]  # (m,): the first row of each kind
+    kind: NDArray[np.intp]  # (n,): position of a row's kind among the candidates; -1 for a row of weight zero
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def totals(self, values: Floats) -> Floats:
+        """Sum one value per row over each kind: what m equal rows have together is what one of weight m has."""
+        present = self.kind >= 0
+        return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(np.float64)
+
+
+class RowPasses:
+    """Runs passes over one source and keeps count.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    memory_budget : int, optional
+        Bytes for the blocks of a pass; 1 GiB when not given.
+    progress : callable, optional
+        Called after every block as `progress(what, rows_done, n_rows)`.
+    """
+
+    def __init__(self, source: RowSource, memory_budget: int | None = None, progress: Progress | None = None) -> None:
+        self.source = source
+        self.memory_budget = memory_budget
+        self.progress = progress
+        self.n_passes = 0
+        self.n_kernel_evaluations = 0
+        self._lock = threading.Lock()
+
+    def moments(self, factor: NystromFactor, target_origin: Floats | None = None) -> Moments:
+        """Return the moments of the features, and of the targets where there are any, in one pass."""
+        origin = np.zeros(self.source.n_targets) if target_origin is None else target_origin
+
+        def of_block(block: Block) -> Moments:
+            return _block_moments(block, factor, origin)
+
+        width = factor.cross_kernel.n_landmarks
+        result: Moments = self._reduce("moments", of_block, width, width)
+        return result
+
+    def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> NDArray[Any]:
+        """Return the product with C plus a constant, `k(x)' dual_coef + intercept`, for every row."""
+
+        def of_block(block: Block) -> NDArray[Any]:
+            values = factor.cross_kernel(block.features)
+            return values @ dual_coef.astype(values.dtype) + intercept.astype(values.dtype)
+
+        width = factor.cross_kernel.n_landmarks
+        return self.map("predictions", of_block, width, width)
+
+    def diagonal(self, kernel: Kernel) -> Floats:
+        """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
+        constant = kernel.constant_diagonal
+        if constant is not None and not self.source.has_weights:
+            return np.full(self.source.n_rows, constant)
+
+        def of_block(block: Block) -> Floats:
+            return row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
+
+        return self.map("kernel diagonal", of_block, 1, 0)
+
+    def weights(self) -> Floats | None:
+        """Return the weight of every row; None where rows have none."""
+        if not self.source.has_weights:
+            return None
+        return self.map("weights", row_weights, 1, 0)
+
+    def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
+        """Return `K V` for the kernel matrix of all rows, which is never held: n^2 entries, n/block passes."""
+        n, rows = self.source.n_rows, self._block_rows(_LARGEST_BLOCK)
+        result = np.zeros((n, vectors.shape[1]))
+        for start in range(0, n, rows):
+            part = self.source.take(np.arange(start, min(n, start + rows)))
+            cross_kernel = kernel.against(part.features, part.indices)
+            weights = vectors[part.indices]
+
+            def of_block(block: Block, cross_kernel: Any = cross_kernel, weights: Floats = weights) -> Floats:
+                return cross_kernel(block.features).astype(np.float64) @ weights
+
+            result += self.map("product with K", of_block, part.n_rows, part.n_rows)
+        return result
+
+    def distinct_rows(self) -> DistinctRows:
+        """Find equal rows by a 64-bit hash of their bits.
+
+        Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
+        """
+        hashes = self.map("distinct rows", lambda block: _row_hashes(block), 2, 0)
+        present = np.flatnonzero(hashes[:, 1])
+        _, first, inverse = np.unique(hashes[present, 0], return_index=True, return_inverse=True)
+        kind = np.full(self.source.n_rows, -1, dtype=np.intp)
+        kind[present] = inverse
+        return DistinctRows(present[first], kind)
+
+    def map(self, what: str, fn: Callable[[Block], NDArray[Any]], width: int, evaluated: int) -> NDArray[Any]:
+        """Map every block to one row of results per row; `width` columns are held, `evaluated` kernel entries a row."""
+        result = self.source.map_blocks(self._counted(what, fn), self._block_rows(width))
+        self._count(evaluated)
+        return result
+
+    def _reduce(self, what: str, fn: Callable[[Block], Any], width: int, evaluated: int) -> Any:
+        result = self.source.reduce_blocks(self._counted(what, fn), self._block_rows(width))
+        self._count(evaluated)
+        return result
+
+    def _count(self, evaluated: int) -> None:
+        self.n_passes += 1
+        self.n_kernel_evaluations += evaluated * self.source.n_rows
+
+    def _counted(self, what: str, fn: Callable[[Block], Any]) -> Callable[[Block], Any]:
+        if self.progress is None:
+            return fn
+        done = 0
+
+        def run(block: Block) -> Any:
+            nonlocal done
+            result = fn(block)
+            with self._lock:  # blocks may run in several threads
+                done += block.n_rows
+                self.progress(what, done, self.source.n_rows)  # type: ignore[misc]
+            return result
+
+        return run
+
+    def _block_rows(self, width: int) -> int:
+        # A block holds its rows twice (as read, and scaled) and up to four arrays of the width it is mapped to.
+        bytes_per_row = 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
+        in_flight = 1 + blas_threads()
+        return min(_LARGEST_BLOCK, block_rows_for(self.memory_budget, in_flight * bytes_per_row, self.source.n_rows))
+
+
+def row_weights(block: Block) -> Floats:
+    """Return the block's weights, ones where it has none."""
+    return np.ones(block.n_rows) if block.weights is None else block.weights
+
+
+def _block_moments(block: Block, factor: NystromFactor, origin: Floats) -> Moments:
+    weights = row_weights(block)
+    features = factor.features(block.features).astype(np.float64, copy=False)
+    diagonal = factor.cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
+    residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
+    targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - origin
+    feature_sum = features.T @ weights
+    if block.weights is not None:
+        scale = np.sqrt(weights)[:, None]
+        features = features * scale
+        weighted_targets = targets * scale
+    else:
+        weighted_targets = targets
+    return Moments(
+        n_rows=int(np.count_nonzero(weights)),
+        total_weight=float(weights.sum()),
+        gram=factor.cross_kernel.backend.gram(features),
+        cross=features.T @ weighted_targets,
+        feature_sum=feature_sum,
+        target_sum=targets.T @ weights,
+        target_square=(targets**2).T @ weights,
+        trace_kernel=float(weights @ diagonal),
+        trace_residual=float(weights @ residual),
+    )
+
+
+def _row_hashes(block: Block) -> NDArray[np.uint64]:
+    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; beside it, whether it counts."""
+    features = block.features.tocsc() if sparse.issparse(block.features) else block.features
+    multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
+    result = np.zeros((block.n_rows, 2), dtype=np.uint64)
+    for j, multiplier in enumerate(multipliers):
+        column = features[:, [j]].toarray()[:, 0] if sparse.issparse(features) else features[:, j]
+        # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
+        bits = (column.astype(np.float64) + 0.0).view(np.uint64)
+        mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
+        result[:, 0] += (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    result[:, 1] = row_weights(block) > 0
+    return result

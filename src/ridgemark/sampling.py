@@ -1,0 +1,80 @@
+"""Draws of rows: probabilities in, row numbers out; knows no kernel and no data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ridgemark.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which positions were drawn, how often, and with what probabilities."""
+
+    indices: NDArray[np.intp]  # distinct, ascending
+    counts: NDArray[np.intp]
+    probabilities: Floats  # of every position, summing to one
+    n_draws: int
+
+    @property
+    def weights(self) -> Floats:
+        """The diagonal of `S S'` at the drawn positions: `count / (n_draws p_i)`."""
+        return self.counts / (self.n_draws * self.probabilities[self.indices])
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator meant by scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+
+
+def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw `size` times independently with probability proportional to the weights; repeats in the order drawn."""
+    return np.searchsorted(_cumulative(_normalised(weights)), rng.random(size), side="right")
+
+
+def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+    """Draw `size` times independently, as the paper does, and merge the repeats."""
+    indices, counts = np.unique(draw_sequence(weights, size, rng), return_counts=True)
+    return Draw(indices, counts, _normalised(weights), size)
+
+
+def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+    """Draw until `size` different positions were drawn: independent draws, repeats passed over.
+
+    The first `size` of those draws are the paper's, and further landmarks only bring L closer to K, so what the paper
+    guarantees for `size` draws with replacement without a condition on lambda holds for these landmarks too. When
+    fewer positions have positive weight, all of those are taken.
+
+    Done by exponential clocks: the position whose clock of rate p_i rings first is drawn first.
+    """
+    probabilities = _normalised(weights)
+    possible = np.flatnonzero(probabilities)
+    size = min(size, len(possible))
+    rings = rng.standard_exponential(len(probabilities))[possible] / probabilities[possible]
+    first = possible[np.argpartition(rings, size - 1)[:size]]
+    return Draw(np.sort(first), np.ones(size, dtype=np.intp), probabilities, size)
+
+
+def _normalised(weights: Floats) -> Floats:
+    total = float(weights.sum())
+    if not (0 < total < np.inf) or not weights.min() >= 0:
+        msg = "sampling weights must be finite and at least 0, and one of them positive"
+        raise ParameterError(msg)
+    return weights / total
+
+
+def _cumulative(probabilities: Floats) -> Floats:
+    sums = np.cumsum(probabilities)
+    sums /= sums[-1]
+    # Rounding must not leave a number in [0, 1) beyond the last position of positive probability.
+    sums[np.flatnonzero(probabilities)[-1] :] = 1.0
+    return sums
