@@ -1,0 +1,272 @@
+"""Ridge leverage scores as brackets: at least the paper's approximation, at most a posterior variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark import bounds
+from ridgemark.backends import NUMPY
+from ridgemark.errors import ParameterError
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import symmetric_eigen
+from ridgemark.nystrom import NystromFactor
+from ridgemark.passes import Moments, RowPasses, row_weights
+from ridgemark.rows import Block
+
+Floats = NDArray[np.float64]
+
+_SHARE = 0.3  # of the effective dimension: what "a few rows carry" means in the verdict
+_EVEN = 2.0  # carrying it takes at least 1/_EVEN as many rows as even scores would need
+_TELLING = 3.0  # a bracket of d_eff wider than this factor says nothing about single rows
+
+
+class Bracket(NamedTuple):
+    """A number known from both sides; equal sides mean it is exact."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class ScoreBracket:
+    """Scores `l_i = [K (K + n lambda I)^-1]_ii` from both sides, with the ridge they belong to.
+
+    With weights the scores are those of `W^1/2 K W^1/2`: a row of weight m has what m equal rows have together.
+
+    Attributes
+    ----------
+    lower, upper : array of shape (n,)
+        Bounds that hold for every row; equal when the scores are exact.
+    scaled_ridge : float
+        n lambda, or lambda times the sum of weights.
+    effective_dimension : Bracket
+        d_eff, the sum of the scores.
+    weights : array of shape (n,) or None
+        How many rows each row counts for.
+    trace : float
+        `tr K`.
+    n_draws : int
+        Draws of the pilot; 0 when the scores are exact.
+    n_passes, n_kernel_evaluations : int
+        What the scores cost.
+    """
+
+    lower: Floats
+    upper: Floats
+    scaled_ridge: float
+    effective_dimension: Bracket
+    weights: Floats | None
+    trace: float
+    n_draws: int
+    n_passes: int
+    n_kernel_evaluations: int
+
+    @property
+    def total_weight(self) -> float:
+        """The n of the formulas: number of rows, or sum of weights."""
+        return float(len(self.lower)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def max_degrees_of_freedom(self) -> Bracket:
+        """d_mof, n times the largest score of one row; per unit of weight where there are weights."""
+        per_unit = [_per_unit(side, self.weights).max() for side in (self.lower, self.upper)]
+        return Bracket(*(self.total_weight * float(score) for score in per_unit))
+
+    @property
+    def coherence(self) -> Bracket:
+        """`d_mof/d_eff`, between 1 and n: how many times more landmarks uniform sampling may need."""
+        d_mof, d_eff = self.max_degrees_of_freedom, self.effective_dimension
+        if not d_eff.lower > 0:
+            return Bracket(1.0, self.total_weight)
+        ratios = d_mof.lower / d_eff.upper, d_mof.upper / d_eff.lower
+        return Bracket(*(min(max(ratio, 1.0), self.total_weight) for ratio in ratios))
+
+    def sampling_quality(self, probabilities: Any = None) -> float:
+        """Return a beta certified for sampling probabilities: `p_i >= beta l_i/d_eff` for every row.
+
+        By default for the probabilities proportional to `upper`, where beta is `sum(lower)/sum(upper)`; in general
+        `min_i p_i sum(lower)/upper_i` (paper, Theorem 3).
+        """
+        d_eff = float(self.lower.sum())
+        if probabilities is None:
+            return min(1.0, d_eff / float(self.upper.sum())) if d_eff > 0 else 0.0
+        given = np.asarray(probabilities, dtype=np.float64)
+        if given.shape != self.upper.shape:
+            msg = f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
+            raise ParameterError(msg)
+        counts = self.upper > 0
+        return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
+
+    def theorem_4(self, failure_probability: float = 0.05) -> str:
+        """Say what Theorem 4 promises for the pilot's number of draws, in one sentence."""
+        if self.n_draws == 0:
+            return "The scores are exact."
+        n = len(self.lower)
+        ridge = self.scaled_ridge / n
+        epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
+        if epsilon < 0.5:
+            return (
+                f"Theorem 4: with probability {1 - failure_probability:g} every lower score is within "
+                f"{bounds.theorem_4_additive_error(epsilon):.3g} of the exact one ({self.n_draws} draws)."
+            )
+        needed = bounds.theorem_4_count(n, self.trace, ridge, 0.4999, failure_probability)
+        return (
+            f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge (it asks for more than {needed} of "
+            f"{n} rows); the bracket holds regardless."
+        )
+
+    def verdict(self) -> str:
+        """Say in one line whether landmarks drawn by the scores can beat uniform ones on these rows."""
+        lower, upper = self.effective_dimension
+        if upper > _TELLING * lower:
+            return (
+                f"the pilot is too small to tell (effective dimension between {lower:.4g} and {upper:.4g}): "
+                "take more landmarks, or refine"
+            )
+        n = len(self.lower)
+        middle = np.sort((self.lower + self.upper) / 2)[::-1]
+        few = int(np.searchsorted(np.cumsum(middle), _SHARE * middle.sum())) + 1
+        if few * _EVEN >= _SHARE * n:
+            return "scores are even: uniform landmarks would do as well"
+        rows = "1 row carries" if few == 1 else f"{few} rows carry"
+        share = f"{_SHARE:.0%} of the effective dimension"
+        return f"{rows} {share} ({few / n:.2%} of the data): uniform sampling would miss them"
+
+
+def exact_bracket(scores: Floats, scaled_ridge: float, trace: float, weights: Floats | None = None) -> ScoreBracket:
+    """Return exact scores as a bracket without width."""
+    total = float(scores.sum())
+    n = len(scores)
+    return ScoreBracket(scores, scores, scaled_ridge, Bracket(total, total), weights, trace, 0, 1, n * n)
+
+
+def score_bracket(
+    passes: RowPasses,
+    factor: NystromFactor,
+    moments: Moments,
+    scaled_ridge: float,
+    landmark_weights: Floats | None,
+    n_draws: int,
+) -> ScoreBracket:
+    """Score every row from a factor and its moments, in one more pass of O(n p^2).
+
+    With `B'B = V diag(s) V'` and `c_i = V' b_i`:
+
+    - lower, the paper's eq. (9): `sum_j c_ij^2/(s_j + n lambda)`;
+    - upper, posterior variance given fewer points: `(K_ii - k_i'(W + n lambda D^-1)^-1 k_i)/(n lambda)`, D the
+      weights of the landmarks, which must be different training rows; and
+      `lower + (tr(K - L)/(n lambda)) |(I - H) e_i|^2` with H = L(L + n lambda)^-1; the smaller of the two, at most 1.
+
+    `landmark_weights` is None when the landmarks are not training rows: then only the second holds.
+    """
+    if not 0 < scaled_ridge < math.inf:
+        msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
+        raise ParameterError(msg)
+    spectrum, rotation = symmetric_eigen(moments.gram, NUMPY)
+    towards_lower = factor.whitener @ rotation
+    towards_upper = _posterior_factor(factor.landmark_kernel, landmark_weights, scaled_ridge)
+    both = np.concatenate([towards_lower, towards_upper], axis=1)
+    shrink = 1.0 / (spectrum + scaled_ridge)
+    # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
+    gap = (moments.trace_residual + 8 * np.finfo(np.float64).eps * moments.trace_kernel) / scaled_ridge
+    rank = factor.rank
+    kernel = factor.cross_kernel.kernel
+
+    def of_block(block: Block) -> Floats:
+        values = factor.cross_kernel(block.features).astype(np.float64, copy=False) @ both
+        np.square(values, out=values)
+        weights = row_weights(block)
+        lower = weights * (values[:, :rank] @ shrink)
+        squared = weights * (values[:, :rank] @ (spectrum * shrink**2))
+        upper = lower + gap * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
+        if landmark_weights is not None:
+            diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
+            posterior = weights * (diagonal - values[:, rank:].sum(axis=1)) / scaled_ridge
+            np.minimum(upper, posterior, out=upper)
+        np.clip(lower, 0.0, 1.0, out=lower)
+        np.minimum(upper, 1.0, out=upper)
+        upper[weights == 0] = 0.0
+        return np.stack([lower, np.maximum(lower, upper)], axis=1)
+
+    width = 2 * factor.cross_kernel.n_landmarks
+    sides = passes.map("leverage scores", of_block, width, factor.cross_kernel.n_landmarks)
+    lower, upper = np.ascontiguousarray(sides[:, 0]), np.ascontiguousarray(sides[:, 1])
+    total = float(lower.sum())
+    d_eff = Bracket(total, max(total, min(float(upper.sum()), total + gap)))
+    return ScoreBracket(
+        lower,
+        upper,
+        scaled_ridge,
+        d_eff,
+        passes.weights(),
+        moments.trace_kernel,
+        n_draws,
+        passes.n_passes,
+        passes.n_kernel_evaluations,
+    )
+
+
+def posterior_variance(
+    kernel: Kernel, rows: Block, landmarks: Block, sampling_weights: Floats, scaled_ridge: float
+) -> Floats:
+    """Return `w_i (K_ii - k_i'(W + n lambda D^-1)^-1 k_i)`, D the landmarks' weights times `sampling_weights`."""
+    cross_kernel, factor = _posterior(kernel, landmarks, sampling_weights, scaled_ridge)
+    return _block_posterior(rows, cross_kernel, factor)
+
+
+def posterior_scores(
+    passes: RowPasses,
+    kernel: Kernel,
+    landmarks: Block,
+    sampling_weights: Floats,
+    scaled_ridge: float,
+    wanted: NDArray[np.bool_],
+) -> Floats:
+    """Return `posterior_variance / scaled_ridge`, at most 1, for the wanted rows and zero for others, in one pass."""
+    cross_kernel, factor = _posterior(kernel, landmarks, sampling_weights, scaled_ridge)
+
+    def of_block(block: Block) -> Floats:
+        scores = np.zeros(block.n_rows)
+        chosen = np.flatnonzero(wanted[block.indices])
+        if len(chosen):
+            part = Block(0, block.features[chosen], None, row_weights(block)[chosen], block.indices[chosen])
+            scores[chosen] = np.minimum(_block_posterior(part, cross_kernel, factor) / scaled_ridge, 1.0)
+        return scores
+
+    passes.n_kernel_evaluations += int(np.count_nonzero(wanted)) * landmarks.n_rows
+    return passes.map("leverage scores", of_block, 2 * landmarks.n_rows, 0)
+
+
+def _posterior(
+    kernel: Kernel, landmarks: Block, sampling_weights: Floats, scaled_ridge: float
+) -> tuple[CrossKernel, Floats]:
+    cross_kernel = kernel.against(landmarks.features, landmarks.indices)
+    block = cross_kernel(landmarks.features).astype(np.float64)
+    weights = row_weights(landmarks) * sampling_weights
+    return cross_kernel, _posterior_factor((block + block.T) / 2, weights, scaled_ridge)
+
+
+def _block_posterior(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> Floats:
+    explained = cross_kernel(rows.features).astype(np.float64, copy=False) @ factor
+    diagonal = cross_kernel.kernel.diagonal(rows.features, rows.indices).astype(np.float64)
+    return row_weights(rows) * np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
+
+
+def _posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ridge: float) -> Floats:
+    """Return N with `N N' = (W + n lambda D^-1)^-1`, as `D^1/2 U (s + n lambda)^-1/2` of `D^1/2 W D^1/2 = U s U'`."""
+    if weights is None:
+        return np.empty((len(landmark_kernel), 0))
+    root = np.sqrt(weights)
+    eigenvalues, vectors = symmetric_eigen(root[:, None] * landmark_kernel * root, NUMPY)
+    return root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+
+
+def _per_unit(scores: Floats, weights: Floats | None) -> Floats:
+    if weights is None:
+        return scores
+    return np.divide(scores, weights, out=np.zeros_like(scores), where=weights > 0)

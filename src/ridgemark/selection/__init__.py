@@ -1,0 +1,60 @@
+"""Ways to choose landmarks, one file each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ridgemark.errors import ParameterError
+from ridgemark.selection.base import Landmarks, Problem, Selection, pilot_scores
+from ridgemark.selection.bless import Bless
+from ridgemark.selection.count import LandmarkCount, count_landmarks
+from ridgemark.selection.diagonal import Diagonal
+from ridgemark.selection.given import Given
+from ridgemark.selection.kmeans import KMeans
+from ridgemark.selection.leverage import Leverage
+from ridgemark.selection.rank_leverage import RankLeverage
+from ridgemark.selection.recursive import Recursive
+from ridgemark.selection.rpcholesky import RPCholesky
+from ridgemark.selection.uniform import Uniform
+
+__all__ = [
+    "Bless",
+    "Diagonal",
+    "Given",
+    "KMeans",
+    "LandmarkCount",
+    "Landmarks",
+    "Leverage",
+    "Problem",
+    "RPCholesky",
+    "RankLeverage",
+    "Recursive",
+    "Selection",
+    "Uniform",
+    "count_landmarks",
+    "make_selection",
+    "pilot_scores",
+]
+
+NAMED: dict[str, type[Selection]] = {
+    "uniform": Uniform,
+    "diagonal": Diagonal,
+    "leverage": Leverage,
+    "recursive": Recursive,
+    "bless": Bless,
+    "rpcholesky": RPCholesky,
+    "kmeans": KMeans,
+    "rank_leverage": RankLeverage,
+}
+
+
+def make_selection(selection: Any) -> Selection:
+    """Return the selection meant by a name, a Selection, or an array of points."""
+    if isinstance(selection, Selection):
+        return selection
+    if isinstance(selection, str):
+        if selection in NAMED:
+            return NAMED[selection]()
+        msg = f"selection must be one of {', '.join(NAMED)}, a Selection or an array of points, got {selection!r}"
+        raise ParameterError(msg)
+    return Given(points=selection)

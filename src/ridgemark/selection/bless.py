@@ -1,0 +1,57 @@
+"""Landmarks by bottom-up leverage scores (Rudi, Calandriello, Carratino and Rosasco 2018)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ridgemark.leverage import posterior_variance
+from ridgemark.sampling import draw_distinct
+from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
+
+
+class Bless(Selection):
+    """Follow a falling ridge: at each step score a small uniform sample by the landmarks of the step before.
+
+    At ridge h the sample has `oversampling * tr K/(n h)` rows, which holds what h can see, and as many landmarks are
+    kept as the sample's effective dimension at h times `oversampling`, at least ten and at most the number wanted. Only
+    sampled rows are read, so the cost does not grow with n once `tr K/(n lambda epsilon)` is below it.
+
+    Parameters
+    ----------
+    oversampling : float, default=3.0
+        Rows sampled and landmarks kept, per unit of the dimension at each step.
+    factor : float, default=4.0
+        By how much the ridge falls from step to step.
+    """
+
+    def __init__(self, oversampling: float = 3.0, factor: float = 4.0) -> None:
+        self.oversampling = oversampling
+        self.factor = factor
+
+    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        source, kernel, distinct = problem.passes.source, problem.kernel, problem.distinct
+        totals = check_diagonal(problem.passes.diagonal(kernel))
+        trace = float(totals.sum())
+        lengths = distinct.totals(totals)
+        target = problem.risk_tolerance * problem.scaled_ridge
+        ridge = max(trace, target)
+        draw = draw_distinct(lengths, min(10, n_landmarks), rng)
+        chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+        while True:
+            ridge = max(ridge / self.factor, target)
+            last = ridge == target
+            size = int(np.ceil(self.oversampling * trace / ridge))
+            sample = draw_distinct(lengths, max(size, n_landmarks if last else 10), rng)
+            rows = source.take(distinct.indices[sample.indices])
+            landmarks = source.take(distinct.indices[chosen])
+            seen = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
+            scores = posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge
+            problem.passes.n_kernel_evaluations += rows.n_rows * landmarks.n_rows
+            # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
+            dimension = float((scores / seen).sum())
+            kept = n_landmarks if last else min(n_landmarks, max(10, int(np.ceil(self.oversampling * dimension))))
+            draw = draw_distinct(np.maximum(scores, 1e-300) / seen, kept, rng)
+            inclusion = seen[draw.indices] * np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+            chosen = sample.indices[draw.indices]
+            if last:
+                return problem.take(np.sort(chosen))

@@ -1,0 +1,78 @@
+"""How many landmarks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ridgemark import bounds
+from ridgemark.leverage import Bracket
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET
+from ridgemark.selection.base import Problem, positive_count
+from ridgemark.selection.leverage import PILOT
+
+ALL_ROWS_UP_TO = 500  # distinct rows: with so few the exact solution costs nothing
+FEWEST = 100
+_PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
+_MATRICES = 6  # p x p float64 arrays that a fit holds at a time
+
+
+@dataclass(frozen=True)
+class LandmarkCount:
+    """A number of landmarks and where it comes from.
+
+    Attributes
+    ----------
+    n_landmarks : int
+        The number.
+    rule : str
+        Which rule decided.
+    effective_dimension : Bracket or None
+        d_eff at lambda epsilon, where it was estimated.
+    theorem_3 : int or None
+        The number of draws for which Theorem 3 promises the risk; often more than there are rows.
+    """
+
+    n_landmarks: int
+    rule: str
+    effective_dimension: Bracket | None = None
+    theorem_3: int | None = None
+
+
+def count_landmarks(n_landmarks: Any, problem: Problem, rng: np.random.Generator) -> LandmarkCount:
+    """Decide the number of landmarks: the one given, or for "auto" from the effective dimension.
+
+    "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for every dimension of
+    d_eff(lambda epsilon), in the geometric middle of its bracket; never more than Theorem 3 asks for, at least 100, and
+    at most what the memory budget holds, `10 sqrt(n)` (at least 500), and the number of distinct rows.
+    """
+    available = len(problem.distinct)
+    if not (isinstance(n_landmarks, str) and n_landmarks == "auto"):
+        return LandmarkCount(min(positive_count(n_landmarks, "n_landmarks", ' or "auto"'), available), "given")
+    if available <= ALL_ROWS_UP_TO:
+        return LandmarkCount(available, f"all {available} distinct rows")
+    scores = problem.scores(PILOT, 0, rng)
+    lower, upper = scores.effective_dimension
+    theorem = bounds.theorem_3_count(
+        problem.passes.source.n_rows, float(scores.upper.sum()), problem.failure_probability
+    )
+    wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
+    rules = {
+        f"{_PER_DIMENSION:g} per effective dimension": wanted,
+        "Theorem 3": theorem,
+        "memory budget": _memory_limit(problem.passes.memory_budget),
+        "10 sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(10 * math.sqrt(problem.passes.source.n_rows))),
+        "all distinct rows": available,
+    }
+    rule, count = min(rules.items(), key=lambda item: item[1])
+    if count < FEWEST:
+        rule, count = f"at least {FEWEST}", min(FEWEST, available)
+    return LandmarkCount(count, rule, scores.effective_dimension, theorem)
+
+
+def _memory_limit(memory_budget: int | None) -> int:
+    budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
+    return max(1, math.isqrt(budget // (8 * _MATRICES)))

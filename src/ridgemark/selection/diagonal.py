@@ -1,0 +1,20 @@
+"""Landmarks drawn by the kernel's diagonal: squared length sampling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ridgemark.sampling import draw_distinct
+from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
+
+
+class Diagonal(Selection):
+    """Rows are drawn with probability proportional to `K_ii` (paper, section 3.5); uniform for stationary kernels.
+
+    Equal rows count together: a row that occurs m times is m times as likely.
+    """
+
+    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
+        draw = draw_distinct(problem.distinct.totals(lengths), n_landmarks, rng)
+        return problem.take(draw.indices, draw=draw)

@@ -1,0 +1,50 @@
+"""Landmarks the user brings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from ridgemark.errors import ParameterError
+from ridgemark.selection.base import Landmarks, Problem, Selection
+
+
+class Given(Selection):
+    """Landmarks given as points, or as the numbers of training rows.
+
+    Parameters
+    ----------
+    points : array of shape (p, n_features), optional
+        The landmarks themselves; repeated points are used once.
+    indices : array of shape (p,), optional
+        Row numbers in the training data; repeats are used once. Exactly one of the two is given.
+    """
+
+    def __init__(self, points: Any = None, indices: Any = None) -> None:
+        self.points = points
+        self.indices = indices
+
+    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        source = problem.passes.source
+        if (self.points is None) == (self.indices is None):
+            msg = "Given needs either points or indices, and not both"
+            raise ParameterError(msg)
+        if self.indices is not None:
+            rows = source.take(np.asarray(self.indices))
+            kinds = problem.distinct.kind[rows.indices]
+            _, first = np.unique(kinds[kinds >= 0], return_index=True)
+            indices = rows.indices[kinds >= 0][np.sort(first)]
+            return Landmarks(source.take(indices).features, indices)
+        points = check_array(self.points, accept_sparse="csr", dtype=source.dtype, input_name="landmarks")
+        if points.shape[1] != source.n_features:
+            msg = f"landmarks need the rows' {source.n_features} features, got shape {points.shape}"
+            raise ParameterError(msg)
+        return Landmarks(points if sparse.issparse(points) else _distinct_points(points), None)
+
+
+def _distinct_points(points: Any) -> Any:
+    _, first = np.unique(points, axis=0, return_index=True)
+    return points[np.sort(first)]

@@ -1,0 +1,146 @@
+"""Landmarks by randomly pivoted Cholesky (Chen et al. 2022), accelerated by rejection (Epperly et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from ridgemark.kernels import Kernel
+from ridgemark.passes import RowPasses, row_weights
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
+from ridgemark.sampling import draw_sequence
+from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal, positive_count
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-13  # a residual below this share of K_ii is rounding: the row lies in the landmarks' span
+
+
+class RPCholesky(Selection):
+    """Draw each landmark with probability proportional to what the landmarks before it leave of `K_ii`.
+
+    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability that
+    makes the sequence one of the plain method. The n x p factor is kept where half the memory budget holds it, and
+    otherwise recomputed block by block. Fewer landmarks than asked result when their span reaches every row to
+    rounding.
+
+    Parameters
+    ----------
+    block : int, optional
+        Proposals in a round; by default a tenth of the landmarks, between 10 and 200.
+    """
+
+    def __init__(self, block: int | None = None) -> None:
+        self.block = block
+
+    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        default = min(200, max(10, n_landmarks // 10))
+        block = default if self.block is None else positive_count(self.block, "block")
+        lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
+        factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
+        residual = lengths.copy()
+        while factor.size < n_landmarks and residual.max() > 0:
+            # Few are left to find at the end: proposals beyond twice that would be thrown away.
+            size = min(block, 2 * (n_landmarks - factor.size))
+            proposals = draw_sequence(residual, size, rng)
+            residual -= factor.extend(proposals, n_landmarks - factor.size, rng)
+            residual[residual < _ROUNDING * lengths] = 0.0
+        indices = np.sort(np.array(factor.chosen, dtype=np.intp))
+        return Landmarks(problem.passes.source.take(indices).features, indices)
+
+
+@dataclass
+class _PivotedFactor:
+    """The rows' coordinates F in the landmarks' span, grown a block at a time: `F F' = L`."""
+
+    passes: RowPasses
+    kernel: Kernel
+    capacity: int
+    chosen: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        source = self.passes.source
+        budget = DEFAULT_MEMORY_BUDGET if self.passes.memory_budget is None else self.passes.memory_budget
+        fits = 8 * source.n_rows * self.capacity <= budget // 2
+        self._cache = np.empty((source.n_rows, self.capacity)) if fits else None
+        self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
+
+    @property
+    def size(self) -> int:
+        return len(self.chosen)
+
+    def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
+        """Accept some proposals as landmarks; return by how much every row's (weighted) residual falls."""
+        taken = self.passes.source.take(proposals)
+        known = self._coordinates(taken)
+        overlap = _square(self.kernel, taken) - known @ known.T
+        accepted, triangle = _accept(overlap, most, rng)
+        if not accepted:
+            return np.zeros(self.passes.source.n_rows)
+        new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
+        cross_kernel, old = self.kernel.against(new.features, new.indices), known[accepted]
+        start, stop = self.size, self.size + len(accepted)
+
+        def of_block(block: Block) -> Floats:
+            columns = cross_kernel(block.features).astype(np.float64, copy=False)
+            if start:
+                columns = columns - self._coordinates(block) @ old.T
+            columns = scipy.linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
+            if self._cache is not None:
+                self._cache[block.indices, start:stop] = columns
+            return row_weights(block) * np.einsum("ij,ij->i", columns, columns)
+
+        fall = self.passes.map("randomly pivoted Cholesky", of_block, self.capacity, len(accepted))
+        self._triangle[start:stop, :start] = old
+        self._triangle[start:stop, start:stop] = triangle
+        self.chosen.extend(int(i) for i in new.indices)
+        self._landmarks = self.passes.source.take(np.array(self.chosen)) if self._cache is None else None
+        return fall
+
+    def _coordinates(self, rows: Block) -> Floats:
+        """Return F at some rows, from the cache or from the kernel."""
+        if self.size == 0:
+            return np.empty((rows.n_rows, 0))
+        if self._cache is not None:
+            return _rows_of(self._cache, rows)[:, : self.size]
+        assert self._landmarks is not None
+        cross = self.kernel.against(self._landmarks.features, self._landmarks.indices)(rows.features)
+        triangle = self._triangle[: self.size, : self.size]
+        return scipy.linalg.solve_triangular(triangle, cross.astype(np.float64).T, lower=True, check_finite=False).T
+
+
+def _rows_of(cache: Floats, rows: Block) -> Floats:
+    # A slice is no copy; only scattered rows need one.
+    return cache[rows.start : rows.start + rows.n_rows] if rows.taken is None else cache[rows.taken]
+
+
+def _square(kernel: Kernel, rows: Block) -> Floats:
+    block: Any = kernel.against(rows.features, rows.indices)(rows.features).astype(np.float64)
+    return (block + block.T) / 2
+
+
+def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:
+    """Run through the proposals: accept one with the share of its residual that earlier ones left.
+
+    Returns the accepted positions and the Cholesky factor of their residual kernel.
+    """
+    residual = overlap.copy()
+    first = np.diagonal(overlap).copy()
+    columns: list[Floats] = []
+    accepted: list[int] = []
+    for i in range(len(residual)):
+        left = residual[i, i]
+        if len(accepted) == most or not left > _ROUNDING * first[i] or rng.random() * first[i] >= left:
+            continue
+        column = residual[:, i] / np.sqrt(left)
+        residual -= np.outer(column, column)
+        accepted.append(i)
+        columns.append(column)
+    if not accepted:
+        return accepted, np.empty((0, 0))
+    triangle = np.tril(np.stack(columns, axis=1)[accepted])
+    return accepted, triangle
