@@ -1,3 +1,21 @@
 """Kernel ridge regression from a few well-chosen landmarks, with its distance from exact."""
 
+from ridgemark import bounds, errors, exact, kernels, selection
+from ridgemark.estimators import NystromRidge
+from ridgemark.functions import effective_dimension, leverage_scores
+from ridgemark.rows import open_rows
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "NystromRidge",
+    "__version__",
+    "bounds",
+    "effective_dimension",
+    "errors",
+    "exact",
+    "kernels",
+    "leverage_scores",
+    "open_rows",
+    "selection",
+]

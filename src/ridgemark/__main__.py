@@ -1,0 +1,5 @@
+"""`python -m ridgemark`."""
+
+from ridgemark.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""The scikit-learn surface."""
+
+from ridgemark.estimators.nystrom_ridge import NystromRidge
+
+__all__ = ["NystromRidge"]

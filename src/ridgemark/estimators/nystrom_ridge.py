@@ -1,0 +1,228 @@
+"""Kernel ridge regression from landmarks, as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ridgemark.errors import LandmarkCountWarning, NumericalError, ParameterError
+from ridgemark.kernels import Kernel, Precomputed, make_kernel
+from ridgemark.kernels.base import count_rows
+from ridgemark.nystrom import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.sampling import make_generator
+from ridgemark.selection import Problem, count_landmarks, make_selection
+from ridgemark.solvers import solve_direct
+from ridgemark.tuning import choose_kernel
+
+
+class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Kernel ridge regression from landmarks.
+
+    Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over functions `f(x) = sum_j c_j k(x, z_j)` of the
+    landmarks z, with `scaled_ridge = ridge * sum_i w_i`: the paper's lambda is `ridge`, and scikit-learn's
+    `KernelRidge(alpha=...)` is `scaled_ridge`.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        A name, a `ridgemark.kernels` object, a callable `(X, Z) -> block`, or "precomputed".
+    bandwidth : "median", float or array of shape (n_features,), default="median"
+        For a kernel given by name: the kernel's bandwidth, or the median distance between distinct rows.
+        A Kernel object carries its own.
+    ridge : float, default=1e-6
+        The paper's lambda, positive.
+    n_landmarks : int or "auto", default="auto"
+        "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
+        d_eff(lambda epsilon); see `ridgemark.selection.count_landmarks`.
+    selection : str, Selection or array of points, default="leverage"
+        How landmarks are chosen: "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",
+        "rank_leverage", an object of `ridgemark.selection`, or the landmarks themselves.
+    risk_tolerance : float, default=0.1
+        The paper's epsilon: scores are taken at lambda epsilon.
+    failure_probability : float, default=0.05
+        The paper's rho.
+    fit_intercept : bool, default=True
+        Whether to fit an unpenalised constant jointly.
+    memory_budget : int, optional
+        Bytes for the blocks of a pass; 1 GiB when not given.
+    random_state : int, RandomState or None, default=None
+        Seed of all draws.
+
+    Attributes
+    ----------
+    landmarks_ : array or sparse matrix of shape (p, n_features)
+        The landmarks' rows.
+    landmark_indices_ : array of shape (p,)
+        Their row numbers in the training data; None where they are no training rows.
+    dual_coef_ : array of shape (p,) or (p, n_targets)
+        The c above.
+    intercept_ : float or array of shape (n_targets,)
+        The constant; zero without `fit_intercept`.
+    kernel_ : Kernel
+        The kernel used, with its bandwidth.
+    bandwidth_ : float, array or None
+        The kernel's bandwidth; None for a kernel without one.
+    ridge_, scaled_ridge_ : float
+        The ridge, and its product with the sum of weights.
+    n_landmarks_ : int
+        Number of landmarks, p.
+    landmark_count_ : LandmarkCount
+        Which rule decided their number, and what Theorem 3 would have asked.
+    leverage_scores_ : ScoreBracket
+        The scores at lambda epsilon, with `selection="leverage"`.
+    coherence_ : Bracket
+        `d_mof/d_eff` of those scores.
+    n_passes_, n_kernel_evaluations_ : int
+        Passes over the rows and kernel entries the fit took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import NystromRidge
+    >>> x = np.linspace(0, 1, 200)[:, None]
+    >>> model = NystromRidge(bandwidth=0.1, ridge=1e-4, n_landmarks=30, random_state=0)
+    >>> bool(model.fit(x, np.sin(6 * x[:, 0])).score(x, np.sin(6 * x[:, 0])) > 0.999)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="median",
+        ridge=1e-6,
+        n_landmarks="auto",
+        selection="leverage",
+        risk_tolerance=0.1,
+        failure_probability=0.05,
+        fit_intercept=True,
+        memory_budget=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.risk_tolerance = risk_tolerance
+        self.failure_probability = failure_probability
+        self.fit_intercept = fit_intercept
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Choose landmarks and fit their coefficients.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows; a RowSource brings its own targets and weights.
+        y : array of shape (n,) or (n, n_targets)
+            The targets.
+        sample_weight : array of shape (n,), optional
+            How many rows each row counts for; zero is absence.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        rng = make_generator(self.random_state)
+        problem = self._pose(RowPasses(self._open(X, y, sample_weight), self.memory_budget), rng)
+        self._choose_landmarks(problem, rng)
+        passes = problem.passes
+        self._factor = nystrom_factor(self.kernel_, self.landmarks_, self.landmark_indices_)
+        origin = self._target_origin(problem)
+        solution = solve_direct(passes.moments(self._factor, origin), self.scaled_ridge_, self.fit_intercept)
+        dual_coef, intercept = self._factor.whitener @ solution.coefficients, solution.intercept + origin
+        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+            raise NumericalError(msg)
+        self.dual_coef_ = dual_coef[:, 0] if self._flat_targets else dual_coef
+        self.intercept_ = float(intercept[0]) if self._flat_targets else intercept
+        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        return self
+
+    def predict(self, X):
+        """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
+        check_is_fitted(self)
+        source = X if isinstance(X, RowSource) else ArrayRows(self._validate(X, reset=False))
+        dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
+        passes = RowPasses(source, self.memory_budget)
+        values = passes.predict(self._factor, dual_coef, np.atleast_1d(self.intercept_))
+        return values[:, 0] if self._flat_targets else values
+
+    def _open(self, X, y, sample_weight):
+        """Return the training rows as a RowSource, checked."""
+        if isinstance(X, RowSource):
+            self.n_features_in_ = X.n_features
+            self._flat_targets = X.n_targets == 1
+            return X
+        X, y = self._validate(X, y, reset=True)
+        self._flat_targets = y.ndim == 1
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        return ArrayRows(X, y, sample_weight)
+
+    def _validate(self, X, y="no_validation", *, reset):
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
+        if isinstance(y, str):
+            return validate_data(self, X, **options)
+        return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+
+    def _check_options(self):
+        if not isinstance(self.ridge, Real) or isinstance(self.ridge, bool) or not 0 < float(self.ridge) < math.inf:
+            msg = f"ridge must be a positive finite number (the paper's lambda), got {self.ridge!r}"
+            raise ParameterError(msg)
+        for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 < float(value) < largest:
+                msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
+                raise ParameterError(msg)
+
+    def _pose(self, passes, rng):
+        """Settle the kernel and the ridge, and state the problem that landmarks are wanted for."""
+        distinct = passes.distinct_rows()
+        weights = passes.weights()
+        self.kernel_ = choose_kernel(self.kernel, self.bandwidth, passes.source, distinct, rng)
+        self.bandwidth_ = getattr(self.kernel_, "bandwidth", None)
+        self.ridge_ = float(self.ridge)
+        self.scaled_ridge_ = self.ridge_ * (passes.source.n_rows if weights is None else float(weights.sum()))
+        return Problem(
+            passes, distinct, self.kernel_, self.scaled_ridge_, self.risk_tolerance, self.failure_probability
+        )
+
+    def _choose_landmarks(self, problem, rng):
+        selection = make_selection(self.selection)
+        self.landmark_count_ = count_landmarks(self.n_landmarks, problem, rng)
+        chosen = selection.choose(problem, self.landmark_count_.n_landmarks, rng)
+        available = len(problem.distinct)
+        if self.n_landmarks != "auto" and self.n_landmarks > available:
+            msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
+            warnings.warn(msg, LandmarkCountWarning, stacklevel=3)
+        self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
+        self.n_landmarks_ = count_rows(chosen.points)
+        if chosen.scores is not None:
+            self.leverage_scores_, self.coherence_ = chosen.scores, chosen.scores.coherence
+
+    def _target_origin(self, problem):
+        """Return a constant near the targets, from a few rows; zero when there is no intercept to hold it."""
+        if not self.fit_intercept:
+            return np.zeros(problem.passes.source.n_targets)
+        return problem.passes.source.take(problem.distinct.indices[:1000]).targets.mean(axis=0)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        kernel = self.kernel
+        tags.input_tags.pairwise = kernel == "precomputed" or isinstance(kernel, Precomputed)
+        tags.input_tags.sparse = callable(kernel) or (
+            isinstance(kernel, Kernel | str) and make_kernel(kernel).accepts_sparse
+        )
+        return tags

@@ -1,0 +1,88 @@
+"""scikit-learn's own checks, and the habits its users rely on."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from ridgemark import NystromRidge
+from ridgemark.kernels import Gaussian, Linear
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NystromRidge(),
+        NystromRidge("matern32", bandwidth=2.0, ridge=1e-3),
+        NystromRidge(kernel=Gaussian(1.0) + Linear(), ridge=1e-2),
+        NystromRidge("linear", fit_intercept=False, ridge=1e-3),
+    ],
+    ids=repr,
+)
+def test_no_check_of_scikit_learn_fails(estimator):
+    with warnings.catch_warnings():
+        # The checks themselves warn about what they skip.
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_skip=None, on_fail=None)
+    failed = {r["check_name"]: repr(r["exception"]) for r in results if r["status"] == "failed"}
+    assert failed == {}
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=300)
+
+
+def test_a_grid_search_sets_the_kernels_bandwidth(data):
+    search = GridSearchCV(NystromRidge(kernel=Gaussian()), {"kernel__bandwidth": [0.01, 2.0]}, cv=3).fit(*data)
+    assert search.best_params_ == {"kernel__bandwidth": 2.0}
+
+
+def test_it_works_in_a_pipeline_and_is_cloned_unfitted(data):
+    pipeline = make_pipeline(StandardScaler(), NystromRidge(random_state=0)).fit(*data)
+    assert pipeline.score(*data) > 0.9
+    assert not hasattr(clone(pipeline[-1]), "dual_coef_")
+
+
+def test_a_data_frame_gives_its_column_names(data):
+    X, y = data
+    model = NystromRidge(random_state=0).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert np.array_equal(
+        model.predict(pd.DataFrame(X, columns=["a", "b", "c"])), model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+    )
+
+
+def test_sparse_rows_fit_as_dense_ones_do(data):
+    X, y = data
+    X = np.where(np.abs(X) < 1, 0, X)
+    dense = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    thin = NystromRidge(ridge=1e-3, random_state=0).fit(sparse.csr_matrix(X), y)
+    assert thin.predict(sparse.csr_matrix(X)) == pytest.approx(dense.predict(X), abs=1e-8)
+
+
+def test_single_precision_rows_give_single_precision_predictions(data):
+    X, y = data
+    model = NystromRidge(ridge=1e-3, random_state=0).fit(X.astype(np.float32), y)
+    assert model.predict(X.astype(np.float32)).dtype == np.float32
+    wide = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    assert model.predict(X.astype(np.float32)) == pytest.approx(wide.predict(X), abs=1e-2)
+
+
+def test_several_targets_are_fitted_as_if_one_by_one(data):
+    X, y = data
+    both = NystromRidge(ridge=1e-3, random_state=0).fit(X, np.c_[y, -2 * y + 1])
+    alone = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    assert both.predict(X).shape == (300, 2)
+    assert both.predict(X)[:, 0] == pytest.approx(alone.predict(X), abs=1e-10)
+    assert both.predict(X)[:, 1] == pytest.approx(1 - 2 * alone.predict(X), abs=1e-9)

@@ -1,0 +1,163 @@
+"""The thin path end to end: rows, landmarks, fit, predict, against the exact oracle."""
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from ridgemark import NystromRidge, exact, open_rows
+from ridgemark.errors import DataError, LandmarkCountWarning, ParameterError
+from ridgemark.kernels import Gaussian
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(250, 4))
+    return X, np.cos(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=250), rng.uniform(0, 2, 250)
+
+
+@pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_all_rows_as_landmarks_it_is_scikit_learns_kernel_ridge(data, ridge, weighted):
+    X, y, w = data
+    weights = w if weighted else None
+    model = NystromRidge(bandwidth=2.0, ridge=ridge, fit_intercept=False).fit(X, y, sample_weight=weights)
+    alpha = ridge * (w.sum() if weighted else 250)
+    peer = KernelRidge(kernel="rbf", gamma=1 / 8, alpha=alpha).fit(X, y, sample_weight=weights)
+    assert model.scaled_ridge_ == pytest.approx(alpha)
+    assert model.predict(X) == pytest.approx(peer.predict(X), abs=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_with_an_intercept_and_all_rows_it_is_exact_kernel_ridge(data, weighted):
+    X, y, w = data
+    weights = w if weighted else None
+    model = NystromRidge(bandwidth=2.0, ridge=1e-4).fit(X, y + 1e5, sample_weight=weights)
+    K = exact.kernel_matrix(X, Gaussian(2.0))
+    twin = exact.kernel_ridge(K, y + 1e5, model.scaled_ridge_, weights, fit_intercept=True)
+    assert model.predict(X) == pytest.approx(twin.fitted, abs=1e-6)
+    assert model.intercept_ == pytest.approx(twin.intercept, rel=1e-9)
+
+
+def test_with_fewer_landmarks_it_is_kernel_ridge_on_the_nystrom_approximation(data):
+    X, y, _ = data
+    model = NystromRidge(bandwidth=2.0, ridge=1e-4, n_landmarks=40, fit_intercept=False, random_state=3).fit(X, y)
+    K = exact.kernel_matrix(X, Gaussian(2.0))
+    S = exact.column_sketch(model.landmark_indices_, np.full(250, 1 / 250))
+    L = exact.nystrom_approximation(K, S)
+    assert model.n_landmarks_ == 40
+    assert model.predict(X) == pytest.approx(exact.kernel_ridge(L, y, 250 * 1e-4).fitted, abs=1e-7)
+
+
+def test_precomputed_follows_the_pairwise_convention(data):
+    X, y, _ = data
+    K = exact.kernel_matrix(X, Gaussian(2.0))
+    given = NystromRidge("precomputed", ridge=1e-4, n_landmarks=40, random_state=3).fit(K, y)
+    J = given.landmark_indices_
+    assert len(J) == 40
+    twin = exact.kernel_ridge(
+        exact.nystrom_approximation(K, exact.column_sketch(J, np.full(250, 1 / 250))), y, 250 * 1e-4, fit_intercept=True
+    )
+    assert given.predict(K) == pytest.approx(twin.fitted, abs=1e-7)
+
+
+def test_a_callable_kernel_is_the_kernel_it_computes(data):
+    X, y, _ = data
+    by_name = NystromRidge(bandwidth=2.0, ridge=1e-3, random_state=0).fit(X, y)
+    by_function = NystromRidge(lambda a, b: Gaussian(2.0)(a, b), ridge=1e-3, random_state=0).fit(X, y)
+    assert by_function.predict(X) == pytest.approx(by_name.predict(X), abs=1e-10)
+
+
+def test_blocks_of_any_size_give_the_same_model(data):
+    X, y, _ = data
+    whole = NystromRidge(ridge=1e-5, n_landmarks=50, random_state=0).fit(X, y)
+    small = NystromRidge(ridge=1e-5, n_landmarks=50, random_state=0, memory_budget=40_000).fit(X, y)
+    assert small.predict(X) == pytest.approx(whole.predict(X), abs=1e-8)
+
+
+def test_the_same_seed_gives_the_same_model_and_the_order_of_rows_does_not_matter(data):
+    X, y, _ = data
+    model = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
+    again = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
+    assert np.array_equal(model.dual_coef_, again.dual_coef_)
+    shuffled = np.random.default_rng(0).permutation(250)
+    other = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X[shuffled], y[shuffled])
+    assert set(shuffled[other.landmark_indices_]) == set(model.landmark_indices_)
+    assert other.predict(X) == pytest.approx(model.predict(X), abs=1e-8)
+
+
+def test_repeated_rows_are_never_chosen_twice(data):
+    X, y, _ = data
+    repeated = np.concatenate([X, X, X])
+    model = NystromRidge(n_landmarks=200, random_state=0).fit(repeated, np.tile(y, 3))
+    assert len(np.unique(model.landmarks_, axis=0)) == 200
+
+
+def test_a_row_of_weight_zero_is_absent(data):
+    X, y, _ = data
+    weights = (np.arange(250) < 200).astype(float)
+    spoiled = y.copy()
+    spoiled[200:] = 1e9
+    model = NystromRidge(random_state=0).fit(X, spoiled, sample_weight=weights)
+    assert model.landmark_indices_.max() < 200
+    assert model.predict(X) == pytest.approx(NystromRidge(random_state=0).fit(X[:200], y[:200]).predict(X), abs=1e-6)
+
+
+def test_it_fits_from_a_file_as_from_the_array(data, tmp_path):
+    X, y, _ = data
+    path = tmp_path / "rows.csv"
+    header = "a,b,c,d,target"
+    np.savetxt(path, np.c_[X, y], delimiter=",", header=header, comments="", fmt="%.17g")
+    from_file = NystromRidge(n_landmarks=60, random_state=0).fit(open_rows(path, target="target"))
+    from_array = NystromRidge(n_landmarks=60, random_state=0).fit(X, y)
+    assert from_file.predict(X) == pytest.approx(from_array.predict(X), abs=1e-10)
+
+
+def test_more_landmarks_than_distinct_rows_warns_and_uses_all(data):
+    X, y, _ = data
+    with pytest.warns(LandmarkCountWarning, match="n_landmarks=999 exceeds the 250 distinct rows"):
+        assert NystromRidge(n_landmarks=999).fit(X, y).n_landmarks_ == 250
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_handful_of_rows_and_equal_rows_just_work(rows):
+    X = np.ones((rows, 2))
+    model = NystromRidge().fit(X, np.full(rows, 7.0))
+    assert model.predict([[1.0, 1.0]]) == pytest.approx([7.0])
+    assert model.predict([[50.0, 1.0]]) == pytest.approx([7.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ridge": 0.0}, "ridge must be a positive finite number .* got 0.0"),
+        ({"ridge": -1}, "got -1"),
+        ({"ridge": "best"}, "got 'best'"),
+        ({"ridge": np.nan}, "got nan"),
+        ({"n_landmarks": 0}, 'positive integer or "auto", got 0'),
+        ({"n_landmarks": 2.5}, "got 2.5"),
+        ({"bandwidth": "mean"}, "got 'mean'"),
+        ({"bandwidth": 0.0}, "bandwidth must be a positive finite number, got 0.0"),
+        ({"kernel": Gaussian(1.0), "bandwidth": 2.0}, "give it inside the Kernel object"),
+        ({"kernel": "linear", "bandwidth": 2.0}, "which has none to set"),
+        ({"kernel": "rbf"}, "kernel must be one of gaussian"),
+        ({"memory_budget": 10}, "10"),
+    ],
+    ids=str,
+)
+def test_an_impossible_option_is_refused_in_words(data, options, words):
+    X, y, _ = data
+    with pytest.raises(ParameterError, match=words):
+        NystromRidge(**options).fit(X, y)
+
+
+def test_bad_rows_and_weights_are_refused_in_words(data):
+    X, y, _ = data
+    with pytest.raises(ValueError, match="NaN"):
+        NystromRidge().fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(DataError, match="weight"):
+        NystromRidge().fit(X, y, sample_weight=-np.ones(250))
+    with pytest.raises(DataError, match="weight"):
+        NystromRidge().fit(X, y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="inconsistent"):
+        NystromRidge().fit(X, y[:5])
