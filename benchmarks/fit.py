@@ -54,7 +54,7 @@ def main() -> None:
     print(f"{'p':>6} {'floor s':>9} {'ridgemark s':>12} {'scikit-learn s':>15} {'over floor':>11} {'times faster':>13}")
     for p in options.landmarks:
         Z = X[np.random.default_rng(1).choice(len(X), p, replace=False)]
-        ours = NystromRidge(bandwidth=bandwidth, ridge=ridge, n_landmarks=p, random_state=0)
+        ours = NystromRidge(bandwidth=bandwidth, ridge=ridge, n_landmarks=p, selection="uniform", random_state=0)
         peer = make_pipeline(
             Nystroem(gamma=1 / (2 * bandwidth**2), n_components=p, random_state=0),
             Ridge(alpha=ridge * len(X), solver="cholesky"),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ridgemark import exact
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.passes import RowPasses, row_weights
@@ -19,6 +20,7 @@ from ridgemark.selection.leverage import PILOT
 from ridgemark.tuning import choose_kernel
 
 
+@one_blas_thread()
 def leverage_scores(
     X: Any,
     *,

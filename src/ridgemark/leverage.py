@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from ridgemark import bounds
 from ridgemark.backends import NUMPY
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import symmetric_eigen
@@ -145,6 +147,7 @@ def exact_bracket(scores: Floats, scaled_ridge: float, trace: float, weights: Fl
     return ScoreBracket(scores, scores, scaled_ridge, Bracket(total, total), weights, trace, 0, 1, n * n)
 
 
+@one_blas_thread()
 def score_bracket(
     passes: RowPasses,
     factor: NystromFactor,
@@ -173,20 +176,24 @@ def score_bracket(
     both = np.concatenate([towards_lower, towards_upper], axis=1)
     shrink = 1.0 / (spectrum + scaled_ridge)
     # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
-    gap = (moments.trace_residual + 8 * np.finfo(np.float64).eps * moments.trace_kernel) / scaled_ridge
-    rank = factor.rank
+    gap = (moments.trace_residual + 8 * float(np.finfo(np.float64).eps) * moments.trace_kernel) / scaled_ridge
+    # Sums of squares by one thin product: the lower score, the diagonal of H^2, and what the landmarks explain.
+    sums = np.zeros((both.shape[1], 3))
+    sums[: factor.rank, 0] = shrink
+    sums[: factor.rank, 1] = spectrum * shrink**2
+    sums[factor.rank :, 2] = 1.0
     kernel = factor.cross_kernel.kernel
 
     def of_block(block: Block) -> Floats:
-        values = factor.cross_kernel(block.features).astype(np.float64, copy=False) @ both
+        cross = passes.cross_block(factor.cross_kernel, block)
+        values = np.matmul(cross, both, out=passes.scratch.array("values", (block.n_rows, both.shape[1])))
         np.square(values, out=values)
         weights = row_weights(block)
-        lower = weights * (values[:, :rank] @ shrink)
-        squared = weights * (values[:, :rank] @ (spectrum * shrink**2))
+        lower, squared, explained = (values @ sums).T * weights
         upper = lower + gap * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
         if landmark_weights is not None:
             diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-            posterior = weights * (diagonal - values[:, rank:].sum(axis=1)) / scaled_ridge
+            posterior = (weights * diagonal - explained) / scaled_ridge
             np.minimum(upper, posterior, out=upper)
         np.clip(lower, 0.0, 1.0, out=lower)
         np.minimum(upper, 1.0, out=upper)
@@ -195,7 +202,7 @@ def score_bracket(
 
     width = 2 * factor.cross_kernel.n_landmarks
     sides = passes.map("leverage scores", of_block, width, factor.cross_kernel.n_landmarks)
-    lower, upper = np.ascontiguousarray(sides[:, 0]), np.ascontiguousarray(sides[:, 1])
+    lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
     total = float(lower.sum())
     d_eff = Bracket(total, max(total, min(float(upper.sum()), total + gap)))
     return ScoreBracket(
@@ -258,12 +265,18 @@ def _block_posterior(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> 
 
 
 def _posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ridge: float) -> Floats:
-    """Return N with `N N' = (W + n lambda D^-1)^-1`, as `D^1/2 U (s + n lambda)^-1/2` of `D^1/2 W D^1/2 = U s U'`."""
+    """Return N with `N N' = (W + n lambda D^-1)^-1`, from a factor of `D^1/2 W D^1/2 + n lambda I`."""
     if weights is None:
         return np.empty((len(landmark_kernel), 0))
     root = np.sqrt(weights)
-    eigenvalues, vectors = symmetric_eigen(root[:, None] * landmark_kernel * root, NUMPY)
-    return root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+    scaled = root[:, None] * landmark_kernel * root
+    try:
+        triangle = scipy.linalg.cholesky(scaled + scaled_ridge * np.eye(len(scaled)), lower=True, check_finite=False)
+        identity = np.diag(root)
+        return scipy.linalg.solve_triangular(triangle, identity, lower=True, check_finite=False).T
+    except np.linalg.LinAlgError:  # a ridge below the rounding of W: slower, and always there
+        eigenvalues, vectors = symmetric_eigen(scaled, NUMPY)
+        return root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
 
 
 def _per_unit(scores: Floats, weights: Floats | None) -> Floats:

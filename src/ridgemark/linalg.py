@@ -8,14 +8,20 @@ from ridgemark.backends import Array, Backend
 from ridgemark.errors import NumericalError
 
 
-def symmetric_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
-    """Return eigenvalues in descending order, none below zero, and the eigenvectors of a semidefinite matrix."""
-    if not bool((matrix == matrix).all()) or bool((abs(matrix) == np.inf).any()):
+def check_range(matrix: Array) -> Array:
+    """Return a matrix of kernel values, or say that it holds what is no finite number."""
+    if not bool((abs(matrix) < np.inf).all()):
         msg = (
             "a matrix of kernel values holds numbers beyond the floating-point range; "
             "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
         )
         raise NumericalError(msg)
+    return matrix
+
+
+def symmetric_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
+    """Return eigenvalues in descending order, none below zero, and the eigenvectors of a semidefinite matrix."""
+    check_range(matrix)
     try:
         values, vectors = backend.eigh(matrix)
     except np.linalg.LinAlgError as error:

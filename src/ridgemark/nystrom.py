@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import numerical_rank, symmetric_eigen
+from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def nystrom_factor(
     cross_kernel = kernel.against(landmarks, indices, backend)
     block = cross_kernel(landmarks)
     precision = np.dtype(block.dtype)
-    landmark_kernel = _symmetric(block.astype(np.float64))
+    landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
     eigenvalues, vectors = symmetric_eigen(landmark_kernel, backend)
     rank = numerical_rank(eigenvalues, precision)
     whitener = vectors[:, :rank] / np.sqrt(eigenvalues[:rank])

@@ -6,17 +6,19 @@ what it sums. Everything here counts its passes and the kernel entries it evalua
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends.threads import blas_threads
-from ridgemark.kernels import Kernel
+from ridgemark.backends.scratch import Scratch
+from ridgemark.backends.threads import one_blas_thread, worker_threads
+from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for
 
@@ -26,6 +28,10 @@ Progress = Callable[[str, int, int], None]
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache.
 _LARGEST_BLOCK = 2048
+# Blocks below this many rows spend more time on their way than on arithmetic.
+_SMALLEST_BLOCK = 256
+# Relative error of late whitening that no result shows.
+_NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,9 @@ class DistinctRows:
 
     def totals(self, values: Floats) -> Floats:
         """Sum one value per row over each kind: what m equal rows have together is what one of weight m has."""
-        present = self.kind >= 0
-        return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(np.float64)
+        present = slice(None) if self.kind.min() >= 0 else self.kind >= 0
+        # astype: counts of no rows at all would be integers.
+        return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
 
 
 class RowPasses:
@@ -88,27 +95,66 @@ class RowPasses:
         self.progress = progress
         self.n_passes = 0
         self.n_kernel_evaluations = 0
+        self.whitened = "before"
+        self.scratch = Scratch()
         self._lock = threading.Lock()
 
-    def moments(self, factor: NystromFactor, target_origin: Floats | None = None) -> Moments:
-        """Return the moments of the features, and of the targets where there are any, in one pass."""
+    @one_blas_thread()
+    def moments(
+        self, factor: NystromFactor, target_origin: Floats | None = None, scaled_ridge: float | None = None
+    ) -> Moments:
+        """Return the moments of the features, and of the targets where there are any, in one pass.
+
+        Features are whitened before their products are summed: the reference. Summing the products of kernel values
+        and whitening the sum takes a third of the work, and loses digits to the condition of W; it is done where its
+        error relative to the smallest ridge in use, `eps |C'C| |W^-1| / scaled_ridge`, is negligible. What was done is
+        left in `whitened`.
+        """
         origin = np.zeros(self.source.n_targets) if target_origin is None else target_origin
+        if scaled_ridge is not None:
+            # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
+            share = self.source.n_rows / factor.cross_kernel.n_landmarks
+            expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
+            if _late_whitening_error(expected, factor, scaled_ridge) <= _NEGLIGIBLE:
+                plain = self._sum_moments(factor, None, origin)
+                if _late_whitening_error(float(np.linalg.norm(plain.gram)), factor, scaled_ridge) <= _NEGLIGIBLE:
+                    self.whitened = "after"
+                    return _whiten(plain, factor)
+        self.whitened = "before"
+        return self._sum_moments(factor, factor.whitener, origin)
+
+    def cross_block(self, cross_kernel: CrossKernel, block: Block) -> Floats:
+        """Return the kernel of a block with the landmarks in float64, in memory the next block overwrites."""
+        shape = (block.n_rows, cross_kernel.n_landmarks)
+        values = cross_kernel(block.features, out=self.scratch.array("cross", shape, self.source.dtype))
+        if values.dtype == np.float64:
+            return values
+        wide = self.scratch.array("wide cross", shape)
+        wide[...] = values
+        return wide
+
+    def _sum_moments(self, factor: NystromFactor, whitener: Floats | None, origin: Floats) -> Moments:
+        width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
-            return _block_moments(block, factor, origin)
+            features = self.cross_block(factor.cross_kernel, block)
+            if whitener is not None:
+                out = self.scratch.array("features", (block.n_rows, whitener.shape[1]))
+                features = np.matmul(features, whitener, out=out)
+            return _block_moments(block, features, factor.cross_kernel, origin)
 
-        width = factor.cross_kernel.n_landmarks
         result: Moments = self._reduce("moments", of_block, width, width)
         return result
 
     def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> NDArray[Any]:
         """Return the product with C plus a constant, `k(x)' dual_coef + intercept`, for every row."""
+        width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> NDArray[Any]:
-            values = factor.cross_kernel(block.features)
+            out = self.scratch.array("cross", (block.n_rows, width), self.source.dtype)
+            values = factor.cross_kernel(block.features, out=out)
             return values @ dual_coef.astype(values.dtype) + intercept.astype(values.dtype)
 
-        width = factor.cross_kernel.n_landmarks
         return self.map("predictions", of_block, width, width)
 
     def diagonal(self, kernel: Kernel) -> Floats:
@@ -148,12 +194,15 @@ class RowPasses:
 
         Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
         """
-        hashes = self.map("distinct rows", lambda block: _row_hashes(block), 2, 0)
-        present = np.flatnonzero(hashes[:, 1])
-        _, first, inverse = np.unique(hashes[present, 0], return_index=True, return_inverse=True)
+        hashes = self.map("distinct rows", _row_hashes, 1, 0)
+        weights = self.weights()
+        present = slice(None) if weights is None else np.flatnonzero(weights)
+        first, group = _groups(hashes[present])
+        if weights is None:
+            return DistinctRows(first, group)
         kind = np.full(self.source.n_rows, -1, dtype=np.intp)
-        kind[present] = inverse
-        return DistinctRows(present[first], kind)
+        kind[present] = group
+        return DistinctRows(np.flatnonzero(weights)[first], kind)
 
     def map(self, what: str, fn: Callable[[Block], NDArray[Any]], width: int, evaluated: int) -> NDArray[Any]:
         """Map every block to one row of results per row; `width` columns are held, `evaluated` kernel entries a row."""
@@ -188,8 +237,9 @@ class RowPasses:
     def _block_rows(self, width: int) -> int:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the width it is mapped to.
         bytes_per_row = 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
-        in_flight = 1 + blas_threads()
-        return min(_LARGEST_BLOCK, block_rows_for(self.memory_budget, in_flight * bytes_per_row, self.source.n_rows))
+        n, workers = self.source.n_rows, worker_threads()
+        even = max(_SMALLEST_BLOCK, -(-n // (2 * workers)))  # so that no thread is idle where rows are few
+        return min(even, _LARGEST_BLOCK, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
 
 
 def row_weights(block: Block) -> Floats:
@@ -197,23 +247,43 @@ def row_weights(block: Block) -> Floats:
     return np.ones(block.n_rows) if block.weights is None else block.weights
 
 
-def _block_moments(block: Block, factor: NystromFactor, origin: Floats) -> Moments:
+def _late_whitening_error(gram_norm: float, factor: NystromFactor, scaled_ridge: float) -> float:
+    """Return `eps |C'C| |W^-1| / scaled_ridge`, infinite where W has no full rank."""
+    if factor.n_dropped:
+        return math.inf
+    inverse_norm = float(np.einsum("ij,ij->j", factor.whitener, factor.whitener).max())
+    return float(np.finfo(np.float64).eps) * gram_norm * inverse_norm / scaled_ridge
+
+
+def _whiten(plain: Moments, factor: NystromFactor) -> Moments:
+    """Return the moments of whitened features from those of the kernel values."""
+    whitener = factor.whitener
+    gram = whitener.T @ plain.gram @ whitener
+    return replace(
+        plain,
+        gram=(gram + gram.T) / 2,
+        cross=whitener.T @ plain.cross,
+        feature_sum=whitener.T @ plain.feature_sum,
+        trace_residual=max(0.0, plain.trace_kernel - float(np.trace(gram))),
+    )
+
+
+def _block_moments(block: Block, features: Floats, cross_kernel: CrossKernel, origin: Floats) -> Moments:
     weights = row_weights(block)
-    features = factor.features(block.features).astype(np.float64, copy=False)
-    diagonal = factor.cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
+    diagonal = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
     residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
     targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - origin
     feature_sum = features.T @ weights
     if block.weights is not None:
         scale = np.sqrt(weights)[:, None]
-        features = features * scale
+        features *= scale  # scratch memory: nobody else's
         weighted_targets = targets * scale
     else:
         weighted_targets = targets
     return Moments(
         n_rows=int(np.count_nonzero(weights)),
         total_weight=float(weights.sum()),
-        gram=factor.cross_kernel.backend.gram(features),
+        gram=cross_kernel.backend.gram(features),
         cross=features.T @ weighted_targets,
         feature_sum=feature_sum,
         target_sum=targets.T @ weights,
@@ -223,16 +293,31 @@ def _block_moments(block: Block, factor: NystromFactor, origin: Floats) -> Momen
     )
 
 
+def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first row of each hash, in the hashes' order, and every row's position among them.
+
+    What `np.unique` does, in half its memory: for a long file these are the largest arrays there are.
+    """
+    order = np.argsort(hashes, kind="stable")
+    fresh = np.ones(len(order), dtype=bool)
+    ranked = hashes[order]
+    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    del ranked
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(fresh)
+    group -= 1
+    return order[fresh], group
+
+
 def _row_hashes(block: Block) -> NDArray[np.uint64]:
-    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; beside it, whether it counts."""
+    """Hash each row: multiply and xor-shift every value, summed with odd multipliers."""
     features = block.features.tocsc() if sparse.issparse(block.features) else block.features
     multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
-    result = np.zeros((block.n_rows, 2), dtype=np.uint64)
+    total = np.zeros(block.n_rows, dtype=np.uint64)
     for j, multiplier in enumerate(multipliers):
         column = features[:, [j]].toarray()[:, 0] if sparse.issparse(features) else features[:, j]
         # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)
         mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
-        result[:, 0] += (mixed ^ (mixed >> np.uint64(29))) * multiplier
-    result[:, 1] = row_weights(block) > 0
-    return result
+        total += (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    return total

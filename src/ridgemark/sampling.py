@@ -57,10 +57,11 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     Done by exponential clocks: the position whose clock of rate p_i rings first is drawn first.
     """
     probabilities = _normalised(weights)
-    possible = np.flatnonzero(probabilities)
-    size = min(size, len(possible))
-    rings = rng.standard_exponential(len(probabilities))[possible] / probabilities[possible]
-    first = possible[np.argpartition(rings, size - 1)[:size]]
+    size = min(size, int(np.count_nonzero(probabilities)))
+    rings = rng.standard_exponential(len(probabilities))
+    with np.errstate(divide="ignore"):  # a clock of rate zero never rings
+        rings /= probabilities
+    first = np.argpartition(rings, size - 1)[:size]
     return Draw(np.sort(first), np.ones(size, dtype=np.intp), probabilities, size)
 
 

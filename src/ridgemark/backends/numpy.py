@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
 
-_ONE_THREAD = 600  # rows of a matrix
+_LARGE = 800  # rows of a matrix from which several threads pay
 
 
 class NumpyBackend:
@@ -31,7 +30,9 @@ class NumpyBackend:
         return np.empty(shape, dtype=like.dtype)
 
     def matmul(self, left: Floats, right: Floats, out: Floats | None = None) -> Floats:
-        return np.matmul(left, right, out=out)
+        # What overflows is caught as a number beyond the range where the product is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.matmul(left, right, out=out)
 
     def gram(self, rows: Floats) -> Floats:
         # numpy recognises a' a and runs a symmetric update: half the work of a product.
@@ -61,9 +62,8 @@ class NumpyBackend:
         return np.maximum(values, lowest, out=values)
 
     def eigh(self, matrix: Floats) -> tuple[Floats, Floats]:
-        # numpy's routine is divide and conquer, several times faster at our sizes than scipy's default. Small problems
-        # gain nothing from a second thread, and where other processes want the processor its waiting costs a lot.
-        with one_blas_thread() if len(matrix) <= _ONE_THREAD else nullcontext():
+        # numpy's routine is divide and conquer, several times faster at our sizes than scipy's default.
+        with all_blas_threads() if len(matrix) > _LARGE else one_blas_thread():
             values, vectors = np.linalg.eigh(matrix)
         return values, vectors
 

@@ -1,4 +1,9 @@
-"""Who runs in parallel: row blocks in our threads, or BLAS in its own, never both."""
+"""Who runs in parallel: row blocks in our threads, or BLAS in its own, never both.
+
+BLAS threads wait for work by spinning, for about a tenth of a second after each call, and slow down whatever else wants
+the processor. So a fit keeps BLAS at one thread, runs blocks of rows side by side, and lets BLAS have its threads only
+for matrices so large that it pays.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +16,16 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
-def blas_threads() -> int:
-    """Return the number of threads BLAS may use now, so that limits set from outside (joblib, the user) hold."""
-    libraries = _controller().select(user_api="blas").info()
-    return max((int(library["num_threads"]) for library in libraries), default=1)
+def worker_threads() -> int:
+    """Return how many threads may work: BLAS's limit, as joblib or the user set it, before we lowered it."""
+    return _limit.allowed or _blas_threads()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS at one thread; the limit in force before is restored when the last user leaves.
 
-    The limit is the whole process's, so that several callers in several threads must share one change of it.
+    The limit is the whole process's, so that callers in several threads share one change of it.
     """
     _limit.enter()
     try:
@@ -30,9 +34,21 @@ def one_blas_thread() -> Iterator[None]:
         _limit.leave()
 
 
+@contextmanager
+def all_blas_threads() -> Iterator[None]:
+    """Let BLAS have all threads it is allowed, for one large operation."""
+    with _controller().limit(limits=worker_threads(), user_api="blas"):
+        yield
+
+
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def _blas_threads() -> int:
+    libraries = _controller().select(user_api="blas").info()
+    return max((int(library["num_threads"]) for library in libraries), default=1)
 
 
 class _SharedLimit:
@@ -40,10 +56,12 @@ class _SharedLimit:
         self._lock = threading.Lock()
         self._users = 0
         self._limiter: Any = None
+        self.allowed = 0  # the limit before the first user came; 0 without users
 
     def enter(self) -> None:
         with self._lock:
             if self._users == 0:
+                self.allowed = _blas_threads()
                 self._limiter = _controller().limit(limits=1, user_api="blas")
             self._users += 1
 
@@ -52,6 +70,7 @@ class _SharedLimit:
             self._users -= 1
             if self._users == 0:
                 self._limiter.restore_original_limits()
+                self.allowed = 0
 
 
 _limit = _SharedLimit()

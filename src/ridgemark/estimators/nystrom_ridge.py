@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import LandmarkCountWarning, NumericalError, ParameterError
 from ridgemark.kernels import Kernel, Precomputed, make_kernel
 from ridgemark.kernels.base import count_rows
@@ -79,6 +80,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The scores at lambda epsilon, with `selection="leverage"`.
     coherence_ : Bracket
         `d_mof/d_eff` of those scores.
+    whitened_ : {"before", "after"}
+        Whether features were whitened before their products were summed, the reference, or after, faster and only
+        where no digit is lost.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
 
@@ -117,6 +121,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.memory_budget = memory_budget
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, X, y=None, sample_weight=None):
         """Choose landmarks and fit their coefficients.
 
@@ -140,16 +145,19 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         passes = problem.passes
         self._factor = nystrom_factor(self.kernel_, self.landmarks_, self.landmark_indices_)
         origin = self._target_origin(problem)
-        solution = solve_direct(passes.moments(self._factor, origin), self.scaled_ridge_, self.fit_intercept)
+        moments = passes.moments(self._factor, origin, self.scaled_ridge_)
+        solution = solve_direct(moments, self.scaled_ridge_, self.fit_intercept)
         dual_coef, intercept = self._factor.whitener @ solution.coefficients, solution.intercept + origin
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
         self.dual_coef_ = dual_coef[:, 0] if self._flat_targets else dual_coef
         self.intercept_ = float(intercept[0]) if self._flat_targets else intercept
+        self.whitened_ = passes.whitened
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
+    @one_blas_thread()
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self)

@@ -2,7 +2,8 @@
 
 `|x - z|^2 = |x|^2 + |z|^2 - 2 x.z` is one matrix product, but its error is about `machine eps * |x|^2`. Both sides
 are therefore centred at the landmarks' median (a translation changes no distance), and rows that still lie too far
-out, or whose distances must be accurate near zero, are done again by differences of coordinates.
+out and have a landmark near, or whose distances must be accurate near zero, are done again by differences of
+coordinates.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ridgemark.backends import Array, Backend
 from ridgemark.kernels.base import bandwidths
 
 # Largest rounding error accepted in a squared distance measured in bandwidths, by precision.
-_TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-4}
+_TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
+# Squared distance from which on every kernel is zero, whatever its rounding error.
+_FAR = 1e4
 # A squared distance below this many rounding errors has lost half its digits.
 _DOUBTFUL = 1e8
 
@@ -79,6 +82,8 @@ def squared_distances(
     backend.clip_(block, 0.0)
     rounding = float(np.finfo(block.dtype).eps) * norms
     again = ~(rounding <= _TOLERANCE[np.dtype(block.dtype)])
+    if again.any():
+        again[again] = (block[again] < _FAR).any(axis=1)
     if accurate_near_zero:
         again |= (block < (_DOUBTFUL * rounding)[:, None]).any(axis=1)
     if again.any():

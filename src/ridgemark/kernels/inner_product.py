@@ -70,8 +70,9 @@ class Polynomial(Kernel):
         return rows / width
 
     def _power(self, products: Array) -> Array:
-        products += float(self.offset)
-        products **= int(self.degree)
+        with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
+            products += float(self.offset)
+            products **= int(self.degree)
         return products
 
     def _check(self) -> None:
@@ -112,7 +113,8 @@ def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backe
 def _squared_norms(rows: Any) -> NDArray[Any]:
     if sparse.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", rows, rows)
+    with np.errstate(over="ignore"):
+        return np.einsum("ij,ij->i", rows, rows)
 
 
 def _largest_entries(rows: Any) -> NDArray[Any]:

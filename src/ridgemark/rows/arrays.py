@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,6 +38,19 @@ class ArrayColumns(Columns):
     def dtype(self) -> np.dtype[Any]:
         """float32 for float16 and float32 arrays, float64 for all others."""
         return float_dtype([self._array.dtype])
+
+    def release(self, row: int) -> None:
+        """Give the pages of a map's earlier rows back to the system: they stay in its cache, not in this process.
+
+        A row still in use is read again from the cache; only a copy-on-write map would lose what was written to it.
+        """
+        mapped = self._array
+        if isinstance(mapped, np.memmap) and mapped.mode != "c" and mapped.flags.c_contiguous:
+            pages: Any = getattr(mapped, "_mmap", None)
+            first = mapped.offset % mmap.ALLOCATIONGRANULARITY  # where the array begins in its map
+            length = (first + row * mapped.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
+            if length and hasattr(pages, "madvise"):
+                pages.madvise(mmap.MADV_DONTNEED, 0, length)
 
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
@@ -157,7 +171,9 @@ class ArrayRows(BaseRows):
             yield slice(start, min(start + step, self.n_rows))
 
     def _pieces(self, block_rows: int) -> Iterator[Block]:
-        return map(self._block, self._slices(block_rows))
+        for rows in self._slices(block_rows):
+            yield self._block(rows)
+            self._features.release(rows.start)
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         return self._block(indices)

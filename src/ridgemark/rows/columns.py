@@ -45,6 +45,9 @@ class Columns(ABC):
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
         """Return the checked floats (n, k) of some rows: a slice with start and stop, or row numbers."""
 
+    def release(self, row: int) -> None:  # noqa: B027 - most columns hold nothing that could be given back
+        """Be told that the rows before this one have been read in a pass."""
+
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of these columns, where they have any."""

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from ridgemark.backends.threads import blas_threads, one_blas_thread
+from ridgemark.backends.threads import one_blas_thread, worker_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def in_order(fn: Callable[[Item], Result], blocks: Iterator[Item], n_blocks: int) -> Iterator[tuple[Item, Result]]:
-    """Yield each block with `fn(block)`, in order, as many at a time as BLAS has threads.
+    """Yield each block with `fn(block)`, in order, as many at a time as there are threads to use.
 
-    BLAS is kept at one thread meanwhile, so that a block's result does not depend on how many run beside it; a single
-    block is left to BLAS and its threads. Reading goes on while blocks are worked on, one block ahead.
+    BLAS is kept at one thread meanwhile, so that a block's result does not depend on how many run beside it. Reading
+    goes on while blocks are worked on, one block ahead.
     """
-    workers = min(blas_threads(), n_blocks)
+    workers = min(worker_threads(), n_blocks)
     if workers <= 1:
         for block in blocks:
             yield block, fn(block)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, score_bracket
 from ridgemark.nystrom import nystrom_factor
 from ridgemark.parameters import Parameterised
-from ridgemark.passes import DistinctRows, RowPasses
+from ridgemark.passes import DistinctRows, RowPasses, row_weights
 from ridgemark.sampling import Draw, draw_distinct
 
 Floats = NDArray[np.float64]
@@ -63,6 +64,11 @@ class Selection(Parameterised):
 
     def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         """Choose `n_landmarks` different landmarks, at most as many as there are distinct rows."""
+        wanted = min(positive_count(n_landmarks, "n_landmarks"), len(problem.distinct))
+        with one_blas_thread():
+            return self._choose(problem, wanted, rng)
+
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         raise NotImplementedError
 
 
@@ -79,17 +85,18 @@ def pilot_scores(
 
     `refine` times the pilot is drawn again, by the scores found. Two passes for the pilot and two for each repeat.
     """
-    weights = passes.diagonal(kernel)
-    scores: ScoreBracket | None = None
-    for _ in range(1 + refine):
-        draw = draw_distinct(distinct.totals(weights), n_pilot, rng)
-        chosen = passes.source.take(distinct.indices[draw.indices])
-        factor = nystrom_factor(kernel, chosen.features, chosen.indices)
-        moments = passes.moments(factor)
-        landmark_weights = np.ones(chosen.n_rows) if chosen.weights is None else chosen.weights
-        scores = score_bracket(passes, factor, moments, scaled_ridge, landmark_weights, draw.n_draws)
-        weights = scores.upper
-    assert scores is not None
+
+    def scores_from(weights: Floats) -> ScoreBracket:
+        rows = distinct.indices[draw_distinct(distinct.totals(weights), n_pilot, rng).indices]
+        del weights  # as long as the data, and of no more use
+        pilot = passes.source.take(rows)
+        factor = nystrom_factor(kernel, pilot.features, pilot.indices)
+        moments = passes.moments(factor, scaled_ridge=scaled_ridge)
+        return score_bracket(passes, factor, moments, scaled_ridge, row_weights(pilot), len(rows))
+
+    scores = scores_from(check_diagonal(passes.diagonal(kernel)))
+    for _ in range(refine):
+        scores = scores_from(scores.upper)
     return scores
 
 

@@ -28,7 +28,7 @@ class Bless(Selection):
         self.oversampling = oversampling
         self.factor = factor
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         source, kernel, distinct = problem.passes.source, problem.kernel, problem.distinct
         totals = check_diagonal(problem.passes.diagonal(kernel))
         trace = float(totals.sum())

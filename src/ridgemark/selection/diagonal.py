@@ -14,7 +14,7 @@ class Diagonal(Selection):
     Equal rows count together: a row that occurs m times is m times as likely.
     """
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
         draw = draw_distinct(problem.distinct.totals(lengths), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)

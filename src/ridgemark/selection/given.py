@@ -27,7 +27,7 @@ class Given(Selection):
         self.points = points
         self.indices = indices
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         source = problem.passes.source
         if (self.points is None) == (self.indices is None):
             msg = "Given needs either points or indices, and not both"

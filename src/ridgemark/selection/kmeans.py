@@ -24,7 +24,7 @@ class KMeans(Selection):
     def __init__(self, n_sample: int = 50_000) -> None:
         self.n_sample = n_sample
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         size = max(positive_count(self.n_sample, "n_sample"), n_landmarks)
         draw = draw_distinct(np.ones(len(problem.distinct)), size, rng)
         rows = problem.take(draw.indices).points

@@ -32,7 +32,7 @@ class Leverage(Selection):
         self.refine = refine
         self.replace = replace
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         pilot = PILOT if self.n_pilot is None else positive_count(self.n_pilot, "n_pilot")
         refine = 0 if self.refine == 0 else positive_count(self.refine, "refine")
         scores = problem.scores(pilot, refine, rng)

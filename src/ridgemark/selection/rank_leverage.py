@@ -21,7 +21,7 @@ class RankLeverage(Selection):
     def __init__(self, rank: int | None = None) -> None:
         self.rank = rank
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         source = problem.passes.source
         rows = source.take(np.arange(source.n_rows))
         K = exact.kernel_matrix(rows.features, problem.kernel)

@@ -22,7 +22,7 @@ class Recursive(Selection):
     those of two passes; each level reads all rows.
     """
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         distinct, ridge = problem.distinct, problem.risk_tolerance * problem.scaled_ridge
         order = rng.permutation(len(distinct))
         size = len(order)

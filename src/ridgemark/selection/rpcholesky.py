@@ -37,7 +37,7 @@ class RPCholesky(Selection):
     def __init__(self, block: int | None = None) -> None:
         self.block = block
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
         lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
@@ -84,14 +84,17 @@ class _PivotedFactor:
         new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
         cross_kernel, old = self.kernel.against(new.features, new.indices), known[accepted]
         start, stop = self.size, self.size + len(accepted)
+        # A product with the small inverse runs in several threads at a time; scipy's triangular solve does not.
+        inverse = scipy.linalg.solve_triangular(triangle, np.eye(len(accepted)), lower=True).T
 
         def of_block(block: Block) -> Floats:
-            columns = cross_kernel(block.features).astype(np.float64, copy=False)
+            columns = self.passes.cross_block(cross_kernel, block)
             if start:
-                columns = columns - self._coordinates(block) @ old.T
-            columns = scipy.linalg.solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
+                scratch = self.passes.scratch.array("explained", columns.shape)
+                columns -= np.matmul(self._coordinates(block), old.T, out=scratch)
+            columns = np.matmul(columns, inverse, out=self.passes.scratch.array("columns", columns.shape))
             if self._cache is not None:
-                self._cache[block.indices, start:stop] = columns
+                self._cache[block.start : block.start + block.n_rows, start:stop] = columns
             return row_weights(block) * np.einsum("ij,ij->i", columns, columns)
 
         fall = self.passes.map("randomly pivoted Cholesky", of_block, self.capacity, len(accepted))

@@ -11,6 +11,6 @@ from ridgemark.selection.base import Landmarks, Problem, Selection
 class Uniform(Selection):
     """Every distinct row of positive weight is equally likely; a repeated row is never chosen twice."""
 
-    def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         draw = draw_distinct(np.ones(len(problem.distinct)), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)

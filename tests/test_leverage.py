@@ -1,0 +1,266 @@
+"""Score brackets hold for every row, are exact where they can be, and say what they know."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ridgemark import effective_dimension, exact, leverage_scores, open_rows
+from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.kernels import Bernoulli, Gaussian, Laplacian, Linear, Matern12, Polynomial
+from ridgemark.leverage import exact_bracket
+from ridgemark.paper.synthetic import synthetic_points
+
+
+def _rows(kind, n=400):
+    rng = np.random.default_rng(3)
+    cloud = rng.normal(size=(n, 3))
+    if kind == "outliers":
+        cloud[:8] *= 10
+    if kind == "clusters":
+        cloud = 0.2 * cloud + 5 * rng.normal(size=(5, 3))[rng.integers(0, 5, n)]
+    if kind == "repeated":
+        cloud = cloud[rng.integers(0, n // 4, n)]
+    if kind == "middle":
+        cloud = synthetic_points(n)[:, None]
+    return cloud
+
+
+KERNELS = {
+    "gaussian": Gaussian(1.5),
+    "laplacian": Laplacian(2.0),
+    "matern12": Matern12(1.0),
+    "linear": Linear(),
+    "polynomial": Polynomial(2),
+    "sum": Gaussian(1.0) + Linear(),
+}
+
+
+def _tolerance(K, scaled_ridge):
+    return 1e-8 + 4 * np.finfo(float).eps * np.linalg.eigvalsh(K)[-1] / scaled_ridge
+
+
+def _check(scores, K, scaled_ridge):
+    truth = exact.leverage_scores(K, scaled_ridge)
+    slack = _tolerance(K, scaled_ridge)
+    assert (scores.lower <= truth + slack).all()
+    assert (truth <= scores.upper + slack).all()
+    d_eff = scores.effective_dimension
+    assert d_eff.lower <= truth.sum() + slack * len(K)
+    assert truth.sum() <= d_eff.upper + slack * len(K)
+    return truth
+
+
+@pytest.mark.parametrize("kind", ["cloud", "outliers", "clusters", "repeated"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
+def test_the_bracket_holds_every_rows_score(kind, kernel, ridge):
+    X = _rows(kind)
+    scores = leverage_scores(X, kernel=KERNELS[kernel], ridge=ridge, n_landmarks=60, random_state=0)
+    truth = _check(scores, exact.kernel_matrix(X, KERNELS[kernel]), 400 * ridge)
+    coherence = 400 * truth.max() / truth.sum()
+    assert scores.coherence.lower <= coherence * (1 + 1e-6)
+    assert coherence <= scores.coherence.upper * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["cloud", "outliers", "repeated"])
+def test_the_bracket_holds_with_weights(kind):
+    X = _rows(kind)
+    weights = np.random.default_rng(0).uniform(0, 3, 400) * (np.arange(400) % 7 > 0)
+    scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=60, sample_weight=weights, random_state=0)
+    K = exact.weighted_kernel(exact.kernel_matrix(X, Gaussian(1.5)), weights)
+    truth = _check(scores, K, 1e-4 * weights.sum())
+    assert scores.upper[weights == 0].max() == 0
+    per_unit = truth[weights > 0] / weights[weights > 0]
+    coherence = weights.sum() * per_unit.max() / truth.sum()
+    assert scores.coherence.lower <= coherence <= scores.coherence.upper
+
+
+def test_a_weight_is_a_repeated_row():
+    X = _rows("cloud", 100)
+    weights = np.random.default_rng(0).integers(1, 4, 100)
+    weighted = leverage_scores(X, bandwidth=1.5, ridge=1e-3, n_landmarks=30, sample_weight=weights, random_state=0)
+    repeated = leverage_scores(np.repeat(X, weights, axis=0), bandwidth=1.5, ridge=1e-3, n_landmarks=30, random_state=0)
+    assert np.repeat(weighted.lower / weights, weights) == pytest.approx(repeated.lower, abs=1e-8)
+
+
+def test_the_lower_side_is_the_papers_approximation():
+    """`l~ = diag(L (L + n lambda)^-1)`, with L from the landmarks drawn."""
+    X = _rows("cloud")
+    from ridgemark.leverage import score_bracket
+    from ridgemark.nystrom import nystrom_factor
+    from ridgemark.passes import RowPasses
+    from ridgemark.rows import ArrayRows
+
+    passes = RowPasses(ArrayRows(X))
+    factor = nystrom_factor(Gaussian(1.5), X[:50], np.arange(50))
+    scores = score_bracket(passes, factor, passes.moments(factor), 0.4, np.ones(50), 50)
+    L = exact.nystrom_approximation(exact.kernel_matrix(X, Gaussian(1.5)), np.eye(400)[:, :50])
+    assert scores.lower == pytest.approx(exact.leverage_scores(L, 0.4), abs=1e-8)
+    assert passes.n_passes == 2
+
+
+def test_landmarks_that_are_no_rows_still_give_a_bracket():
+    X = _rows("cloud")
+    from ridgemark.leverage import score_bracket
+    from ridgemark.nystrom import nystrom_factor
+    from ridgemark.passes import RowPasses
+    from ridgemark.rows import ArrayRows
+
+    passes = RowPasses(ArrayRows(X))
+    factor = nystrom_factor(Gaussian(1.5), X[:80] + 0.01)
+    scores = score_bracket(passes, factor, passes.moments(factor), 40.0, None, 80)
+    _check(scores, exact.kernel_matrix(X, Gaussian(1.5)), 40.0)
+    assert scores.upper.max() < 1
+
+
+def test_with_all_rows_as_landmarks_the_bracket_has_no_width():
+    X = _rows("outliers")
+    scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=400, random_state=0)
+    assert scores.upper - scores.lower == pytest.approx(0.0, abs=1e-6)
+
+
+def test_exact_scores_are_exact_and_agree_with_the_oracle():
+    X = _rows("outliers")
+    scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, method="exact")
+    truth = exact.leverage_scores(exact.kernel_matrix(X, Gaussian(1.5)), 0.04)
+    assert np.array_equal(scores.lower, scores.upper)
+    assert scores.lower == pytest.approx(truth)
+    assert scores.effective_dimension.lower == scores.effective_dimension.upper == pytest.approx(truth.sum())
+    assert scores.theorem_4() == "The scores are exact."
+    assert scores.sampling_quality() == 1.0
+
+
+def test_refining_the_pilot_narrows_the_bracket_on_uneven_data():
+    X = _rows("outliers", 2000)
+    widths = [
+        np.mean(
+            [
+                np.ptp(
+                    leverage_scores(
+                        X, bandwidth=0.8, ridge=1e-4, n_landmarks=150, refine=k, random_state=s
+                    ).effective_dimension
+                )
+                for s in range(5)
+            ]
+        )
+        for k in (0, 2)
+    ]
+    assert widths[1] < widths[0]
+
+
+def test_more_landmarks_never_lower_the_lower_side_much():
+    X = _rows("clusters", 1000)
+    sums = [
+        effective_dimension(X, bandwidth=1.0, ridge=1e-4, n_landmarks=p, random_state=0).lower for p in (20, 80, 320)
+    ]
+    assert sums[0] < sums[1] < sums[2]
+
+
+def test_scores_from_a_file_are_those_of_the_array(tmp_path):
+    X = _rows("clusters", 1000)
+    np.save(tmp_path / "rows.npy", X)
+    from_file = leverage_scores(
+        open_rows(tmp_path / "rows.npy"), bandwidth=1.0, ridge=1e-4, n_landmarks=50, random_state=0
+    )
+    from_array = leverage_scores(X, bandwidth=1.0, ridge=1e-4, n_landmarks=50, random_state=0)
+    assert np.array_equal(from_file.lower, from_array.lower)
+    assert np.array_equal(from_file.upper, from_array.upper)
+    assert (from_file.n_passes, from_file.n_kernel_evaluations) == (2, 2 * 1000 * 50)
+
+
+def test_certified_sampling_quality_is_no_more_than_the_true_one():
+    X = _rows("outliers")
+    scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=100, random_state=0)
+    truth = exact.leverage_scores(exact.kernel_matrix(X, Gaussian(1.5)), 0.04)
+    uniform = np.full(400, 1 / 400)
+    for probabilities in (uniform, scores.upper / scores.upper.sum()):
+        true_quality = (probabilities * truth.sum() / truth).min()
+        assert scores.sampling_quality(probabilities) <= true_quality + 1e-9
+    by_upper = scores.sampling_quality(scores.upper / scores.upper.sum())
+    assert scores.sampling_quality() == pytest.approx(by_upper)
+    with pytest.raises(ParameterError, match="each of the 400 rows"):
+        scores.sampling_quality([0.5, 0.5])
+
+
+def test_theorem_4_speaks_where_its_draws_suffice_and_says_so_where_not():
+    X = _rows("cloud", 2000)
+    large = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, random_state=0)
+    assert "with probability 0.95 every lower score is within" in large.theorem_4()
+    small = leverage_scores(X, bandwidth=1.5, ridge=1e-5, n_landmarks=500, random_state=0)
+    assert "promises nothing for 500 draws" in small.theorem_4()
+
+
+def test_the_verdict_tells_even_scores_from_uneven_ones():
+    grid = np.arange(1000)[:, None] / 1000
+    even = leverage_scores(grid, kernel=Bernoulli(2), ridge=1e-6, n_landmarks=300, random_state=0)
+    assert even.verdict() == "scores are even: uniform landmarks would do as well"
+    rare = np.concatenate([0.01 * _rows("cloud", 1000), 5 * np.random.default_rng(0).normal(size=(10, 3))])
+    uneven = leverage_scores(rare, bandwidth=1.0, ridge=1e-3, n_landmarks=300, refine=1, random_state=0)
+    assert "rows carry 30% of the effective dimension" in uneven.verdict()
+    blind = leverage_scores(_rows("cloud", 1000), bandwidth=0.3, ridge=1e-8, n_landmarks=10, random_state=0)
+    assert "too small to tell" in blind.verdict()
+
+
+def test_equal_scores_of_any_size_are_even():
+    assert "even" in exact_bracket(np.full(1000, 0.01), 1.0, 1000.0).verdict()
+
+
+@given(
+    n=st.integers(2, 40),
+    d=st.integers(1, 3),
+    seed=st.integers(0, 10_000),
+    log_ridge=st.floats(-8, 1),
+    share=st.floats(0.05, 1.0),
+    scale=st.floats(0.01, 100),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_bracket_holds_on_whatever_rows(n, d, seed, log_ridge, share, scale):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(1.5, size=(n, d)) * scale
+    X = X[rng.integers(0, n, n)] if seed % 3 == 0 else X
+    ridge = 10.0**log_ridge
+    scores = leverage_scores(X, bandwidth=1.0, ridge=ridge, n_landmarks=max(1, int(share * n)), random_state=seed)
+    _check(scores, exact.kernel_matrix(X, Gaussian(1.0)), n * ridge)
+
+
+GOOD = np.random.default_rng(0).normal(size=(20, 2))
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "error", "words"),
+    [
+        (np.where(GOOD > 1, np.nan, GOOD), {}, DataError, "row .*column"),
+        (np.where(GOOD > 1, np.inf, GOOD), {}, DataError, "row .*column"),
+        (GOOD, {"ridge": 0.0}, ParameterError, "ridge must be a positive finite number .* got 0.0"),
+        (GOOD, {"ridge": -1.0}, ParameterError, "got -1.0"),
+        (GOOD, {"ridge": "small"}, ParameterError, "got 'small'"),
+        (GOOD, {"n_landmarks": 0}, ParameterError, "n_landmarks must be a positive integer, got 0"),
+        (GOOD, {"n_landmarks": -3}, ParameterError, "got -3"),
+        (GOOD, {"refine": -1}, ParameterError, "refine must be a positive integer, got -1"),
+        (GOOD, {"method": "guess"}, ParameterError, "got 'guess'"),
+        (GOOD, {"sample_weight": np.ones(3)}, DataError, "one row for each of the 20 rows"),
+        (np.zeros((5, 2)), {"kernel": "linear"}, DataError, "the kernel is zero for every row with itself"),
+        (GOOD, {"kernel": lambda A, B: np.ones((3, 3))}, DataError, r"must return a block of shape"),
+        (GOOD, {"kernel": lambda A, B: A[:, :1] - B[:, :1].T + 5}, DataError, "must be symmetric"),
+        (iter(GOOD), {}, DataTypeError, "list|array"),
+        (GOOD[0], {}, DataError, "reshape"),
+        (np.empty((0, 2)), {}, DataError, "at least one row"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_in_words(X, options, error, words):
+    with pytest.raises(error, match=words):
+        leverage_scores(X, **({"ridge": 1e-3, "random_state": 0} | options))
+
+
+@pytest.mark.parametrize("X", [np.ones((1, 2)), np.ones((7, 2))], ids=["one row", "equal rows"])
+def test_one_row_and_equal_rows_simply_work(X):
+    scores = leverage_scores(X, ridge=0.5, random_state=0)
+    n = len(X)
+    assert scores.lower == pytest.approx(np.full(n, 1 / (n + 0.5 * n)))
+    assert scores.upper == pytest.approx(scores.lower, abs=1e-9)
+
+
+def test_a_constant_kernel_simply_works():
+    scores = leverage_scores(GOOD, kernel=lambda A, B: np.ones((len(A), len(B))), ridge=0.5, random_state=0)
+    assert scores.lower == pytest.approx(np.full(20, 1 / 30))

@@ -1,0 +1,51 @@
+"""The factor's features reproduce the Nystrom approximation and drop what rounding made."""
+
+import numpy as np
+import pytest
+
+from ridgemark import exact
+from ridgemark.errors import DataError, NumericalError
+from ridgemark.kernels import Custom, Gaussian, Polynomial
+from ridgemark.nystrom import nystrom_factor
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(size=(200, 3))
+
+
+def test_features_have_the_nystrom_approximation_as_their_products(rows):
+    factor = nystrom_factor(Gaussian(1.0), rows[:30], np.arange(30))
+    B = factor.features(rows)
+    L = exact.nystrom_approximation(Gaussian(1.0)(rows), np.eye(200)[:, :30])
+    assert factor.n_dropped == 0
+    assert B @ B.T == pytest.approx(L, abs=1e-8)
+
+
+def test_repeated_landmarks_are_dropped_directions_not_errors(rows):
+    twice = np.concatenate([rows[:30], rows[:30], rows[:5] + 1e-12])
+    factor = nystrom_factor(Gaussian(1.0), twice, np.arange(65))
+    assert factor.rank == 30
+    assert factor.n_dropped == 35
+    once = nystrom_factor(Gaussian(1.0), rows[:30], np.arange(30))
+    assert factor.features(rows) @ factor.features(rows).T == pytest.approx(
+        once.features(rows) @ once.features(rows).T, abs=1e-6
+    )
+
+
+def test_single_precision_landmarks_drop_more(rows):
+    wide = nystrom_factor(Gaussian(4.0), rows[:100], np.arange(100))
+    narrow = nystrom_factor(Gaussian(4.0), rows[:100].astype(np.float32), np.arange(100))
+    assert narrow.features(rows.astype(np.float32)).dtype == np.float32
+    assert narrow.n_dropped > wide.n_dropped
+
+
+def test_a_kernel_that_is_not_symmetric_is_refused(rows):
+    lopsided = Custom(lambda A, B: A[:, :1] + 2 * B[:, :1].T)
+    with pytest.raises(DataError, match="must be symmetric; k\\(x, z\\) and k\\(z, x\\) differ by up to"):
+        nystrom_factor(lopsided, rows[:10], np.arange(10))
+
+
+def test_kernel_values_beyond_the_floating_range_are_refused_in_words(rows):
+    with pytest.raises(NumericalError, match="standardise"):
+        nystrom_factor(Polynomial(degree=300), rows[:10] * 1e6, np.arange(10))
