@@ -33,5 +33,6 @@ def real_data(name: str) -> dict[str, np.ndarray]:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and standard deviation 1 (ddof 0)."""
+    """Columns of mean 0 and standard deviation 1 (ddof 0); columns constant up to rounding are left out."""
+    X = X[:, X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)]
     return (X - X.mean(axis=0)) / X.std(axis=0)

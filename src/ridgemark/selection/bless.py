@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_variance
 from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
@@ -29,6 +30,7 @@ class Bless(Selection):
         self.factor = factor
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        self._check()
         source, kernel, distinct = problem.passes.source, problem.kernel, problem.distinct
         totals = check_diagonal(problem.passes.diagonal(kernel))
         trace = float(totals.sum())
@@ -55,3 +57,10 @@ class Bless(Selection):
             chosen = sample.indices[draw.indices]
             if last:
                 return problem.take(np.sort(chosen))
+
+    def _check(self) -> None:
+        for name, least, words in (("oversampling", 0.0, "a positive number"), ("factor", 1.0, "a number above 1")):
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not least < value < np.inf:
+                msg = f"{name} must be {words}, got {value!r}"
+                raise ParameterError(msg)

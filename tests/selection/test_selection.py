@@ -1,0 +1,293 @@
+"""Every way of choosing landmarks keeps the same promises; some keep more."""
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, exact, open_rows
+from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.kernels import Gaussian, Linear
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.selection import (
+    Bless,
+    Diagonal,
+    Given,
+    KMeans,
+    Leverage,
+    Problem,
+    RankLeverage,
+    Recursive,
+    RPCholesky,
+    Uniform,
+    count_landmarks,
+    make_selection,
+)
+
+DRAWN = [
+    Uniform(),
+    Diagonal(),
+    Leverage(),
+    Leverage(n_pilot=40, refine=1),
+    Recursive(),
+    Bless(),
+    RPCholesky(),
+    RPCholesky(block=1),
+    RankLeverage(),
+]
+
+
+def _problem(X, weights=None, ridge=1e-4, kernel=None, budget=None):
+    passes = RowPasses(ArrayRows(X, weights=weights), memory_budget=budget)
+    total = len(X) if weights is None else float(np.sum(weights))
+    return Problem(passes, passes.distinct_rows(), Gaussian(1.0) if kernel is None else kernel, ridge * total)
+
+
+def _rare(n=600, rare=12, seed=0):
+    """A dense cloud and a few rows far out, each alone."""
+    rng = np.random.default_rng(seed)
+    return np.concatenate([0.2 * rng.normal(size=(n - rare, 2)), 6 * rng.normal(size=(rare, 2)) + 10])
+
+
+def _choose(selection, problem, p, seed=0):
+    return selection.choose(problem, p, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("selection", DRAWN, ids=repr)
+class TestEverySelection:
+    def test_gives_as_many_different_rows_as_asked(self, selection):
+        X = np.random.default_rng(0).normal(size=(500, 2))
+        chosen = _choose(selection, _problem(X, kernel=Gaussian(0.3)), 50)
+        assert len(chosen.indices) == len(set(chosen.indices.tolist())) == 50
+        assert np.array_equal(chosen.points, X[chosen.indices])
+
+    def test_never_takes_equal_rows_twice(self, selection):
+        X = np.random.default_rng(0).normal(size=(60, 2))[np.random.default_rng(1).integers(0, 60, 500)]
+        chosen = _choose(selection, _problem(X, kernel=Gaussian(0.3)), 40)
+        assert len(np.unique(chosen.points, axis=0)) == len(chosen.points) == 40
+
+    def test_never_takes_a_row_of_weight_zero(self, selection):
+        X = _rare()
+        weights = np.where(np.arange(600) % 3 == 0, 0.0, 1.0)
+        chosen = _choose(selection, _problem(X, weights, kernel=Gaussian(0.3)), 50)
+        assert (weights[chosen.indices] > 0).all()
+
+    def test_repeats_by_seed(self, selection):
+        first, second = (_choose(selection, _problem(_rare()), 30, seed=4) for _ in range(2))
+        assert np.array_equal(first.indices, second.indices)
+        other = _choose(selection, _problem(_rare()), 30, seed=5)
+        assert not np.array_equal(first.indices, other.indices)
+
+    def test_is_reached_through_the_estimator(self, selection):
+        X = np.random.default_rng(0).normal(size=(600, 2))
+        model = NystromRidge(selection=selection, n_landmarks=30, ridge=1e-4, random_state=0).fit(X, X[:, 0])
+        assert model.n_landmarks_ == 30
+        assert model.score(X, X[:, 0]) > 0.9
+
+    def test_asking_for_more_than_there_are_gives_all(self, selection):
+        X = np.random.default_rng(0).normal(size=(30, 2)) * 5
+        chosen = _choose(selection, _problem(X, kernel=Gaussian(0.5)), 100)
+        assert len(chosen.indices) == 30
+
+
+@pytest.mark.parametrize("selection", [Leverage(), Recursive(), Bless(), RPCholesky(), RankLeverage(rank=12)], ids=repr)
+def test_informed_selections_find_rare_rows_that_uniform_misses(selection):
+    X = _rare()
+    rare = np.arange(588, 600)
+
+    def found(sel):
+        return np.mean([np.isin(rare, _choose(sel, _problem(X, ridge=1e-3), 30, s).indices).sum() for s in range(5)])
+
+    assert found(selection) > 8
+    assert found(Uniform()) < 3
+
+
+def _trace_left(X, kernel, points):
+    W = kernel(points)
+    values, vectors = np.linalg.eigh(W)
+    keep = values > 1e-12 * values[-1]
+    B = kernel(X, points) @ (vectors[:, keep] / np.sqrt(values[keep]))
+    return 1 - (B**2).sum() / kernel.diagonal(X).sum()
+
+
+def test_randomly_pivoted_cholesky_in_blocks_has_the_law_of_one_at_a_time():
+    X = _rare(300, 10)
+    left = {
+        block: [_trace_left(X, Gaussian(1.0), _choose(RPCholesky(block), _problem(X), 15, s).points) for s in range(40)]
+        for block in (1, 8, 40)
+    }
+    spread = np.std(left[1]) / np.sqrt(40)
+    for block in (8, 40):
+        assert np.mean(left[block]) == pytest.approx(np.mean(left[1]), abs=6 * spread)
+
+
+def test_randomly_pivoted_cholesky_needs_no_n_by_p_memory():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    roomy = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3)), 80)
+    tight = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3), budget=400_000), 80)
+    assert np.array_equal(roomy.indices, tight.indices)
+
+
+def test_randomly_pivoted_cholesky_stops_where_the_landmarks_span_all_rows():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    chosen = _choose(RPCholesky(), _problem(X, kernel=Linear()), 50)
+    assert len(chosen.indices) == 3
+
+
+def test_draws_with_replacement_keep_their_weights():
+    chosen = _choose(Leverage(replace=True), _problem(_rare()), 60)
+    assert chosen.draw.n_draws == 60 == chosen.draw.counts.sum()
+    assert len(chosen.indices) < 60
+    assert chosen.draw.weights.shape == chosen.indices.shape
+
+
+def test_leverage_draws_by_the_upper_side():
+    problem = _problem(_rare())
+    chosen = _choose(Leverage(), problem, 30)
+    expected = problem.distinct.totals(chosen.scores.upper)
+    assert chosen.draw.probabilities == pytest.approx(expected / expected.sum())
+    assert chosen.scores.scaled_ridge == pytest.approx(0.1 * problem.scaled_ridge)
+
+
+def test_the_diagonal_draws_long_rows():
+    X = np.concatenate([0.01 * np.ones((500, 1)) * np.linspace(1, 2, 500)[:, None], np.linspace(5, 6, 20)[:, None]])
+    chosen = _choose(Diagonal(), _problem(X, kernel=Linear()), 15)
+    assert (chosen.indices >= 500).all()
+
+
+def test_a_draw_does_not_depend_on_the_order_of_rows():
+    X = _rare()
+    shuffled = np.random.default_rng(1).permutation(600)
+    for selection in (Uniform(), Diagonal(), Leverage()):
+        one = _choose(selection, _problem(X), 40)
+        other = _choose(selection, _problem(X[shuffled]), 40)
+        assert set(shuffled[other.indices]) == set(one.indices), selection
+
+
+def test_a_selection_from_a_file_is_that_from_the_array(tmp_path):
+    X = _rare()
+    np.save(tmp_path / "rows.npy", X)
+    passes = RowPasses(open_rows(tmp_path / "rows.npy"))
+    from_file = Problem(passes, passes.distinct_rows(), Gaussian(1.0), 600 * 1e-4)
+    for selection in DRAWN:
+        assert np.array_equal(_choose(selection, from_file, 25).indices, _choose(selection, _problem(X), 25).indices)
+
+
+def test_k_means_centres_are_points_and_no_rows():
+    X = _rare()
+    chosen = _choose(KMeans(), _problem(X), 20)
+    assert chosen.indices is None
+    assert chosen.points.shape == (20, 2)
+    model = NystromRidge(selection="kmeans", n_landmarks=20, random_state=0).fit(X, X[:, 0])
+    assert model.landmark_indices_ is None
+
+
+class TestGiven:
+    def test_points_are_used_as_they_are_and_repeats_once(self):
+        X = _rare()
+        points = np.concatenate([X[:10], X[:10], [[3.0, 3.0]]])
+        model = NystromRidge(selection=points, ridge=1e-3).fit(X, X[:, 0])
+        assert model.n_landmarks_ == 11
+        assert model.landmark_indices_ is None
+
+    def test_indices_are_rows_and_repeats_used_once(self):
+        X = _rare()
+        model = NystromRidge(selection=Given(indices=[5, 5, 7, 9]), ridge=1e-3).fit(X, X[:, 0])
+        assert model.landmark_indices_.tolist() == [5, 7, 9]
+
+    @pytest.mark.parametrize(
+        ("selection", "words"),
+        [
+            (Given(), "either points or indices"),
+            (Given(points=np.ones((2, 2)), indices=[1]), "not both"),
+            (Given(points=np.ones((2, 5))), r"2 features, got shape \(2, 5\)"),
+            (Given(indices=[10_000]), "no row 10000"),
+        ],
+    )
+    def test_what_cannot_be_used_is_refused(self, selection, words):
+        with pytest.raises(ParameterError, match=words):
+            NystromRidge(selection=selection).fit(_rare(), np.ones(600))
+
+
+class TestCount:
+    def test_a_number_is_taken_as_given(self):
+        count = count_landmarks(77, _problem(_rare()), np.random.default_rng(0))
+        assert (count.n_landmarks, count.rule) == (77, "given")
+
+    def test_few_rows_are_all_landmarks(self):
+        count = count_landmarks("auto", _problem(_rare(400)), np.random.default_rng(0))
+        assert (count.n_landmarks, count.rule) == (400, "all 400 distinct rows")
+
+    def test_the_effective_dimension_decides_between_the_floor_and_the_caps(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(5000, 2))
+        smooth = count_landmarks("auto", _problem(X, ridge=1e-1, kernel=Gaussian(3.0)), rng)
+        assert (smooth.n_landmarks, smooth.rule) == (100, "at least 100")
+        middle = count_landmarks("auto", _problem(X, ridge=1e-4, kernel=Gaussian(0.7)), rng)
+        assert middle.rule == "2 per effective dimension"
+        assert 2 * middle.effective_dimension.lower <= middle.n_landmarks <= 2 * middle.effective_dimension.upper + 1
+        rough = count_landmarks("auto", _problem(X, ridge=1e-8, kernel=Gaussian(0.1)), rng)
+        assert (rough.n_landmarks, rough.rule) == (708, "10 sqrt(n)")
+        assert rough.theorem_3 > 5000
+
+    def test_the_memory_budget_is_a_cap(self):
+        X = np.random.default_rng(0).normal(size=(5000, 2))
+        problem = _problem(X, ridge=1e-8, kernel=Gaussian(0.1), budget=4_000_000)
+        count = count_landmarks("auto", problem, np.random.default_rng(0))
+        assert count.rule == "memory budget"
+        assert 8 * count.n_landmarks**2 < 4_000_000
+
+    def test_the_model_says_which_rule_decided(self):
+        X = np.random.default_rng(0).normal(size=(2000, 2))
+        model = NystromRidge(ridge=1e-7, random_state=0).fit(X, X[:, 0])
+        assert model.landmark_count_.rule == "2 per effective dimension"
+        assert model.n_landmarks_ == model.landmark_count_.n_landmarks
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ("best", "one of uniform, diagonal, leverage, recursive, bless, rpcholesky, kmeans, rank_leverage"),
+        (Leverage(n_pilot=0), "n_pilot must be a positive integer, got 0"),
+        (Leverage(refine=-2), "refine must be a positive integer, got -2"),
+        (RPCholesky(block=0), "block must be a positive integer, got 0"),
+        (RankLeverage(rank=2.5), "rank must be a positive integer, got 2.5"),
+        (KMeans(n_sample=None), "n_sample must be a positive integer, got None"),
+        (Bless(factor=1.0), "factor must be a number above 1, got 1.0"),
+        (Bless(oversampling=0.0), "oversampling must be a positive number, got 0.0"),
+    ],
+    ids=repr,
+)
+def test_an_impossible_option_is_refused_by_name(selection, words):
+    with pytest.raises(ParameterError, match=words):
+        _choose(make_selection(selection), _problem(_rare()), 20)
+
+
+def test_a_kernel_that_is_zero_everywhere_is_refused():
+    with pytest.raises(DataError, match="no row can be a landmark"):
+        _choose(Diagonal(), _problem(np.zeros((10, 2)), kernel=Linear()), 3)
+
+
+def test_k_means_refuses_sparse_rows():
+    from scipy import sparse
+
+    X = sparse.random(100, 5, density=0.3, format="csr", random_state=0)
+    with pytest.raises(DataTypeError, match="no sparse rows"):
+        NystromRidge(selection="kmeans", n_landmarks=5).fit(X, np.ones(100))
+
+
+def test_landmarks_by_leverage_come_closer_to_exact_than_uniform_ones_on_uneven_rows():
+    X = _rare(800, 40)
+    y = np.sin(X[:, 0])
+    K = exact.kernel_matrix(X, Gaussian(1.0))
+    truth = exact.kernel_ridge(K, y, 800 * 1e-4, fit_intercept=True).fitted
+
+    def distance(selection):
+        fits = [
+            NystromRidge(bandwidth=1.0, ridge=1e-4, n_landmarks=60, selection=selection, random_state=s)
+            .fit(X, y)
+            .predict(X)
+            for s in range(5)
+        ]
+        return np.median([np.sqrt(np.mean((fit - truth) ** 2)) for fit in fits])
+
+    assert distance("leverage") < 0.4 * distance("uniform")
