@@ -249,6 +249,14 @@ def posterior_scores(
     return passes.map("leverage scores", of_block, 2 * landmarks.n_rows, 0)
 
 
+def landmark_spectrum(kernel: Kernel, landmarks: Block, sampling_weights: Floats) -> Floats:
+    """Return the eigenvalues, descending, of `D^1/2 W D^1/2`: an estimate of those of the kernel of all rows."""
+    block = kernel.against(landmarks.features, landmarks.indices)(landmarks.features).astype(np.float64)
+    root = np.sqrt(row_weights(landmarks) * sampling_weights)
+    values, _ = symmetric_eigen(root[:, None] * (block + block.T) / 2 * root, NUMPY)
+    return np.asarray(values)
+
+
 def _posterior(
     kernel: Kernel, landmarks: Block, sampling_weights: Floats, scaled_ridge: float
 ) -> tuple[CrossKernel, Floats]:

@@ -47,7 +47,7 @@ class Bless(Selection):
             rows = source.take(distinct.indices[sample.indices])
             landmarks = source.take(distinct.indices[chosen])
             seen = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
-            scores = posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge
+            scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
             problem.passes.n_kernel_evaluations += rows.n_rows * landmarks.n_rows
             # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
             dimension = float((scores / seen).sum())
