@@ -161,3 +161,48 @@ def test_bad_rows_and_weights_are_refused_in_words(data):
         NystromRidge().fit(X, y, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="inconsistent"):
         NystromRidge().fit(X, y[:5])
+
+
+def test_a_row_source_must_have_targets_and_bring_them_itself(data):
+    X, y, _ = data
+    with pytest.raises(DataError, match="no targets to fit; name them when opening it"):
+        NystromRidge().fit(open_rows(X))
+    with pytest.raises(ParameterError, match="brings its own targets"):
+        NystromRidge().fit(open_rows(np.c_[X, y], target=4), y)
+
+
+def test_rows_of_another_width_are_refused_at_predict(data):
+    X, y, _ = data
+    model = NystromRidge(n_landmarks=20).fit(X, y)
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        model.predict(X[:, :2])
+    with pytest.raises(DataError, match="fitted on 4 features, got rows of 2"):
+        model.predict(open_rows(X[:, :2]))
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(data):
+    X, y, _ = data
+    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
+    assert hasattr(model, "leverage_scores_")
+    model.set_params(selection="uniform").fit(X, y)
+    assert not hasattr(model, "leverage_scores_")
+    assert not hasattr(model, "coherence_")
+
+
+def test_a_pickled_model_predicts_the_same_bits(data):
+    import pickle
+
+    X, y, _ = data
+    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+def test_many_threads_may_predict_at_once(data):
+    from concurrent.futures import ThreadPoolExecutor
+
+    X, y, _ = data
+    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
+    expected = model.predict(X)
+    with ThreadPoolExecutor(8) as pool:
+        for got in pool.map(lambda _: model.predict(X), range(40)):
+            assert np.array_equal(got, expected)

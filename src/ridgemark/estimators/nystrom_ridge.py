@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import LandmarkCountWarning, NumericalError, ParameterError
+from ridgemark.errors import DataError, LandmarkCountWarning, NumericalError, ParameterError
 from ridgemark.kernels import Kernel, Precomputed, make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.nystrom import nystrom_factor
@@ -162,6 +162,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self)
         source = X if isinstance(X, RowSource) else ArrayRows(self._validate(X, reset=False))
+        if source.n_features != self.n_features_in_:
+            msg = f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}"
+            raise DataError(msg)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
         passes = RowPasses(source, self.memory_budget)
         values = passes.predict(self._factor, dual_coef, np.atleast_1d(self.intercept_))
@@ -170,6 +173,12 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _open(self, X, y, sample_weight):
         """Return the training rows as a RowSource, checked."""
         if isinstance(X, RowSource):
+            if y is not None or sample_weight is not None:
+                msg = "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
+                raise ParameterError(msg)
+            if X.n_targets == 0:
+                msg = "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
+                raise DataError(msg)
             self.n_features_in_ = X.n_features
             self._flat_targets = X.n_targets == 1
             return X
@@ -217,6 +226,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             warnings.warn(msg, LandmarkCountWarning, stacklevel=3)
         self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
         self.n_landmarks_ = count_rows(chosen.points)
+        for name in ("leverage_scores_", "coherence_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if chosen.scores is not None:
             self.leverage_scores_, self.coherence_ = chosen.scores, chosen.scores.coherence
 
