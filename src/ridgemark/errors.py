@@ -49,5 +49,9 @@ class RidgemarkWarning(UserWarning):
     """Base of every warning raised on purpose."""
 
 
+class RidgeEdgeWarning(RidgemarkWarning):
+    """The best ridge is the largest or smallest of those searched; a better one may lie beyond."""
+
+
 class LandmarkCountWarning(RidgemarkWarning):
     """More landmarks were asked for than there are distinct rows; all of those are used."""

@@ -143,7 +143,7 @@ class RowPasses:
                 features = np.matmul(features, whitener, out=out)
             return _block_moments(block, features, factor.cross_kernel, origin)
 
-        result: Moments = self._reduce("moments", of_block, width, width)
+        result: Moments = self.reduce("moments", of_block, width, width)
         return result
 
     def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> NDArray[Any]:
@@ -210,7 +210,8 @@ class RowPasses:
         self._count(evaluated)
         return result
 
-    def _reduce(self, what: str, fn: Callable[[Block], Any], width: int, evaluated: int) -> Any:
+    def reduce(self, what: str, fn: Callable[[Block], Any], width: int, evaluated: int) -> Any:
+        """Sum the function over all blocks, in row order; `width` and `evaluated` as for `map`."""
         result = self.source.reduce_blocks(self._counted(what, fn), self._block_rows(width))
         self._count(evaluated)
         return result

@@ -1,17 +1,24 @@
-"""Bandwidths from the data."""
+"""Bandwidth and ridge from the data: the median distance, and closed-form leave-one-out over a whole path."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
-from ridgemark.passes import DistinctRows
-from ridgemark.rows import RowSource
+from ridgemark.nystrom import NystromFactor
+from ridgemark.passes import DistinctRows, RowPasses, row_weights
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource
+from ridgemark.solvers import SpectralSolver
+
+Floats = NDArray[np.float64]
 
 _MEDIAN_SAMPLE = 1000  # rows whose distances give the median
 
@@ -51,3 +58,149 @@ def median_bandwidth(rows: Any) -> float:
     squared = squared_distances(rows, scale_landmarks(rows, unit, NUMPY, "median"), None, NUMPY, True)
     distance = unit * float(np.sqrt(np.median(squared[np.triu_indices(count, k=1)])))
     return distance if distance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """What every ridge of a path gives, for fixed landmarks.
+
+    Attributes
+    ----------
+    ridges : array of shape (g,)
+        The lambdas, descending.
+    loo_error : array of shape (g, n_targets) or None
+        Weighted mean squared leave-one-out residual; None when the path was chosen by GCV.
+    gcv : array of shape (g, n_targets)
+        Generalised cross-validation.
+    training_error : array of shape (g, n_targets)
+        Weighted mean squared residual.
+    effective_dimension : array of shape (g,)
+        `tr L (L + n lambda)^-1`.
+    criterion : {"loo", "gcv"}
+        What chose.
+    chosen : array of shape (n_targets,)
+        Position of each target's ridge in `ridges`.
+    """
+
+    ridges: Floats
+    loo_error: Floats | None
+    gcv: Floats
+    training_error: Floats
+    effective_dimension: Floats
+    criterion: str
+    chosen: NDArray[np.intp]
+
+    @property
+    def on_edge(self) -> bool:
+        """Whether a chosen ridge is the largest or smallest of the path, so that the best may lie beyond."""
+        return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
+
+
+def choose_ridge(
+    passes: RowPasses,
+    factor: NystromFactor,
+    solver: SpectralSolver,
+    ridges: Floats,
+    target_origin: Floats,
+    criterion: str = "loo",
+    per_target: bool = False,
+) -> tuple[RidgePath, Floats | None]:
+    """Return the path over the ridges with the best chosen, and the leave-one-out residuals of the choice.
+
+    Leave-one-out takes one pass for any number of ridges, and a second where the residuals of all of them exceed a
+    quarter of the memory budget. Without `per_target` the targets' errors are added up, each in units of its variance.
+    """
+    descending = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
+    scaled = descending * solver.total_weight
+    gcv = np.array([solver.generalised_cross_validation(r) for r in scaled])
+    errors, residuals = gcv, None
+    if criterion == "loo":
+        errors, residuals = _loo_path(passes, factor, solver, scaled, target_origin)
+    scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
+    totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
+    chosen = np.argmin(totals, axis=0)
+    path = RidgePath(
+        descending,
+        errors if criterion == "loo" else None,
+        gcv,
+        np.array([solver.training_error(r) for r in scaled]),
+        np.array([solver.effective_dimension(r) for r in scaled]),
+        criterion,
+        chosen,
+    )
+    if criterion != "loo":
+        return path, None
+    if residuals is None:
+        unique = np.unique(chosen)
+        residuals = _loo_residuals(passes, factor, solver, scaled[unique], target_origin)
+        chosen = np.searchsorted(unique, chosen)
+    return path, residuals[:, chosen, np.arange(len(chosen))]
+
+
+def default_ridges(mean_diagonal: float) -> Floats:
+    """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade."""
+    return mean_diagonal * np.logspace(0, -10, 41)
+
+
+def _loo_path(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> tuple[Floats, Floats | None]:
+    """Return the weighted mean squared residual of every ridge and target, and the residuals where they fit."""
+    source = passes.source
+    size = 8 * source.n_rows * len(scaled_ridges) * source.n_targets
+    if size <= (DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget) // 4:
+        residuals = _loo_residuals(passes, factor, solver, scaled_ridges, origin)
+        weights = passes.weights()
+        w = np.ones(source.n_rows) if weights is None else weights
+        return np.einsum("i,igt->gt", w, residuals**2) / solver.total_weight, residuals
+    of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
+
+    def sums(block: Block) -> Floats:
+        return np.einsum("i,igt->gt", row_weights(block), of_block(block) ** 2)
+
+    width = factor.cross_kernel.n_landmarks
+    return passes.reduce("leave-one-out", sums, width, width) / solver.total_weight, None
+
+
+def _loo_residuals(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> Floats:
+    width = factor.cross_kernel.n_landmarks
+    of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
+    return passes.map("leave-one-out", of_block, width + len(scaled_ridges), width)
+
+
+def _loo_block(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> Callable[[Block], Floats]:
+    """Return the function that gives a block's residuals `(y - f)/(1 - h)`, shape (rows, ridges, targets).
+
+    `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's 1/n, c_i the centred feature in the solver's
+    coordinates. One unit of weight is left out, or the whole row where it weighs less. `1 - h` is held above its bound
+    `(1 - 1/n) n lambda/(n lambda + |c_i|^2/(1 - 1/n))`, which rounding alone can cross.
+    """
+    towards = factor.whitener @ solver.rotation
+    offset = solver.feature_mean @ solver.rotation
+    inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
+    fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), -1)
+    rest = 1.0 - 1.0 / solver.total_weight if solver.fit_intercept else 1.0
+    mean = origin + solver.target_mean
+
+    def of_block(block: Block) -> Floats:
+        centred = np.matmul(
+            passes.cross_block(factor.cross_kernel, block),
+            towards,
+            out=passes.scratch.array("features", (block.n_rows, towards.shape[1])),
+        )
+        centred -= offset
+        assert block.targets is not None
+        left = (block.targets - mean)[:, None, :] - (centred @ fits).reshape(block.n_rows, len(scaled_ridges), -1)
+        np.square(centred, out=centred)
+        share = np.minimum(row_weights(block), 1.0)[:, None]
+        length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)
+        floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
+        leverage = share * (centred @ inverse + (1.0 - rest))
+        left /= np.maximum(1.0 - leverage, floor)[:, :, None]
+        return left
+
+    return of_block

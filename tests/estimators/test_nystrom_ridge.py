@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_model_and_the_order_of_rows_does_not_matte
 def test_repeated_rows_are_never_chosen_twice(data):
     X, y, _ = data
     repeated = np.concatenate([X, X, X])
-    model = NystromRidge(n_landmarks=200, random_state=0).fit(repeated, np.tile(y, 3))
+    model = NystromRidge(n_landmarks=200, ridge=1e-4, random_state=0).fit(repeated, np.tile(y, 3))
     assert len(np.unique(model.landmarks_, axis=0)) == 200
 
 
@@ -133,6 +133,8 @@ def test_a_handful_of_rows_and_equal_rows_just_work(rows):
         ({"ridge": 0.0}, "ridge must be a positive finite number .* got 0.0"),
         ({"ridge": -1}, "got -1"),
         ({"ridge": "best"}, "got 'best'"),
+        ({"ridge": []}, r"got \[\]"),
+        ({"ridge": [1e-3, -1.0]}, r"got \[0.001, -1.0\]"),
         ({"ridge": np.nan}, "got nan"),
         ({"n_landmarks": 0}, 'positive integer or "auto", got 0'),
         ({"n_landmarks": 2.5}, "got 2.5"),

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import DataError, LandmarkCountWarning, NumericalError, ParameterError
+from ridgemark.errors import DataError, LandmarkCountWarning, NumericalError, ParameterError, RidgeEdgeWarning
 from ridgemark.kernels import Kernel, Precomputed, make_kernel
 from ridgemark.kernels.base import count_rows
+from ridgemark.leverage import Bracket
 from ridgemark.nystrom import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, RowSource
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Problem, count_landmarks, make_selection
-from ridgemark.solvers import solve_direct
-from ridgemark.tuning import choose_kernel
+from ridgemark.solvers import SpectralSolver
+from ridgemark.tuning import choose_kernel, choose_ridge, default_ridges
+
+_PILOT_ROWS = 4000  # sampled to find a first ridge
+_PILOT_LANDMARKS = 500
 
 
 class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -37,8 +43,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     bandwidth : "median", float or array of shape (n_features,), default="median"
         For a kernel given by name: the kernel's bandwidth, or the median distance between distinct rows.
         A Kernel object carries its own.
-    ridge : float, default=1e-6
-        The paper's lambda, positive.
+    ridge : "loo", "gcv", float or array of floats, default="loo"
+        The paper's lambda: one number, a list to choose from by leave-one-out, or "loo" or "gcv" to search ten decades
+        by leave-one-out or generalised cross-validation.
+    ridge_per_target : bool, default=False
+        Whether every target gets a ridge of its own.
     n_landmarks : int or "auto", default="auto"
         "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
         d_eff(lambda epsilon); see `ridgemark.selection.count_landmarks`.
@@ -70,8 +79,14 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The kernel used, with its bandwidth.
     bandwidth_ : float, array or None
         The kernel's bandwidth; None for a kernel without one.
-    ridge_, scaled_ridge_ : float
+    ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
+    ridge_path_ : RidgePath
+        Errors and dimensions over the ridges searched; not with one number as `ridge`.
+    loo_residuals_ : array of shape (n,) or (n, n_targets)
+        Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; where leave-one-out chose.
+    effective_dimension_ : Bracket
+        d_eff of exact kernel ridge regression at `ridge_`, from both sides.
     n_landmarks_ : int
         Number of landmarks, p.
     landmark_count_ : LandmarkCount
@@ -101,7 +116,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel="gaussian",
         *,
         bandwidth="median",
-        ridge=1e-6,
+        ridge="loo",
+        ridge_per_target=False,
         n_landmarks="auto",
         selection="leverage",
         risk_tolerance=0.1,
@@ -113,6 +129,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.ridge = ridge
+        self.ridge_per_target = ridge_per_target
         self.n_landmarks = n_landmarks
         self.selection = selection
         self.risk_tolerance = risk_tolerance
@@ -140,20 +157,15 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         self._check_options()
         rng = make_generator(self.random_state)
-        problem = self._pose(RowPasses(self._open(X, y, sample_weight), self.memory_budget), rng)
-        self._choose_landmarks(problem, rng)
-        passes = problem.passes
-        self._factor = nystrom_factor(self.kernel_, self.landmarks_, self.landmark_indices_)
-        origin = self._target_origin(problem)
-        moments = passes.moments(self._factor, origin, self.scaled_ridge_)
-        solution = solve_direct(moments, self.scaled_ridge_, self.fit_intercept)
-        dual_coef, intercept = self._factor.whitener @ solution.coefficients, solution.intercept + origin
-        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-            raise NumericalError(msg)
-        self.dual_coef_ = dual_coef[:, 0] if self._flat_targets else dual_coef
-        self.intercept_ = float(intercept[0]) if self._flat_targets else intercept
-        self.whitened_ = passes.whitened
+        passes = RowPasses(self._open(X, y, sample_weight), self.memory_budget)
+        problem = self._pose(passes, rng)
+        self._fit_landmarks(problem, rng)
+        if self._moved(problem.scaled_ridge):
+            # The scores were taken at a ridge an order of magnitude off: draw once more, at the one found.
+            problem = replace(problem, scaled_ridge=float(np.min(self.scaled_ridge_)), pilot={})
+            self._fit_landmarks(problem, rng)
+        if hasattr(self, "ridge_path_") and self.ridge_path_.on_edge and (self._target_variance > 0).any():
+            warnings.warn(_edge_message(self.ridge_path_), RidgeEdgeWarning, stacklevel=2)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
@@ -195,9 +207,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
 
     def _check_options(self):
-        if not isinstance(self.ridge, Real) or isinstance(self.ridge, bool) or not 0 < float(self.ridge) < math.inf:
-            msg = f"ridge must be a positive finite number (the paper's lambda), got {self.ridge!r}"
-            raise ParameterError(msg)
+        _check_ridge(self.ridge)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < largest:
@@ -205,16 +215,80 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ParameterError(msg)
 
     def _pose(self, passes, rng):
-        """Settle the kernel and the ridge, and state the problem that landmarks are wanted for."""
+        """Settle the kernel and a first ridge, and state the problem that landmarks are wanted for."""
         distinct = passes.distinct_rows()
         weights = passes.weights()
+        total_weight = float(passes.source.n_rows if weights is None else weights.sum())
         self.kernel_ = choose_kernel(self.kernel, self.bandwidth, passes.source, distinct, rng)
         self.bandwidth_ = getattr(self.kernel_, "bandwidth", None)
-        self.ridge_ = float(self.ridge)
-        self.scaled_ridge_ = self.ridge_ * (passes.source.n_rows if weights is None else float(weights.sum()))
+        ridge = float(self.ridge) if isinstance(self.ridge, Real) else self._pilot_ridge(passes, distinct, rng)
         return Problem(
-            passes, distinct, self.kernel_, self.scaled_ridge_, self.risk_tolerance, self.failure_probability
+            passes, distinct, self.kernel_, ridge * total_weight, self.risk_tolerance, self.failure_probability
         )
+
+    def _pilot_ridge(self, passes, distinct, rng):
+        """Return the ridge that uniform landmarks find best on a sample of the rows."""
+        counts = distinct.totals(np.ones(passes.source.n_rows) if passes.weights() is None else passes.weights())
+        sample = np.sort(rng.choice(len(distinct), min(_PILOT_ROWS, len(distinct)), replace=False))
+        rows = passes.source.take(distinct.indices[sample])
+        landmarks = np.sort(rng.choice(rows.n_rows, min(_PILOT_LANDMARKS, rows.n_rows), replace=False))
+        pilot = RowPasses(ArrayRows(rows.features, rows.targets, counts[sample]), self.memory_budget)
+        precomputed = isinstance(self.kernel_, Precomputed)
+        indices = rows.indices[landmarks] if precomputed else landmarks
+        factor = nystrom_factor(self.kernel_, rows.features[landmarks], indices)
+        origin = rows.targets.mean(axis=0) if self.fit_intercept else np.zeros(rows.targets.shape[1])
+        solver = SpectralSolver(pilot.moments(factor, origin), self.fit_intercept)
+        path, _ = choose_ridge(pilot, factor, solver, self._ridges(pilot), origin, self._criterion)
+        return float(path.ridges[path.chosen[0]])
+
+    def _fit_landmarks(self, problem, rng):
+        """Choose landmarks for the problem's ridge, and fit; with a path of ridges, choose among them."""
+        self._choose_landmarks(problem, rng)
+        passes = problem.passes
+        self._factor = nystrom_factor(self.kernel_, self.landmarks_, self.landmark_indices_)
+        origin = self._target_origin(problem)
+        one = isinstance(self.ridge, Real)
+        smallest = problem.scaled_ridge if one else None
+        moments = passes.moments(self._factor, origin, smallest)
+        solver = SpectralSolver(moments, self.fit_intercept)
+        self.whitened_, self._target_variance = passes.whitened, solver.target_variance
+        if one:
+            self.ridge_: Any = float(self.ridge)
+        else:
+            self.ridge_path_, residuals = choose_ridge(
+                passes, self._factor, solver, self._ridges(passes), origin, self._criterion, self.ridge_per_target
+            )
+            ridges = self.ridge_path_.ridges[self.ridge_path_.chosen]
+            self.ridge_ = ridges if self.ridge_per_target and not self._flat_targets else float(ridges[0])
+            if residuals is not None:
+                self.loo_residuals_ = residuals[:, 0] if self._flat_targets else residuals
+        self.scaled_ridge_ = self.ridge_ * moments.total_weight
+        self._keep(solver.solution(self.scaled_ridge_), origin)
+        self.effective_dimension_ = _dimension(solver, moments, float(np.min(self.scaled_ridge_)))
+
+    def _keep(self, solution, origin):
+        dual_coef, intercept = self._factor.whitener @ solution.coefficients, solution.intercept + origin
+        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+            raise NumericalError(msg)
+        self.dual_coef_ = dual_coef[:, 0] if self._flat_targets else dual_coef
+        self.intercept_ = float(intercept[0]) if self._flat_targets else intercept
+
+    def _moved(self, scaled_ridge):
+        """Tell whether scores taken at this ridge were taken more than tenfold off the one chosen."""
+        ratio = float(np.min(self.scaled_ridge_)) / scaled_ridge
+        return hasattr(self, "leverage_scores_") and not 0.1 <= ratio <= 10.0
+
+    @property
+    def _criterion(self):
+        return "gcv" if isinstance(self.ridge, str) and self.ridge == "gcv" else "loo"
+
+    def _ridges(self, passes):
+        if not isinstance(self.ridge, str):
+            return np.asarray(self.ridge, dtype=np.float64)
+        weights = passes.weights()
+        total = float(passes.source.n_rows if weights is None else weights.sum())
+        return default_ridges(float(passes.diagonal(self.kernel_).sum()) / total)
 
     def _choose_landmarks(self, problem, rng):
         selection = make_selection(self.selection)
@@ -226,7 +300,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             warnings.warn(msg, LandmarkCountWarning, stacklevel=3)
         self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
         self.n_landmarks_ = count_rows(chosen.points)
-        for name in ("leverage_scores_", "coherence_"):  # of an earlier fit
+        for name in ("leverage_scores_", "coherence_", "ridge_path_", "loo_residuals_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         if chosen.scores is not None:
             self.leverage_scores_, self.coherence_ = chosen.scores, chosen.scores.coherence
@@ -245,3 +319,33 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             isinstance(kernel, Kernel | str) and make_kernel(kernel).accepts_sparse
         )
         return tags
+
+
+def _check_ridge(ridge):
+    if isinstance(ridge, str) and ridge in ("loo", "gcv"):
+        return
+    try:
+        values = np.asarray(ridge, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
+    if not usable or isinstance(ridge, str | bool):
+        msg = (
+            f'ridge must be a positive finite number (the paper\'s lambda), a list of them to search, "loo" or "gcv", '
+            f"got {ridge!r}"
+        )
+        raise ParameterError(msg)
+
+
+def _edge_message(path):
+    least, most = path.ridges[-1], path.ridges[0]
+    return (
+        f"the best ridge lies at the edge of the {len(path.ridges)} searched, {least:.3g} to {most:.3g}; "
+        "give a wider list of ridges, or check whether the targets are noise or free of it"
+    )
+
+
+def _dimension(solver, moments, scaled_ridge):
+    """Return d_eff of the exact kernel at the ridge: at least that of L, at most tr(K - L)/(n lambda) more."""
+    lower = solver.effective_dimension(scaled_ridge)
+    return Bracket(lower, min(float(moments.n_rows), lower + moments.trace_residual / scaled_ridge))

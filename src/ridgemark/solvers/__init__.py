@@ -1,5 +1,5 @@
 """From moments to coefficients."""
 
-from ridgemark.solvers.direct import RidgeSolution, solve_direct
+from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
 
-__all__ = ["RidgeSolution", "solve_direct"]
+__all__ = ["RidgeSolution", "SpectralSolver"]

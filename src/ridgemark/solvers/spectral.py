@@ -1,0 +1,68 @@
+"""Ridge regression on the features for every ridge at once, from one eigendecomposition of their moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import NUMPY
+from ridgemark.linalg import symmetric_eigen
+from ridgemark.passes import Moments
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RidgeSolution:
+    """Coefficients of the features and the intercept, for every target."""
+
+    coefficients: Floats  # (rank, targets)
+    intercept: Floats  # (targets,)
+
+
+class SpectralSolver:
+    """Solves `(B'WB + scaled_ridge I) c = B'Wy`, on centred features and targets where there is an intercept.
+
+    With `Bc'W Bc = V diag(s) V'` and `u = V' Bc'W yc`, the coefficients are `V u/(s + scaled_ridge)`; what they leave
+    of the targets, and the trace of the hat matrix, follow from s and u alone.
+    """
+
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        gram, cross, square = moments.gram, moments.cross, moments.target_square
+        self.feature_mean = np.zeros(len(gram))
+        self.target_mean = np.zeros(cross.shape[1])
+        if fit_intercept:
+            self.feature_mean = moments.feature_sum / moments.total_weight
+            self.target_mean = moments.target_sum / moments.total_weight
+            gram = gram - moments.total_weight * np.outer(self.feature_mean, self.feature_mean)
+            cross = cross - moments.total_weight * np.outer(self.feature_mean, self.target_mean)
+            square = square - moments.total_weight * self.target_mean**2
+        self.total_weight = moments.total_weight
+        self.fit_intercept = fit_intercept
+        self.spectrum, self.rotation = symmetric_eigen(gram, NUMPY)
+        self.rotated = self.rotation.T @ cross
+        self.target_variance = np.maximum(square, 0.0) / moments.total_weight
+
+    def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
+        """Return the solution for one ridge, or for one ridge per target."""
+        shrunk = self.rotated / (self.spectrum[:, None] + np.asarray(scaled_ridge, dtype=np.float64))
+        coefficients = self.rotation @ shrunk
+        return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
+
+    def effective_dimension(self, scaled_ridge: float) -> float:
+        """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept's one."""
+        return float((self.spectrum / (self.spectrum + scaled_ridge)).sum())
+
+    def training_error(self, scaled_ridge: float) -> Floats:
+        """Return the weighted mean square of what the fit leaves, per target."""
+        inverse = 1.0 / (self.spectrum + scaled_ridge)
+        explained = (inverse * (1.0 + scaled_ridge * inverse)) @ self.rotated**2
+        return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
+
+    def generalised_cross_validation(self, scaled_ridge: float) -> Floats:
+        """Return `training_error / (1 - tr H/n)^2` per target, H with the intercept's one."""
+        trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
+        left = max(1.0 - trace / self.total_weight, np.finfo(np.float64).eps)
+        return self.training_error(scaled_ridge) / left**2

@@ -1,0 +1,151 @@
+"""The path over ridges against brute force: refits for every ridge, every row left out."""
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, exact
+from ridgemark.errors import RidgeEdgeWarning
+from ridgemark.kernels import Gaussian
+from ridgemark.nystrom import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import SpectralSolver
+from ridgemark.tuning import choose_ridge, median_bandwidth
+
+RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = np.c_[np.sin(X[:, 0]), 1e3 + X[:, 1] ** 2] + 0.1 * rng.normal(size=(60, 2))
+    return X, Y, np.r_[rng.integers(1, 4, 50), rng.uniform(0.1, 0.9, 10)].astype(float)
+
+
+def _path(X, Y, w, intercept, **options):
+    passes = RowPasses(ArrayRows(X, Y, w), options.pop("budget", None))
+    factor = nystrom_factor(Gaussian(1.0), X[:25], np.arange(25))
+    origin = Y.mean(axis=0) if intercept else np.zeros(2)
+    solver = SpectralSolver(passes.moments(factor, origin), intercept)
+    return (*choose_ridge(passes, factor, solver, RIDGES, origin, **options), factor, solver, origin)
+
+
+def _refit(factor, X, Y, w, scaled_ridge, intercept):
+    """Ridge regression on the features by its normal equations, in the plainest way; returns a predictor."""
+    B = factor.features(X)
+    A = np.c_[B, np.ones(len(B))] if intercept else B
+    penalty = np.diag(np.r_[np.full(B.shape[1], scaled_ridge), [0.0] * intercept])
+    coef = np.linalg.lstsq(
+        np.r_[np.sqrt(w)[:, None] * A, np.sqrt(penalty)],
+        np.r_[np.sqrt(w)[:, None] * Y, np.zeros((len(penalty), 2))],
+        rcond=None,
+    )[0]
+    return lambda Z: (np.c_[factor.features(Z), np.ones(len(Z))] if intercept else factor.features(Z)) @ coef
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("budget", [None, 200_000], ids=["residuals kept", "two passes"])
+def test_leave_one_out_residuals_are_those_of_refits(data, intercept, weighted, budget):
+    X, Y, w = data
+    weights = w if weighted else np.ones(60)
+    path, residuals, factor, _, _ = _path(X, Y, weights if weighted else None, intercept, budget=budget)
+    ridge = path.ridges[path.chosen[0]]
+    brute = np.empty((60, 2))
+    for i in range(60):
+        less = weights.copy()
+        less[i] -= min(1.0, less[i])
+        brute[i] = Y[i] - _refit(factor, X, Y, less, ridge * weights.sum(), intercept)(X[i : i + 1])[0]
+    assert residuals == pytest.approx(brute, abs=1e-7 * abs(Y).max())
+    expected = (weights[:, None] * brute**2).sum(axis=0) / weights.sum()
+    assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_every_ridge_of_the_path_equals_a_separate_fit(data, intercept):
+    X, Y, w = data
+    path, _, factor, solver, origin = _path(X, Y, w, intercept)
+    for k, ridge in enumerate(path.ridges):
+        scaled = ridge * w.sum()
+        fitted = _refit(factor, X, Y, w, scaled, intercept)(X)
+        solution = solver.solution(scaled)
+        ours = factor.features(X) @ solution.coefficients + solution.intercept + origin
+        assert ours == pytest.approx(fitted, abs=1e-8 * abs(Y).max())
+        error = (w[:, None] * (Y - fitted) ** 2).sum(axis=0) / w.sum()
+        assert path.training_error[k] == pytest.approx(error, rel=1e-6, abs=1e-12)
+        B = factor.features(X)
+        B = B - intercept * (w @ B) / w.sum()
+        hat = np.linalg.solve(B.T @ (w[:, None] * B) + scaled * np.eye(B.shape[1]), B.T @ (w[:, None] * B))
+        assert path.effective_dimension[k] == pytest.approx(np.trace(hat), rel=1e-8)
+        gcv = error / (1 - (np.trace(hat) + intercept) / w.sum()) ** 2
+        assert path.gcv[k] == pytest.approx(gcv, rel=1e-6, abs=1e-12)
+
+
+def test_the_best_ridge_has_the_least_error(data):
+    X, Y, w = data
+    path, *_ = _path(X, Y, w, True, per_target=True)
+    assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
+    path, residuals, *_ = _path(X, Y, w, True, criterion="gcv", per_target=True)
+    assert np.array_equal(path.chosen, path.gcv.argmin(axis=0))
+    assert residuals is None
+    assert path.loo_error is None
+
+
+def test_a_target_in_other_units_does_not_decide_alone(data):
+    X, Y, _ = data
+    chosen = [_path(X, Y * [1.0, scale], None, True)[0].chosen[0] for scale in (1e-3, 1e3)]
+    assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize("ridge", ["loo", "gcv", [1e-3, 1e-5, 1e-6, 1e-8]], ids=str)
+def test_the_estimator_searches_and_keeps_the_path(data, ridge):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(800, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=800)
+    model = NystromRidge(ridge=ridge, n_landmarks=150, random_state=0).fit(X, y)
+    path = model.ridge_path_
+    assert model.ridge_ == path.ridges[path.chosen[0]]
+    assert hasattr(model, "loo_residuals_") == (ridge != "gcv")
+    if ridge != "gcv":
+        assert np.mean(model.loo_residuals_**2) == pytest.approx(path.loo_error.min())
+    assert 0.2 < np.sqrt(path.gcv.min()) < 0.5
+    same = NystromRidge(
+        ridge=float(model.ridge_), bandwidth=model.bandwidth_, selection=model.landmarks_, random_state=0
+    ).fit(X, y)
+    assert same.predict(X) == pytest.approx(model.predict(X), abs=1e-8)
+    assert not hasattr(same, "ridge_path_")
+
+
+def test_each_target_may_have_a_ridge_of_its_own():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(800, 2))
+    Y = np.c_[np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=800), np.sin(X[:, 0]) + rng.normal(size=800)]
+    model = NystromRidge(n_landmarks=100, ridge_per_target=True, random_state=0).fit(X, Y)
+    assert model.ridge_.shape == (2,)
+    assert model.ridge_[0] < model.ridge_[1]
+    assert model.predict(X).shape == (800, 2)
+
+
+def test_a_best_ridge_at_the_edge_warns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    with pytest.warns(RidgeEdgeWarning, match="lies at the edge of the 2 searched, 0.1 to 1"):
+        NystromRidge(ridge=[1.0, 0.1], random_state=0).fit(X, np.sin(3 * X[:, 0]))
+
+
+def test_the_effective_dimension_of_a_fit_is_a_bracket_of_the_exact_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    model = NystromRidge(ridge=1e-4, n_landmarks=60, fit_intercept=False, random_state=0).fit(X, X[:, 0])
+    truth = exact.effective_dimension(exact.kernel_matrix(X, model.kernel_), 600 * 1e-4)
+    assert model.effective_dimension_.lower <= truth <= model.effective_dimension_.upper
+
+
+def test_the_median_bandwidth_is_the_median_distance_whatever_the_scale():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    pairs = np.triu_indices(200, 1)
+    expected = np.median(np.linalg.norm(X[pairs[0]] - X[pairs[1]], axis=1))
+    for scale in (1e-150, 1.0, 1e150):
+        assert median_bandwidth(X * scale) == pytest.approx(expected * scale, rel=1e-9)
+    assert median_bandwidth(X[:1]) == 1.0
