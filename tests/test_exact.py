@@ -222,7 +222,7 @@ def test_columns_of_psi_have_the_scores_as_squared_lengths(problem):
         (lambda K: exact.leverage_scores(K * np.nan, 1.0), DataError, "finite and symmetric"),
         (lambda K: exact.risk(K, np.ones(3), 1.0, 1.0), DataError, r"for each of the 60 rows, got shape \(3,\)"),
         (lambda K: exact.risk(K, np.ones(60), -1.0, 1.0), ParameterError, "noise_variance must be at least 0"),
-        (lambda K: exact.kernel_ridge(K, np.ones(3), 1.0), DataError, "one entry for each of the 60 rows"),
+        (lambda K: exact.kernel_ridge(K, np.ones(3), 1.0), DataError, "one finite entry for each of the 60 rows"),
         (lambda K: exact.rank_leverage_scores(K, 61), ParameterError, "between 1 and the number of rows, 60, got 61"),
         (lambda K: exact.nystrom_approximation(K, np.ones((3, 2))), DataError, r"shape \(60, p\), got \(3, 2\)"),
         (lambda K: exact.nystrom_approximation(K, np.ones((60, 2)), -1.0), ParameterError, "at least 0, got -1.0"),

@@ -166,7 +166,7 @@ def test_scores_from_a_file_are_those_of_the_array(tmp_path):
     from_array = leverage_scores(X, bandwidth=1.0, ridge=1e-4, n_landmarks=50, random_state=0)
     assert np.array_equal(from_file.lower, from_array.lower)
     assert np.array_equal(from_file.upper, from_array.upper)
-    assert (from_file.n_passes, from_file.n_kernel_evaluations) == (2, 2 * 1000 * 50)
+    assert (from_file.n_passes, from_file.n_kernel_evaluations) == (2, 2 * 1000 * 50 + 50 * 50)
 
 
 def test_certified_sampling_quality_is_no_more_than_the_true_one():
@@ -264,3 +264,62 @@ def test_one_row_and_equal_rows_simply_work(X):
 def test_a_constant_kernel_simply_works():
     scores = leverage_scores(GOOD, kernel=lambda A, B: np.ones((len(A), len(B))), ridge=0.5, random_state=0)
     assert scores.lower == pytest.approx(np.full(20, 1 / 30))
+
+
+def test_the_bracket_holds_for_rows_in_single_precision_and_at_ridges_near_rounding():
+    X = _rows("cloud", 300).astype(np.float32)
+    for ridge in (1e-6, 1e-10, 1e-13):
+        scores = leverage_scores(X, bandwidth=2.0, ridge=ridge, n_landmarks=300, random_state=0)
+        _check(scores, exact.kernel_matrix(X.astype(float), Gaussian(2.0)), 300 * ridge)
+
+
+def test_exact_scores_of_a_linear_kernel_keep_small_directions():
+    rng = np.random.default_rng(1)
+    X = np.c_[1e6 + rng.normal(size=300), rng.normal(size=300)]
+    scores = leverage_scores(X, kernel="linear", ridge=1e-6, method="exact")
+    assert scores.effective_dimension.lower == pytest.approx(2.0, abs=1e-3)
+    weights = rng.uniform(0.5, 2, 300)
+    weighted = leverage_scores(X, kernel="linear", ridge=1e-6, method="exact", sample_weight=weights)
+    assert weighted.effective_dimension.lower == pytest.approx(2.0, abs=1e-3)
+
+
+def test_coherence_does_not_depend_on_the_unit_of_weights():
+    X = _rows("outliers", 600)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 600)
+    one, other = (
+        leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=200, sample_weight=w, random_state=0).coherence
+        for w in (weights, weights / weights.sum())
+    )
+    assert one == pytest.approx(other, rel=1e-6)
+    assert one.lower > 2
+
+
+def test_equal_rows_score_as_one_row_of_their_weight_on_both_sides():
+    X = _rows("cloud", 200)
+    twice = leverage_scores(np.repeat(X, 2, axis=0), bandwidth=1.5, ridge=1e-3, n_landmarks=60, random_state=0)
+    heavy = leverage_scores(
+        X, bandwidth=1.5, ridge=1e-3, n_landmarks=60, sample_weight=np.full(200, 2.0), random_state=0
+    )
+    assert twice.lower[::2] * 2 == pytest.approx(heavy.lower, abs=1e-8)
+
+
+def test_theorem_4_does_not_speak_of_a_refined_pilot():
+    X = _rows("cloud", 2000)
+    refined = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, refine=1, random_state=0)
+    assert "does not speak of a refined pilot" in refined.theorem_4()
+
+
+def test_probabilities_that_are_none_certify_nothing():
+    scores = leverage_scores(_rows("cloud"), bandwidth=1.5, ridge=1e-3, random_state=0)
+    for wrong in (np.ones(400), np.full(400, np.nan), -np.ones(400) / 400):
+        with pytest.raises(ParameterError, match="at least 0 and sum to one"):
+            scores.sampling_quality(wrong)
+
+
+def test_a_kernel_of_any_scale_has_the_same_scores():
+    X = _rows("cloud")
+    plain = leverage_scores(X, kernel=Gaussian(1.5), ridge=1e-3, n_landmarks=100, random_state=0)
+    for factor in (1e-200, 1e-160, 1e150):
+        scaled = leverage_scores(X, kernel=Gaussian(1.5) * factor, ridge=1e-3 * factor, n_landmarks=100, random_state=0)
+        assert scaled.lower == pytest.approx(plain.lower, abs=1e-7)
+        assert scaled.upper == pytest.approx(plain.upper, abs=1e-7)

@@ -22,7 +22,7 @@ def theorem_1_minimum_lambda(n: int, t: float, largest_eigenvalue: float, sketch
     """
     _check_count(n=n)
     _check_nonnegative(largest_eigenvalue=largest_eigenvalue, sketch_norm=sketch_norm)
-    return sketch_norm**2 * largest_eigenvalue / ((1.0 - _below_one(t=t)) * n)
+    return sketch_norm * (sketch_norm * largest_eigenvalue) / ((1.0 - _below_one(t=t)) * n)
 
 
 def theorem_1_bias_factor(lambda_: float, gamma: float, t: float) -> float:
@@ -56,7 +56,7 @@ def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float 
     _check_count(n=n)
     _check_nonnegative(effective_dimension=effective_dimension)
     _check_probability(rho, below=0.5)
-    return math.ceil(8.0 * (effective_dimension / _quality(beta) + 1.0 / 6.0) * math.log(n / rho))
+    return _ceil(8.0 * (effective_dimension / _quality(beta) + 1.0 / 6.0) * math.log(n / rho))
 
 
 def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
@@ -129,7 +129,7 @@ def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: f
     _check_positive(lambda_=lambda_)
     _check_probability(epsilon, below=0.5, name="epsilon")
     _check_probability(rho, below=1.0)
-    return math.ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
+    return _ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
 
 
 def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) -> float:
@@ -182,6 +182,13 @@ def divide_and_conquer_kernel_evaluations(n: int, effective_dimension: float) ->
 
 
 # --- Checks --------------------------------------------------------------------------------------------------
+
+
+def _ceil(value: float) -> int:
+    if not value < math.inf:
+        msg = "the number of draws exceeds the floating-point range; choose a larger lambda or epsilon"
+        raise ParameterError(msg)
+    return math.ceil(value)
 
 
 def _check_count(**values: float) -> None:

@@ -1,7 +1,8 @@
 """Exact quantities from the whole kernel matrix, for n up to a few thousand: the oracle of tests and experiments.
 
-Every function takes the kernel matrix K, or its `Spectrum` where K was decomposed once for many questions, and
-`scaled_ridge`, the paper's n lambda. An approximation L stands in for K wherever K is asked for. With weights w,
+Functions take the kernel matrix K, or (but for `kernel_ridge` and `weighted_kernel`) its `Spectrum` where K was
+decomposed once for many questions, and `scaled_ridge`, the paper's n lambda.
+An approximation L stands in for K wherever K is asked for. With weights w,
 pass `weighted_kernel(K, w)`.
 """
 
@@ -18,7 +19,7 @@ from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Linear, make_kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.linalg import numerical_rank, symmetric_eigen
+from ridgemark.linalg import numerical_rank, semidefinite_eigen
 from ridgemark.sketches import column_sketch, cosine_sketch, gaussian_sketch, hadamard_sketch, rademacher_sketch
 
 __all__ = [
@@ -114,12 +115,16 @@ def spectrum(kernel_matrix: Any) -> Spectrum:
     """Return the eigendecomposition of a symmetric positive semidefinite matrix."""
     if isinstance(kernel_matrix, Spectrum):
         return kernel_matrix
-    return Spectrum(*symmetric_eigen(_square(kernel_matrix), NUMPY))
+    return Spectrum(*semidefinite_eigen(_square(kernel_matrix), NUMPY))
 
 
 def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:
     """Return `W^1/2 K W^1/2`, for which every statement about weighted rows holds."""
-    root = np.sqrt(np.asarray(weights, dtype=np.float64))
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != np.shape(kernel_matrix)[:1] or not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
+        msg = "weights need one finite number of at least 0 for each row, and one of them positive"
+        raise DataError(msg)
+    root = np.sqrt(w)
     return root[:, None] * _square(kernel_matrix) * root[None, :]
 
 
@@ -167,8 +172,8 @@ def kernel_ridge(
     K = _square(kernel_matrix)
     y = np.asarray(y, dtype=np.float64)
     w = np.ones(len(K)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if len(y) != len(K) or w.shape != (len(K),):
-        msg = f"y and weights need one entry for each of the {len(K)} rows, got shapes {y.shape} and {w.shape}"
+    if y.shape[:1] != (len(K),) or w.shape != (len(K),) or not np.isfinite(y).all():
+        msg = f"y and weights need one finite entry for each of the {len(K)} rows, got shapes {y.shape} and {w.shape}"
         raise DataError(msg)
     s = spectrum(weighted_kernel(K, w))
     root = np.sqrt(w)
@@ -192,8 +197,8 @@ def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: f
     """
     s = spectrum(kernel_matrix)
     signal = np.asarray(signal, dtype=np.float64)
-    if signal.shape != (s.n_rows,):
-        msg = f"signal needs one value for each of the {s.n_rows} rows, got shape {signal.shape}"
+    if signal.shape != (s.n_rows,) or not np.isfinite(signal).all():
+        msg = f"signal needs one finite value for each of the {s.n_rows} rows, got shape {signal.shape}"
         raise DataError(msg)
     if not 0 <= noise_variance < np.inf:
         msg = f"noise_variance must be at least 0 and finite, got {noise_variance!r}"
@@ -201,7 +206,8 @@ def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: f
     kept = _shrinkage(s, scaled_ridge)
     inside = s.eigenvectors.T @ signal
     outside = signal - s.eigenvectors @ inside  # null directions left out of the spectrum are lost whole
-    lost = float(((1.0 - kept) ** 2) @ inside**2) + float(outside @ outside)
+    missed = scaled_ridge / (s.eigenvalues + scaled_ridge)
+    lost = float(missed**2 @ inside**2) + float(outside @ outside)
     return Risk(lost / s.n_rows, noise_variance * float(kept @ kept) / s.n_rows)
 
 
@@ -212,7 +218,7 @@ def nystrom_approximation(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: 
     so `L_gamma <= L <= K` survives rounding, which forming S'KS would not.
     """
     s = spectrum(kernel_matrix)
-    if scaled_sketch_ridge < 0:
+    if not 0 <= scaled_sketch_ridge < np.inf:
         msg = f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}"
         raise ParameterError(msg)
     sketch = _sketch(sketch, s.n_rows)
@@ -250,13 +256,18 @@ def _positive(scaled_ridge: float) -> float:
 
 
 def _square(kernel_matrix: Any) -> Floats:
+    if isinstance(kernel_matrix, Spectrum):
+        msg = "this needs the kernel matrix itself, not its spectrum"
+        raise DataError(msg)
     K = np.asarray(kernel_matrix, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
         msg = f"a kernel matrix must be square and not empty, got shape {K.shape}"
         raise DataError(msg)
     _check_size(len(K))
-    asymmetry = float(np.abs(K - K.T).max())
-    if not asymmetry <= 1e-8 * float(np.abs(K).max()):
+    single = getattr(kernel_matrix, "dtype", None) == np.float32
+    with np.errstate(invalid="ignore"):
+        asymmetry = float(np.abs(K - K.T).max())
+    if not asymmetry <= (1e-5 if single else 1e-8) * float(np.abs(K).max()):
         msg = (
             f"a kernel matrix must be finite and symmetric, got one that differs from its transpose by {asymmetry:.3g}"
         )

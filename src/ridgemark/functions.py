@@ -6,12 +6,14 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
+from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
-from ridgemark.passes import RowPasses, row_weights
+from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.sampling import make_generator
 from ridgemark.selection import pilot_scores
@@ -79,12 +81,9 @@ def leverage_scores(
     passes = RowPasses(source)
     distinct = passes.distinct_rows()
     made = choose_kernel(kernel, bandwidth, source, distinct, rng)
-    weights = passes.weights()
-    scaled_ridge = float(ridge) * (source.n_rows if weights is None else float(weights.sum()))
+    scaled_ridge = float(ridge) * float(passes.row_counts().sum())
     if method == "exact":
-        rows = source.take(np.arange(source.n_rows))
-        K = exact.weighted_kernel(exact.kernel_matrix(rows.features, made), row_weights(rows))
-        return exact_bracket(exact.leverage_scores(K, scaled_ridge), scaled_ridge, float(np.trace(K)), weights)
+        return _exact_scores(passes, made, scaled_ridge)
     if method != "approximate":
         msg = f'method must be "approximate" or "exact", got {method!r}'
         raise ParameterError(msg)
@@ -92,6 +91,17 @@ def leverage_scores(
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
     passes = RowPasses(source)  # counts what the scores cost, without the look for a bandwidth
     return pilot_scores(passes, made, scaled_ridge, pilot, rounds, rng, distinct)
+
+
+def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:
+    rows, counts = passes.take(np.arange(passes.source.n_rows)), passes.row_counts()
+    if isinstance(kernel, Linear):  # its matrix would drown small directions
+        root = sparse.diags_array(np.sqrt(counts))
+        spectrum = exact.kernel_spectrum(root @ rows.features, kernel)
+    else:
+        spectrum = exact.spectrum(exact.weighted_kernel(exact.kernel_matrix(rows.features, kernel), counts))
+    scores = exact.leverage_scores(spectrum, scaled_ridge)
+    return exact_bracket(scores, scaled_ridge, float(spectrum.eigenvalues.sum()), passes.weights())
 
 
 def effective_dimension(X: Any, **options: Any) -> Bracket:

@@ -34,7 +34,7 @@ class Bracket(NamedTuple):
     upper: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreBracket:
     """Scores `l_i = [K (K + n lambda I)^-1]_ii` from both sides, with the ridge they belong to.
 
@@ -55,7 +55,9 @@ class ScoreBracket:
     n_draws : int
         Draws of the pilot; 0 when the scores are exact.
     n_passes, n_kernel_evaluations : int
-        What the scores cost.
+        What the scores cost since the source was opened, without the search for equal rows.
+    refined : bool
+        Whether the pilot was drawn by earlier scores rather than by the kernel's diagonal.
     """
 
     lower: Floats
@@ -67,6 +69,7 @@ class ScoreBracket:
     n_draws: int
     n_passes: int
     n_kernel_evaluations: int
+    refined: bool = False
 
     @property
     def total_weight(self) -> float:
@@ -83,10 +86,13 @@ class ScoreBracket:
     def coherence(self) -> Bracket:
         """`d_mof/d_eff`, between 1 and n: how many times more landmarks uniform sampling may need."""
         d_mof, d_eff = self.max_degrees_of_freedom, self.effective_dimension
+        # One unit of weight has at most everything: the n of the bound counts rows as heavy as the lightest.
+        lightest = 1.0 if self.weights is None else float(self.weights[self.weights > 0].min())
+        most = self.total_weight / lightest
         if not d_eff.lower > 0:
-            return Bracket(1.0, self.total_weight)
+            return Bracket(1.0, most)
         ratios = d_mof.lower / d_eff.upper, d_mof.upper / d_eff.lower
-        return Bracket(*(min(max(ratio, 1.0), self.total_weight) for ratio in ratios))
+        return Bracket(*(min(max(ratio, 1.0), most) for ratio in ratios))
 
     def sampling_quality(self, probabilities: Any = None) -> float:
         """Return a beta certified for sampling probabilities: `p_i >= beta l_i/d_eff` for every row.
@@ -101,6 +107,9 @@ class ScoreBracket:
         if given.shape != self.upper.shape:
             msg = f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
             raise ParameterError(msg)
+        if not ((given >= 0).all() and abs(given.sum() - 1.0) <= 1e-8):
+            msg = f"probabilities must be at least 0 and sum to one, got a sum of {given.sum():.6g}"
+            raise ParameterError(msg)
         counts = self.upper > 0
         return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
 
@@ -108,6 +117,8 @@ class ScoreBracket:
         """Say what Theorem 4 promises for the pilot's number of draws, in one sentence."""
         if self.n_draws == 0:
             return "The scores are exact."
+        if self.refined:
+            return "Theorem 4 does not speak of a refined pilot; the bracket holds regardless."
         n = len(self.lower)
         ridge = self.scaled_ridge / n
         epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
@@ -116,10 +127,10 @@ class ScoreBracket:
                 f"Theorem 4: with probability {1 - failure_probability:g} every lower score is within "
                 f"{bounds.theorem_4_additive_error(epsilon):.3g} of the exact one ({self.n_draws} draws)."
             )
-        needed = bounds.theorem_4_count(n, self.trace, ridge, 0.4999, failure_probability)
+        needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
         return (
-            f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge (it asks for more than {needed} of "
-            f"{n} rows); the bracket holds regardless."
+            f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge (it asks for over {needed:.3g} draws "
+            f"from {n} rows); the bracket holds regardless."
         )
 
     def verdict(self) -> str:
@@ -172,7 +183,10 @@ def score_bracket(
         raise ParameterError(msg)
     spectrum, rotation = symmetric_eigen(moments.gram, NUMPY)
     towards_lower = factor.whitener @ rotation
-    towards_upper = _posterior_factor(factor.landmark_kernel, landmark_weights, scaled_ridge)
+    # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
+    rounding = 8.0 * float(np.finfo(np.float64).eps) * len(factor.landmark_kernel)
+    noise = scaled_ridge + rounding * _largest(factor.landmark_kernel, landmark_weights)
+    towards_upper = _posterior_factor(factor.landmark_kernel, landmark_weights, noise)
     both = np.concatenate([towards_lower, towards_upper], axis=1)
     shrink = 1.0 / (spectrum + scaled_ridge)
     # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
@@ -180,7 +194,7 @@ def score_bracket(
     # Sums of squares by one thin product: the lower score, the diagonal of H^2, and what the landmarks explain.
     sums = np.zeros((both.shape[1], 3))
     sums[: factor.rank, 0] = shrink
-    sums[: factor.rank, 1] = spectrum * shrink**2
+    sums[: factor.rank, 1] = (spectrum * shrink) * shrink
     sums[factor.rank :, 2] = 1.0
     kernel = factor.cross_kernel.kernel
 
@@ -193,7 +207,7 @@ def score_bracket(
         upper = lower + gap * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
         if landmark_weights is not None:
             diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-            posterior = (weights * diagonal - explained) / scaled_ridge
+            posterior = (weights * diagonal * (1.0 + rounding) - explained) / scaled_ridge
             np.minimum(upper, posterior, out=upper)
         np.clip(lower, 0.0, 1.0, out=lower)
         np.minimum(upper, 1.0, out=upper)
@@ -285,6 +299,12 @@ def _posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ri
     except np.linalg.LinAlgError:  # a ridge below the rounding of W: slower, and always there
         eigenvalues, vectors = symmetric_eigen(scaled, NUMPY)
         return root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+
+
+def _largest(landmark_kernel: Floats, weights: Floats | None) -> float:
+    """Return the trace of `D^1/2 W D^1/2`, a bound on its largest eigenvalue."""
+    diagonal = np.diagonal(landmark_kernel)
+    return float(diagonal.sum() if weights is None else diagonal @ weights)
 
 
 def _per_unit(scores: Floats, weights: Floats | None) -> Floats:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
+from ridgemark.linalg import check_range, numerical_rank, semidefinite_eigen
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def nystrom_factor(
     block = cross_kernel(landmarks)
     precision = np.dtype(block.dtype)
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
-    eigenvalues, vectors = symmetric_eigen(landmark_kernel, backend)
+    eigenvalues, vectors = semidefinite_eigen(landmark_kernel, backend)
     rank = numerical_rank(eigenvalues, precision)
     whitener = vectors[:, :rank] / np.sqrt(eigenvalues[:rank])
     return NystromFactor(cross_kernel, landmark_kernel, whitener, cross_kernel.n_landmarks - rank)

@@ -6,7 +6,6 @@ what it sums. Everything here counts its passes and the kernel entries it evalua
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -97,6 +96,7 @@ class RowPasses:
         self.n_kernel_evaluations = 0
         self.whitened = "before"
         self.scratch = Scratch()
+        self._weights: Floats | None = None
         self._lock = threading.Lock()
 
     @one_blas_thread()
@@ -114,24 +114,19 @@ class RowPasses:
         if scaled_ridge is not None:
             # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
-            expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
-            if _late_whitening_error(expected, factor, scaled_ridge) <= _NEGLIGIBLE:
+            allowed = _largest_gram(factor, scaled_ridge)
+            if allowed > 0 and share * float(np.linalg.norm(factor.landmark_kernel)) ** 2 <= allowed:
                 plain = self._sum_moments(factor, None, origin)
-                if _late_whitening_error(float(np.linalg.norm(plain.gram)), factor, scaled_ridge) <= _NEGLIGIBLE:
+                if float(np.linalg.norm(plain.gram)) <= allowed:
                     self.whitened = "after"
                     return _whiten(plain, factor)
         self.whitened = "before"
         return self._sum_moments(factor, factor.whitener, origin)
 
     def cross_block(self, cross_kernel: CrossKernel, block: Block) -> Floats:
-        """Return the kernel of a block with the landmarks in float64, in memory the next block overwrites."""
-        shape = (block.n_rows, cross_kernel.n_landmarks)
-        values = cross_kernel(block.features, out=self.scratch.array("cross", shape, self.source.dtype))
-        if values.dtype == np.float64:
-            return values
-        wide = self.scratch.array("wide cross", shape)
-        wide[...] = values
-        return wide
+        """Return the kernel of a block with the landmarks, in memory the next block overwrites."""
+        out = self.scratch.array("cross", (block.n_rows, cross_kernel.n_landmarks))
+        return cross_kernel(block.features, out=out).astype(np.float64, copy=False)
 
     def _sum_moments(self, factor: NystromFactor, whitener: Floats | None, origin: Floats) -> Moments:
         width = factor.cross_kernel.n_landmarks
@@ -144,18 +139,22 @@ class RowPasses:
             return _block_moments(block, features, factor.cross_kernel, origin)
 
         result: Moments = self.reduce("moments", of_block, width, width)
+        self.n_kernel_evaluations += width * width  # the landmark kernel
         return result
 
-    def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> NDArray[Any]:
+    def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> Floats:
         """Return the product with C plus a constant, `k(x)' dual_coef + intercept`, for every row."""
         width = factor.cross_kernel.n_landmarks
 
-        def of_block(block: Block) -> NDArray[Any]:
-            out = self.scratch.array("cross", (block.n_rows, width), self.source.dtype)
-            values = factor.cross_kernel(block.features, out=out)
-            return values @ dual_coef.astype(values.dtype) + intercept.astype(values.dtype)
+        def of_block(block: Block) -> Floats:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
 
         return self.map("predictions", of_block, width, width)
+
+    def take(self, indices: NDArray[np.intp]) -> Block:
+        """Return some rows, in the precision passes compute in."""
+        return widened(self.source.take(indices))
 
     def diagonal(self, kernel: Kernel) -> Floats:
         """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
@@ -170,16 +169,21 @@ class RowPasses:
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""
-        if not self.source.has_weights:
-            return None
-        return self.map("weights", row_weights, 1, 0)
+        if self._weights is None and self.source.has_weights:
+            self._weights = self.map("weights", row_weights, 1, 0)
+        return self._weights
+
+    def row_counts(self) -> Floats:
+        """Return for how many rows each row counts: its weight, one where there are none."""
+        weights = self.weights()
+        return np.ones(self.source.n_rows) if weights is None else weights
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2 entries, n/block passes."""
         n, rows = self.source.n_rows, self._block_rows(_LARGEST_BLOCK)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
-            part = self.source.take(np.arange(start, min(n, start + rows)))
+            part = self.take(np.arange(start, min(n, start + rows)))
             cross_kernel = kernel.against(part.features, part.indices)
             weights = vectors[part.indices]
 
@@ -222,12 +226,12 @@ class RowPasses:
 
     def _counted(self, what: str, fn: Callable[[Block], Any]) -> Callable[[Block], Any]:
         if self.progress is None:
-            return fn
+            return lambda block: fn(widened(block))
         done = 0
 
         def run(block: Block) -> Any:
             nonlocal done
-            result = fn(block)
+            result = fn(widened(block))
             with self._lock:  # blocks may run in several threads
                 done += block.n_rows
                 self.progress(what, done, self.source.n_rows)  # type: ignore[misc]
@@ -243,17 +247,27 @@ class RowPasses:
         return min(even, _LARGEST_BLOCK, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
 
 
+def widened(block: Block) -> Block:
+    """Return the block with features in float64: single precision is how rows are stored, not how they are worked on.
+
+    A kernel matrix has small eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
+    """
+    if block.features.dtype == np.float64:
+        return block
+    return replace(block, features=block.features.astype(np.float64))
+
+
 def row_weights(block: Block) -> Floats:
     """Return the block's weights, ones where it has none."""
     return np.ones(block.n_rows) if block.weights is None else block.weights
 
 
-def _late_whitening_error(gram_norm: float, factor: NystromFactor, scaled_ridge: float) -> float:
-    """Return `eps |C'C| |W^-1| / scaled_ridge`, infinite where W has no full rank."""
-    if factor.n_dropped:
-        return math.inf
+def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
+    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; 0 where W is singular."""
+    if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
+        return 0.0
     inverse_norm = float(np.einsum("ij,ij->j", factor.whitener, factor.whitener).max())
-    return float(np.finfo(np.float64).eps) * gram_norm * inverse_norm / scaled_ridge
+    return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
 
 
 def _whiten(plain: Moments, factor: NystromFactor) -> Moments:
@@ -311,14 +325,22 @@ def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.in
 
 
 def _row_hashes(block: Block) -> NDArray[np.uint64]:
-    """Hash each row: multiply and xor-shift every value, summed with odd multipliers."""
-    features = block.features.tocsc() if sparse.issparse(block.features) else block.features
+    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; a zero adds nothing."""
+    features = block.features
     multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
+    if sparse.issparse(features):
+        running = np.zeros(len(features.data) + 1, dtype=np.uint64)
+        np.cumsum(_mixed(features.data, multipliers[features.indices]), out=running[1:])
+        return running[features.indptr[1:]] - running[features.indptr[:-1]]
     total = np.zeros(block.n_rows, dtype=np.uint64)
-    for j, multiplier in enumerate(multipliers):
-        column = features[:, [j]].toarray()[:, 0] if sparse.issparse(features) else features[:, j]
-        # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
-        bits = (column.astype(np.float64) + 0.0).view(np.uint64)
-        mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
-        total += (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    for column, multiplier in zip(features.T, multipliers, strict=True):
+        total += _mixed(column, multiplier)
     return total
+
+
+def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
+    # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
+    bits = (values + 0.0).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
+    hashed: NDArray[np.uint64] = (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    return hashed

@@ -59,14 +59,16 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     probabilities = _normalised(weights)
     size = min(size, int(np.count_nonzero(probabilities)))
     rings = rng.standard_exponential(len(probabilities))
-    with np.errstate(divide="ignore"):  # a clock of rate zero never rings
-        rings /= probabilities
+    with np.errstate(divide="ignore"):  # logarithms: a clock of rate zero never rings, a tiny rate does not overflow
+        np.log(rings, out=rings)
+        rings -= np.log(probabilities)
     first = np.argpartition(rings, size - 1)[:size]
     return Draw(np.sort(first), np.ones(size, dtype=np.intp), probabilities, size)
 
 
 def _normalised(weights: Floats) -> Floats:
-    total = float(weights.sum())
+    largest = float(weights.max(initial=0.0))
+    total = float((weights / largest).sum()) * largest if 0 < largest < np.inf else largest
     if not (0 < total < np.inf) or not weights.min() >= 0:
         msg = "sampling weights must be finite and at least 0, and one of them positive"
         raise ParameterError(msg)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
 from ridgemark.errors import ParameterError
@@ -34,18 +36,18 @@ def choose_kernel(
     if isinstance(bandwidth, str) and not by_median:
         msg = f'bandwidth must be "median", a positive number or one per feature, got {bandwidth!r}'
         raise ParameterError(msg)
-    if not has_bandwidth(kernel):
-        if not by_median:
-            msg = (
-                f"bandwidth={bandwidth!r} was given beside kernel={kernel!r}, which has none to set "
-                "from here; give it inside the Kernel object, or leave bandwidth out"
-            )
-            raise ParameterError(msg)
-        return make_kernel(kernel)
-    if by_median:
+    if bandwidth is None:
+        msg = 'bandwidth must be "median", a positive number or one per feature, got None'
+        raise ParameterError(msg)
+    if by_median and not has_bandwidth(kernel):
+        bandwidth = None
+    elif by_median:
         sample = rng.choice(distinct.indices, min(_MEDIAN_SAMPLE, len(distinct)), replace=False)
         bandwidth = median_bandwidth(source.take(sample).features)
-    return make_kernel(kernel, bandwidth)
+    elif np.ndim(bandwidth):
+        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+    # A copy: what is set on the user's kernel after a fit must not reach into the fitted model.
+    return clone(make_kernel(kernel, bandwidth))
 
 
 def median_bandwidth(rows: Any) -> float:
@@ -53,11 +55,13 @@ def median_bandwidth(rows: Any) -> float:
     count = rows.shape[0]
     if count < 2:
         return 1.0
-    # Measured in units of the largest entry, so that no square overflows or vanishes.
-    unit = float(abs(rows).max()) or 1.0
+    rows = rows.astype(np.float64)
+    # Measured in units of a typical entry, so that typical squares neither overflow nor vanish.
+    entries = np.abs(rows.data if sparse.issparse(rows) else rows)
+    unit = float(np.median(entries[entries > 0])) if (entries > 0).any() else 1.0
     squared = squared_distances(rows, scale_landmarks(rows, unit, NUMPY, "median"), None, NUMPY, True)
     distance = unit * float(np.sqrt(np.median(squared[np.triu_indices(count, k=1)])))
-    return distance if distance > 0 else 1.0
+    return distance if 0 < distance < np.inf else 1.0
 
 
 @dataclass(frozen=True)

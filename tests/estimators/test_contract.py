@@ -73,12 +73,26 @@ def test_sparse_rows_fit_as_dense_ones_do(data):
     assert thin.predict(sparse.csr_matrix(X)) == pytest.approx(dense.predict(X), abs=1e-8)
 
 
-def test_single_precision_rows_give_single_precision_predictions(data):
+def test_predictions_are_in_single_precision_where_rows_and_targets_are(data):
     X, y = data
-    model = NystromRidge(ridge=1e-3, random_state=0).fit(X.astype(np.float32), y)
-    assert model.predict(X.astype(np.float32)).dtype == np.float32
-    wide = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
-    assert model.predict(X.astype(np.float32)) == pytest.approx(wide.predict(X), abs=1e-2)
+    single, wide = X.astype(np.float32), NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    model = NystromRidge(ridge=1e-3, random_state=0).fit(single, y.astype(np.float32))
+    assert model.predict(single).dtype == np.float32
+    assert model.predict(X).dtype == np.float64
+    assert model.predict(single) == pytest.approx(wide.predict(X), abs=1e-3)
+    assert NystromRidge(ridge=1e-3).fit(single, y).predict(single).dtype == np.float64
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "gaussian"])
+def test_rows_stored_in_single_precision_lose_no_direction(kernel):
+    """Years beside a standardised column: the kernel matrix has eigenvalues 1e-7 of the largest, and they matter."""
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.integers(1990, 2024, 600), rng.normal(size=600)].astype(np.float32)
+    y = 1e8 + 0.1 * X[:, 0] + X[:, 1].astype(float)
+    model = NystromRidge(kernel, ridge=1e-6, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    wide = NystromRidge(kernel, ridge=1e-6, random_state=0).fit(X.astype(float), y)
+    assert np.array_equal(model.predict(X), wide.predict(X.astype(float)))
 
 
 def test_several_targets_are_fitted_as_if_one_by_one(data):

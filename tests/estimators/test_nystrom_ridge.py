@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import cross_val_score
 
 from ridgemark import NystromRidge, exact, open_rows
-from ridgemark.errors import DataError, LandmarkCountWarning, ParameterError
-from ridgemark.kernels import Gaussian
+from ridgemark.errors import DataError, DataTypeError, LandmarkCountWarning, ParameterError, RidgemarkError
+from ridgemark.kernels import Gaussian, Polynomial, Precomputed
+from ridgemark.selection import Given
 
 
 @pytest.fixture
@@ -110,7 +112,13 @@ def test_it_fits_from_a_file_as_from_the_array(data, tmp_path):
     np.savetxt(path, np.c_[X, y], delimiter=",", header=header, comments="", fmt="%.17g")
     from_file = NystromRidge(n_landmarks=60, random_state=0).fit(open_rows(path, target="target"))
     from_array = NystromRidge(n_landmarks=60, random_state=0).fit(X, y)
-    assert from_file.predict(X) == pytest.approx(from_array.predict(X), abs=1e-10)
+    rows = open_rows(path, columns=["a", "b", "c", "d"])
+    assert from_file.predict(rows) == pytest.approx(from_array.predict(X), abs=1e-10)
+    assert from_file.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(DataError, match="fitted on the features a, b, c, d, in this order, got d, c, b, a"):
+        from_file.predict(open_rows(path, columns=["d", "c", "b", "a"]))
+    from_file.fit(open_rows(X, target=y))
+    assert not hasattr(from_file, "feature_names_in_")
 
 
 def test_more_landmarks_than_distinct_rows_warns_and_uses_all(data):
@@ -175,7 +183,7 @@ def test_a_row_source_must_have_targets_and_bring_them_itself(data):
 
 def test_rows_of_another_width_are_refused_at_predict(data):
     X, y, _ = data
-    model = NystromRidge(n_landmarks=20).fit(X, y)
+    model = NystromRidge(n_landmarks=20, ridge=1e-3).fit(X, y)
     with pytest.raises(ValueError, match="expecting 4 features"):
         model.predict(X[:, :2])
     with pytest.raises(DataError, match="fitted on 4 features, got rows of 2"):
@@ -208,3 +216,74 @@ def test_many_threads_may_predict_at_once(data):
     with ThreadPoolExecutor(8) as pool:
         for got in pool.map(lambda _: model.predict(X), range(40)):
             assert np.array_equal(got, expected)
+
+
+def test_changing_the_kernel_after_a_fit_does_not_change_the_model(data):
+    X, y, _ = data
+    kernel = Polynomial(degree=2)
+    model = NystromRidge(kernel=kernel, ridge=1e-3, n_landmarks=20, random_state=0).fit(X, y)
+    before = model.predict(X)
+    model.set_params(kernel__degree=5)
+    kernel.degree = 4
+    assert np.array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "scale", "words"),
+    [
+        ("linear", 1e160, "beyond the floating-point range; rescale the columns"),
+        (Polynomial(degree=400), 10.0, "beyond the floating-point range"),
+        (lambda A, B: -(A @ B.T), 1.0, "not positive semidefinite"),
+        (lambda A, B: np.tanh(A @ B.T - 1), 1.0, "not positive semidefinite"),
+        (["gaussian"], 1.0, "kernel must be one of"),
+        (Gaussian, 1.0, "kernel must be one of"),
+        (Gaussian() * -1.0, 1.0, "factor must be a positive finite number, got -1.0"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("selection", ["uniform", "leverage", "rpcholesky", "bless"])
+def test_a_kernel_that_cannot_be_used_is_refused_in_words(data, kernel, scale, words, selection):
+    X, y, _ = data
+    with pytest.raises(RidgemarkError, match=words):
+        NystromRidge(kernel=kernel, ridge=1e-3, n_landmarks=20, selection=selection, random_state=0).fit(X * scale, y)
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        (None, "a name, a Selection object or a 2-d array of points, got None"),
+        ([1, 5, 7], r"row numbers are given as Given\(indices=...\)"),
+        (Given(indices=[]), "at least one landmark, got none"),
+    ],
+    ids=str,
+)
+def test_a_selection_that_cannot_be_used_is_refused_in_words(data, selection, words):
+    X, y, _ = data
+    with pytest.raises(ParameterError, match=words):
+        NystromRidge(selection=selection, ridge=1e-3).fit(X, y)
+
+
+def test_given_landmarks_decide_their_number_and_need_no_pilot():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    model = NystromRidge(selection=X[:7], ridge=1e-3, n_landmarks=500).fit(X, X[:, 0])
+    assert model.landmark_count_.n_landmarks == model.n_landmarks_ == 7
+    assert model.n_kernel_evaluations_ == 900 * 7 + 7 * 7
+
+
+def test_a_precomputed_kernel_must_be_square_and_its_multiples_are_pairwise_too(data):
+    X, y, _ = data
+    K = exact.kernel_matrix(X, Gaussian(2.0))
+    with pytest.raises(DataError, match=r"must be square, got shape \(250, 60\)"):
+        NystromRidge("precomputed", ridge=1e-3).fit(K[:, :60], y)
+    folds = cross_val_score(NystromRidge(2.0 * Precomputed(), ridge=1e-3, n_landmarks=50, random_state=0), K, y, cv=3)
+    assert (folds > 0.5).all()
+
+
+def test_a_path_given_as_rows_is_answered_with_the_way_to_open_it():
+    with pytest.raises(DataTypeError, match=r"use open_rows\('rows.csv', target=...\)"):
+        NystromRidge().fit("rows.csv", [1.0])
+
+
+def test_a_mistyped_kernel_can_still_be_displayed():
+    assert "rbf" in repr(NystromRidge(kernel="rbf"))
+    NystromRidge(kernel="rbf").__sklearn_tags__()

@@ -291,3 +291,17 @@ def test_landmarks_by_leverage_come_closer_to_exact_than_uniform_ones_on_uneven_
         return np.median([np.sqrt(np.mean((fit - truth) ** 2)) for fit in fits])
 
     assert distance("leverage") < 0.4 * distance("uniform")
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0), Gaussian(1.0) + Linear()], ids=repr)
+def test_randomly_pivoted_cholesky_ends_on_single_precision_rows_without_repeats(kernel):
+    X = (np.random.default_rng(0).normal(size=(300, 2)) * 20).astype(np.float32)
+    chosen = _choose(RPCholesky(), _problem(X, kernel=kernel), 100)
+    assert len(np.unique(chosen.points, axis=0)) == len(chosen.points)
+
+
+def test_randomly_pivoted_cholesky_does_not_depend_on_the_order_of_rows():
+    X = _rare()
+    shuffled = np.random.default_rng(1).permutation(600)
+    one, other = _choose(RPCholesky(), _problem(X), 40), _choose(RPCholesky(), _problem(X[shuffled]), 40)
+    assert set(shuffled[other.indices]) == set(one.indices)

@@ -36,9 +36,12 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def all_blas_threads() -> Iterator[None]:
-    """Let BLAS have all threads it is allowed, for one large operation."""
-    with _controller().limit(limits=worker_threads(), user_api="blas"):
+    """Let BLAS have all threads it is allowed, for one large operation; nothing to do where we have not lowered it."""
+    _limit.pause()
+    try:
         yield
+    finally:
+        _limit.resume()
 
 
 @cache
@@ -71,6 +74,16 @@ class _SharedLimit:
             if self._users == 0:
                 self._limiter.restore_original_limits()
                 self.allowed = 0
+
+    def pause(self) -> None:
+        with self._lock:
+            if self._users:
+                self._limiter.restore_original_limits()
+
+    def resume(self) -> None:
+        with self._lock:
+            if self._users:
+                _controller().limit(limits=1, user_api="blas")
 
 
 _limit = _SharedLimit()

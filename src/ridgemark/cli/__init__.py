@@ -24,6 +24,6 @@ def main() -> None:
     """Run the command; a user's error is one line on stderr and exit code 2."""
     try:
         commands(prog_name="ridgemark")
-    except RidgemarkError as error:
+    except (RidgemarkError, OSError) as error:
         click.echo(f"ridgemark: {error}", err=True)
         sys.exit(2)

@@ -6,6 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,18 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import DataError, LandmarkCountWarning, NumericalError, ParameterError, RidgeEdgeWarning
-from ridgemark.kernels import Kernel, Precomputed, make_kernel
+from ridgemark.errors import (
+    DataError,
+    DataTypeError,
+    LandmarkCountWarning,
+    NumericalError,
+    ParameterError,
+    RidgeEdgeWarning,
+)
+from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket
+from ridgemark.linalg import check_range
 from ridgemark.nystrom import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, RowSource
@@ -62,7 +71,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Whether to fit an unpenalised constant jointly.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seed of all draws.
 
     Attributes
@@ -165,7 +174,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             problem = replace(problem, scaled_ridge=float(np.min(self.scaled_ridge_)), pilot={})
             self._fit_landmarks(problem, rng)
         if hasattr(self, "ridge_path_") and self.ridge_path_.on_edge and (self._target_variance > 0).any():
-            warnings.warn(_edge_message(self.ridge_path_), RidgeEdgeWarning, stacklevel=2)
+            warnings.warn(_edge_message(self.ridge_path_), RidgeEdgeWarning, stacklevel=3)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
@@ -173,13 +182,19 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self)
-        source = X if isinstance(X, RowSource) else ArrayRows(self._validate(X, reset=False))
-        if source.n_features != self.n_features_in_:
-            msg = f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}"
-            raise DataError(msg)
+        if isinstance(X, RowSource):
+            self._check_features(X)
+            source = X
+        else:
+            source = ArrayRows(self._validate(X, reset=False))
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
-        passes = RowPasses(source, self.memory_budget)
-        values = passes.predict(self._factor, dual_coef, np.atleast_1d(self.intercept_))
+        values = RowPasses(source, self.memory_budget).predict(self._factor, dual_coef, np.atleast_1d(self.intercept_))
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns"
+            raise NumericalError(msg)
+        if self._single and source.dtype == np.float32:
+            values = values.astype(np.float32)
         return values[:, 0] if self._flat_targets else values
 
     def _open(self, X, y, sample_weight):
@@ -191,14 +206,40 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if X.n_targets == 0:
                 msg = "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
                 raise DataError(msg)
-            self.n_features_in_ = X.n_features
-            self._flat_targets = X.n_targets == 1
+            self._take_names(X)
+            self._flat_targets, self._single = X.n_targets == 1, False
             return X
+        if isinstance(X, str | Path):
+            msg = f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
+            raise DataTypeError(msg)
         X, y = self._validate(X, y, reset=True)
-        self._flat_targets = y.ndim == 1
+        if make_kernel(self.kernel).pairwise and X.shape[0] != X.shape[1]:
+            msg = f"a precomputed kernel of the training rows must be square, got shape {X.shape}"
+            raise DataError(msg)
+        self._flat_targets, self._single = y.ndim == 1, X.dtype == y.dtype == np.float32
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, dtype=np.float64)
         return ArrayRows(X, y, sample_weight)
+
+    def _take_names(self, source):
+        """Remember the features of a RowSource as scikit-learn does those of a DataFrame."""
+        self.n_features_in_ = source.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+
+    def _check_features(self, source):
+        """Refuse a RowSource whose features are not those of the fit."""
+        if source.n_features != self.n_features_in_:
+            msg = f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}"
+            raise DataError(msg)
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and source.feature_names is not None and list(fitted) != list(source.feature_names):
+            msg = (
+                f"the model was fitted on the features {', '.join(map(str, fitted))}, in this order, got "
+                f"{', '.join(source.feature_names)}; choose them with open_rows(..., columns=[...])"
+            )
+            raise DataError(msg)
 
     def _validate(self, X, y="no_validation", *, reset):
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
@@ -210,31 +251,32 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         _check_ridge(self.ridge)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < largest:
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < largest:
                 msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
                 raise ParameterError(msg)
 
     def _pose(self, passes, rng):
         """Settle the kernel and a first ridge, and state the problem that landmarks are wanted for."""
         distinct = passes.distinct_rows()
-        weights = passes.weights()
-        total_weight = float(passes.source.n_rows if weights is None else weights.sum())
+        total_weight = float(passes.row_counts().sum())
         self.kernel_ = choose_kernel(self.kernel, self.bandwidth, passes.source, distinct, rng)
         self.bandwidth_ = getattr(self.kernel_, "bandwidth", None)
         ridge = float(self.ridge) if isinstance(self.ridge, Real) else self._pilot_ridge(passes, distinct, rng)
+        if not ridge * total_weight > 1e-300:
+            msg = f"ridge {ridge:g} times the sum of weights {total_weight:g} vanishes; rescale the weights"
+            raise NumericalError(msg)
         return Problem(
             passes, distinct, self.kernel_, ridge * total_weight, self.risk_tolerance, self.failure_probability
         )
 
     def _pilot_ridge(self, passes, distinct, rng):
         """Return the ridge that uniform landmarks find best on a sample of the rows."""
-        counts = distinct.totals(np.ones(passes.source.n_rows) if passes.weights() is None else passes.weights())
+        counts = distinct.totals(passes.row_counts())
         sample = np.sort(rng.choice(len(distinct), min(_PILOT_ROWS, len(distinct)), replace=False))
-        rows = passes.source.take(distinct.indices[sample])
+        rows = passes.take(distinct.indices[sample])
         landmarks = np.sort(rng.choice(rows.n_rows, min(_PILOT_LANDMARKS, rows.n_rows), replace=False))
         pilot = RowPasses(ArrayRows(rows.features, rows.targets, counts[sample]), self.memory_budget)
-        precomputed = isinstance(self.kernel_, Precomputed)
-        indices = rows.indices[landmarks] if precomputed else landmarks
+        indices = rows.indices[landmarks] if self.kernel_.pairwise else landmarks
         factor = nystrom_factor(self.kernel_, rows.features[landmarks], indices)
         origin = rows.targets.mean(axis=0) if self.fit_intercept else np.zeros(rows.targets.shape[1])
         solver = SpectralSolver(pilot.moments(factor, origin), self.fit_intercept)
@@ -286,18 +328,17 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _ridges(self, passes):
         if not isinstance(self.ridge, str):
             return np.asarray(self.ridge, dtype=np.float64)
-        weights = passes.weights()
-        total = float(passes.source.n_rows if weights is None else weights.sum())
-        return default_ridges(float(passes.diagonal(self.kernel_).sum()) / total)
+        mean_diagonal = float(check_range(passes.diagonal(self.kernel_)).sum() / passes.row_counts().sum())
+        return default_ridges(mean_diagonal if mean_diagonal > 0 else 1.0)
 
     def _choose_landmarks(self, problem, rng):
         selection = make_selection(self.selection)
-        self.landmark_count_ = count_landmarks(self.n_landmarks, problem, rng)
+        self.landmark_count_ = count_landmarks(self.n_landmarks, problem, rng, selection)
         chosen = selection.choose(problem, self.landmark_count_.n_landmarks, rng)
         available = len(problem.distinct)
-        if self.n_landmarks != "auto" and self.n_landmarks > available:
+        if self.landmark_count_.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
-            warnings.warn(msg, LandmarkCountWarning, stacklevel=3)
+            warnings.warn(msg, LandmarkCountWarning, stacklevel=5)
         self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
         self.n_landmarks_ = count_rows(chosen.points)
         for name in ("leverage_scores_", "coherence_", "ridge_path_", "loo_residuals_"):  # of an earlier fit
@@ -313,11 +354,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        kernel = self.kernel
-        tags.input_tags.pairwise = kernel == "precomputed" or isinstance(kernel, Precomputed)
-        tags.input_tags.sparse = callable(kernel) or (
-            isinstance(kernel, Kernel | str) and make_kernel(kernel).accepts_sparse
-        )
+        try:
+            made = make_kernel(self.kernel)
+        except ParameterError:  # fit says what is wrong with it
+            return tags
+        tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
         return tags
 
 

@@ -51,17 +51,23 @@ NAMED: dict[str, type[Kernel]] = {
 
 def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
     """Return the kernel meant by a name, a callable or a Kernel; `bandwidth` goes to a kernel given by name."""
+    if bandwidth is not None and not has_bandwidth(kernel):
+        msg = (
+            f"bandwidth={bandwidth!r} was given beside kernel={kernel!r}, which has none to set from here; "
+            "give it inside the Kernel object, or leave bandwidth out"
+        )
+        raise ParameterError(msg)
     if isinstance(kernel, Kernel):
         return kernel
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         return Custom(kernel)
-    if kernel not in NAMED:
+    if not isinstance(kernel, str) or kernel not in NAMED:
         msg = f"kernel must be one of {', '.join(NAMED)}, a Kernel or a callable(X, Z), got {kernel!r}"
         raise ParameterError(msg)
     made = NAMED[kernel]()
-    return made.set_params(bandwidth=bandwidth) if bandwidth is not None and has_bandwidth(kernel) else made
+    return made if bandwidth is None else made.set_params(bandwidth=bandwidth)
 
 
 def has_bandwidth(kernel: Any) -> bool:
     """Tell whether a kernel given by name has a bandwidth to choose."""
-    return kernel in NAMED and "bandwidth" in NAMED[kernel]._names()
+    return isinstance(kernel, str) and kernel in NAMED and "bandwidth" in NAMED[kernel]._names()

@@ -20,6 +20,10 @@ class _Pair(Kernel):
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.left.accepts_sparse and self.right.accepts_sparse
 
+    @property
+    def pairwise(self) -> bool:
+        return self.left.pairwise or self.right.pairwise
+
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         return (
             self.left._prepare(landmarks, indices, backend),
@@ -80,22 +84,28 @@ class Scaled(Kernel):
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.kernel.accepts_sparse
 
+    @property
+    def pairwise(self) -> bool:
+        return self.kernel.pairwise
+
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        positive(self.factor, "factor", "Scaled")
         return self.kernel._prepare(landmarks, indices, backend)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         block = self.kernel._block(rows, prepared, out, backend)
-        block *= float(self.factor)
+        block *= self._positive_factor()
         return block
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return self.kernel.diagonal(rows, indices) * float(self.factor)
+        return self.kernel.diagonal(rows, indices) * self._positive_factor()
 
     @property
     def constant_diagonal(self) -> float | None:
         inner = self.kernel.constant_diagonal
-        return None if inner is None else inner * float(self.factor)
+        return None if inner is None else inner * self._positive_factor()
+
+    def _positive_factor(self) -> float:
+        return positive(self.factor, "factor", "Scaled")
 
     def _checked(self, rows: Any) -> Any:
         return self.kernel._checked(rows)

@@ -61,7 +61,8 @@ class Kernel(Parameterised):
         if _width(rows) != _width(other):
             msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
             raise DataError(msg)
-        block: NDArray[Any] = self.against(other)(rows)
+        numbers = np.arange(count_rows(rows)) if landmarks is None else None
+        block: NDArray[Any] = self.against(other, numbers)(rows)
         if landmarks is None:
             block = (block + block.T) / 2
             np.fill_diagonal(block, self.diagonal(rows))
@@ -70,6 +71,11 @@ class Kernel(Parameterised):
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         """Return `k(x_i, x_i)` for every row without forming a block."""
         raise NotImplementedError
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether rows are rows of the kernel matrix itself."""
+        return False
 
     @property
     def constant_diagonal(self) -> float | None:
@@ -90,8 +96,8 @@ class Kernel(Parameterised):
     def _check_sparse(self, rows: Any) -> None:
         if sparse.issparse(rows) and not self.accepts_sparse:
             msg = (
-                f"{type(self).__name__} needs differences of coordinates and takes no sparse rows; "
-                "convert them with .toarray(), or choose a gaussian, linear, polynomial or cosine kernel"
+                f"{type(self).__name__} takes no sparse rows; convert them with .toarray(), or choose a gaussian, "
+                "matern, linear, polynomial or cosine kernel"
             )
             raise DataTypeError(msg)
 

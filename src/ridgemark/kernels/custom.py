@@ -16,7 +16,9 @@ _DIAGONAL_ROWS = 32  # rows per call when the diagonal has to be read off small 
 
 
 class Custom(Kernel):
-    """Kernel given by `function(X, Z) -> block` of shape (rows of X, rows of Z); rows may be of any type.
+    """Kernel given by `function(X, Z) -> block` of shape (rows of X, rows of Z).
+
+    Called as `kernel(X, Z)` it takes rows of any type; estimators and scores hand it rows of numbers.
 
     Parameters
     ----------

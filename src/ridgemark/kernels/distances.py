@@ -130,12 +130,14 @@ def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
 
 
 def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    norms = np.asarray(x.multiply(x).sum(axis=1)).ravel()
-    landmark_norms = np.asarray(points.multiply(points).sum(axis=1)).ravel()
-    block = (x @ points.T).toarray()
-    block *= -2.0
-    block += norms[:, None]
-    block += landmark_norms[None, :]
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.asarray(x.multiply(x).sum(axis=1)).ravel()
+        landmark_norms = np.asarray(points.multiply(points).sum(axis=1)).ravel()
+        block = (x @ points.T).toarray()
+        block *= -2.0
+        block += norms[:, None]
+        block += landmark_norms[None, :]
+    block[np.isnan(block)] = 0.0  # inf - inf: done again by differences, as everything beyond the range
     return block, norms
 
 

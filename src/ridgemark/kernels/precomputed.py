@@ -27,6 +27,10 @@ class Precomputed(Kernel):
         _check_square(block)
         return block
 
+    @property
+    def pairwise(self) -> bool:
+        return True
+
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         if indices is None:
             _check_square(rows)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from ridgemark.errors import ParameterError
 from ridgemark.selection.base import Landmarks, Problem, Selection, pilot_scores
 from ridgemark.selection.bless import Bless
@@ -56,5 +59,11 @@ def make_selection(selection: Any) -> Selection:
         if selection in NAMED:
             return NAMED[selection]()
         msg = f"selection must be one of {', '.join(NAMED)}, a Selection or an array of points, got {selection!r}"
+        raise ParameterError(msg)
+    if selection is None or isinstance(selection, type) or (np.ndim(selection) < 2 and not sparse.issparse(selection)):
+        msg = (
+            f"selection must be a name, a Selection object or a 2-d array of points, got {selection!r}; "
+            "row numbers are given as Given(indices=...)"
+        )
         raise ParameterError(msg)
     return Given(points=selection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, score_bracket
+from ridgemark.linalg import check_range
 from ridgemark.nystrom import nystrom_factor
 from ridgemark.parameters import Parameterised
-from ridgemark.passes import DistinctRows, RowPasses, row_weights
+from ridgemark.passes import DistinctRows, RowPasses
 from ridgemark.sampling import Draw, draw_distinct
 
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Problem:
     def take(self, candidates: NDArray[np.intp], **found: Any) -> Landmarks:
         """Return the rows at these positions among the candidates as landmarks."""
         indices = self.distinct.indices[candidates]
-        return Landmarks(self.passes.source.take(indices).features, indices, **found)
+        return Landmarks(self.passes.take(indices).features, indices, **found)
 
     def scores(self, n_pilot: int, refine: int, rng: np.random.Generator) -> ScoreBracket:
         """Return score brackets at `risk_tolerance * scaled_ridge` from a pilot, computed once."""
@@ -61,6 +62,10 @@ class Problem:
 
 class Selection(Parameterised):
     """A way of choosing landmarks."""
+
+    def own_count(self) -> int | None:
+        """Return how many landmarks the selection brings by itself; None where it takes as many as asked."""
+        return None
 
     def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         """Choose `n_landmarks` different landmarks, at most as many as there are distinct rows."""
@@ -85,23 +90,39 @@ def pilot_scores(
 
     `refine` times the pilot is drawn again, by the scores found. Two passes for the pilot and two for each repeat.
     """
-
-    def scores_from(weights: Floats) -> ScoreBracket:
-        rows = distinct.indices[draw_distinct(distinct.totals(weights), n_pilot, rng).indices]
-        del weights  # as long as the data, and of no more use
-        pilot = passes.source.take(rows)
-        factor = nystrom_factor(kernel, pilot.features, pilot.indices)
-        moments = passes.moments(factor, scaled_ridge=scaled_ridge)
-        return score_bracket(passes, factor, moments, scaled_ridge, row_weights(pilot), len(rows))
-
-    scores = scores_from(check_diagonal(passes.diagonal(kernel)))
+    scores = _scores_from(check_diagonal(passes.diagonal(kernel)), passes, kernel, scaled_ridge, n_pilot, rng, distinct)
     for _ in range(refine):
-        scores = scores_from(scores.upper)
+        again = _scores_from(scores.upper, passes, kernel, scaled_ridge, n_pilot, rng, distinct)
+        scores = replace(again, refined=True)
     return scores
+
+
+def _scores_from(
+    weights: Floats,
+    passes: RowPasses,
+    kernel: Kernel,
+    scaled_ridge: float,
+    n_pilot: int,
+    rng: np.random.Generator,
+    distinct: DistinctRows,
+) -> ScoreBracket:
+    """Draw a pilot by these weights of the rows, and score all rows from it."""
+    drawn = draw_distinct(distinct.totals(weights), n_pilot, rng).indices
+    del weights  # as long as the data, and of no more use
+    pilot = passes.take(distinct.indices[drawn])
+    factor = nystrom_factor(kernel, pilot.features, pilot.indices)
+    # Equal rows are all training rows: a landmark counts for as many as there are.
+    counts = distinct.totals(passes.row_counts())[drawn]
+    moments = passes.moments(factor, scaled_ridge=scaled_ridge)
+    return score_bracket(passes, factor, moments, scaled_ridge, counts, len(drawn))
 
 
 def check_diagonal(weights: Floats) -> Floats:
     """Return the kernel's diagonal, or say that it is zero everywhere and so is the kernel."""
+    check_range(weights)
+    if weights.min(initial=0.0) < 0:
+        msg = "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
+        raise DataError(msg)
     if not weights.max(initial=0.0) > 0:
         msg = (
             "the kernel is zero for every row with itself, so no row can be a landmark; "

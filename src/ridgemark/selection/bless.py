@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ridgemark.errors import ParameterError
@@ -31,8 +33,8 @@ class Bless(Selection):
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         self._check()
-        source, kernel, distinct = problem.passes.source, problem.kernel, problem.distinct
-        totals = check_diagonal(problem.passes.diagonal(kernel))
+        passes, kernel, distinct = problem.passes, problem.kernel, problem.distinct
+        totals = check_diagonal(passes.diagonal(kernel))
         trace = float(totals.sum())
         lengths = distinct.totals(totals)
         target = problem.risk_tolerance * problem.scaled_ridge
@@ -42,16 +44,17 @@ class Bless(Selection):
         while True:
             ridge = max(ridge / self.factor, target)
             last = ridge == target
-            size = int(np.ceil(self.oversampling * trace / ridge))
+            size = math.ceil(min(self.oversampling * (trace / ridge), float(len(distinct))))
             sample = draw_distinct(lengths, max(size, n_landmarks if last else 10), rng)
-            rows = source.take(distinct.indices[sample.indices])
-            landmarks = source.take(distinct.indices[chosen])
+            rows = passes.take(distinct.indices[sample.indices])
+            landmarks = passes.take(distinct.indices[chosen])
             seen = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
             scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
-            problem.passes.n_kernel_evaluations += rows.n_rows * landmarks.n_rows
+            passes.n_kernel_evaluations += (rows.n_rows + landmarks.n_rows) * landmarks.n_rows
             # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
             dimension = float((scores / seen).sum())
-            kept = n_landmarks if last else min(n_landmarks, max(10, int(np.ceil(self.oversampling * dimension))))
+            wanted = max(10.0, self.oversampling * dimension)
+            kept = n_landmarks if last else math.ceil(min(wanted, float(n_landmarks)))
             draw = draw_distinct(np.maximum(scores, 1e-300) / seen, kept, rng)
             inclusion = seen[draw.indices] * np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
             chosen = sample.indices[draw.indices]

@@ -11,7 +11,7 @@ import numpy as np
 from ridgemark import bounds
 from ridgemark.leverage import Bracket
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET
-from ridgemark.selection.base import Problem, positive_count
+from ridgemark.selection.base import Problem, Selection, positive_count
 from ridgemark.selection.leverage import PILOT
 
 ALL_ROWS_UP_TO = 500  # distinct rows: with so few the exact solution costs nothing
@@ -42,14 +42,19 @@ class LandmarkCount:
     theorem_3: int | None = None
 
 
-def count_landmarks(n_landmarks: Any, problem: Problem, rng: np.random.Generator) -> LandmarkCount:
-    """Decide the number of landmarks: the one given, or for "auto" from the effective dimension.
+def count_landmarks(
+    n_landmarks: Any, problem: Problem, rng: np.random.Generator, selection: Selection | None = None
+) -> LandmarkCount:
+    """Decide the number of landmarks: what the selection brings, the one given, or for "auto" from d_eff.
 
     "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for every dimension of
     d_eff(lambda epsilon), in the geometric middle of its bracket; never more than Theorem 3 asks for, at least 100, and
     at most what the memory budget holds, `10 sqrt(n)` (at least 500), and the number of distinct rows.
     """
     available = len(problem.distinct)
+    own = None if selection is None else selection.own_count()
+    if own is not None:
+        return LandmarkCount(own, "given with the landmarks")
     if not (isinstance(n_landmarks, str) and n_landmarks == "auto"):
         return LandmarkCount(min(positive_count(n_landmarks, "n_landmarks", ' or "auto"'), available), "given")
     if available <= ALL_ROWS_UP_TO:

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from ridgemark.errors import ParameterError
+from ridgemark.kernels.base import count_rows
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
@@ -29,22 +30,36 @@ class Given(Selection):
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         source = problem.passes.source
-        if (self.points is None) == (self.indices is None):
-            msg = "Given needs either points or indices, and not both"
-            raise ParameterError(msg)
+        self._check()
         if self.indices is not None:
             rows = source.take(np.asarray(self.indices))
             kinds = problem.distinct.kind[rows.indices]
             _, first = np.unique(kinds[kinds >= 0], return_index=True)
             indices = rows.indices[kinds >= 0][np.sort(first)]
-            return Landmarks(source.take(indices).features, indices)
-        points = check_array(self.points, accept_sparse="csr", dtype=source.dtype, input_name="landmarks")
+            if not len(indices):
+                msg = f"no landmark is left of the {rows.n_rows} rows given: give row numbers of positive weight"
+                raise ParameterError(msg)
+            return Landmarks(problem.passes.take(indices).features, indices)
+        points = check_array(self.points, accept_sparse="csr", dtype=np.float64, input_name="landmarks")
         if points.shape[1] != source.n_features:
             msg = f"landmarks need the rows' {source.n_features} features, got shape {points.shape}"
             raise ParameterError(msg)
-        return Landmarks(points if sparse.issparse(points) else _distinct_points(points), None)
+        return Landmarks(_distinct_points(points), None)
+
+    def own_count(self) -> int:
+        self._check()
+        return count_rows(self.points if self.indices is None else self.indices)
+
+    def _check(self) -> None:
+        if (self.points is None) == (self.indices is None):
+            msg = "Given needs either points or indices, and not both"
+            raise ParameterError(msg)
+        if count_rows(self.points if self.indices is None else self.indices) == 0:
+            msg = "Given needs at least one landmark, got none"
+            raise ParameterError(msg)
 
 
 def _distinct_points(points: Any) -> Any:
-    _, first = np.unique(points, axis=0, return_index=True)
+    dense = points.toarray() if sparse.issparse(points) else points
+    _, first = np.unique(dense, axis=0, return_index=True)
     return points[np.sort(first)]

@@ -23,7 +23,7 @@ class RankLeverage(Selection):
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         source = problem.passes.source
-        rows = source.take(np.arange(source.n_rows))
+        rows = problem.passes.take(np.arange(source.n_rows))
         K = exact.kernel_matrix(rows.features, problem.kernel)
         if rows.weights is not None:
             K = exact.weighted_kernel(K, rows.weights)

@@ -43,10 +43,11 @@ def _indicator(level: NDArray[np.intp], n_candidates: int) -> Floats:
 def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp]) -> Floats:
     """Score the candidates of one level by the landmarks drawn from the level before; others get zero."""
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
-    landmarks = passes.source.take(distinct.indices[draw.indices])
+    landmarks = passes.take(distinct.indices[draw.indices])
     # A landmark stands for the rows it was drawn instead of: one over its probability of being among the landmarks.
     stands_for = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
     spectrum = landmark_spectrum(kernel, landmarks, stands_for)
+    passes.n_kernel_evaluations += len(spectrum) ** 2
     served = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
     ridge = max(float(spectrum[served:].sum()) / served, problem.risk_tolerance * problem.scaled_ridge)
     wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]  # absent rows, -1, pick the last

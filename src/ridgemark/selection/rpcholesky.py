@@ -40,17 +40,21 @@ class RPCholesky(Selection):
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
-        lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
+        distinct = problem.distinct
+        lengths = distinct.totals(check_diagonal(problem.passes.diagonal(problem.kernel)))
         factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
         residual = lengths.copy()
         while factor.size < n_landmarks and residual.max() > 0:
             # Few are left to find at the end: proposals beyond twice that would be thrown away.
             size = min(block, 2 * (n_landmarks - factor.size))
             proposals = draw_sequence(residual, size, rng)
-            residual -= factor.extend(proposals, n_landmarks - factor.size, rng)
+            before = factor.size
+            residual -= distinct.totals(factor.extend(distinct.indices[proposals], n_landmarks - before, rng))
             residual[residual < _ROUNDING * lengths] = 0.0
+            # A landmark has nothing left; and where rounding refused all proposals, neither have they.
+            residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         indices = np.sort(np.array(factor.chosen, dtype=np.intp))
-        return Landmarks(problem.passes.source.take(indices).features, indices)
+        return Landmarks(problem.passes.take(indices).features, indices)
 
 
 @dataclass
@@ -75,7 +79,8 @@ class _PivotedFactor:
 
     def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
         """Accept some proposals as landmarks; return by how much every row's (weighted) residual falls."""
-        taken = self.passes.source.take(proposals)
+        taken = self.passes.take(proposals)
+        self.passes.n_kernel_evaluations += taken.n_rows**2
         known = self._coordinates(taken)
         overlap = _square(self.kernel, taken) - known @ known.T
         accepted, triangle = _accept(overlap, most, rng)
@@ -97,11 +102,12 @@ class _PivotedFactor:
                 self._cache[block.start : block.start + block.n_rows, start:stop] = columns
             return row_weights(block) * np.einsum("ij,ij->i", columns, columns)
 
-        fall = self.passes.map("randomly pivoted Cholesky", of_block, self.capacity, len(accepted))
+        evaluated = len(accepted) + (start if self._cache is None else 0)
+        fall = self.passes.map("randomly pivoted Cholesky", of_block, self.capacity, evaluated)
         self._triangle[start:stop, :start] = old
         self._triangle[start:stop, start:stop] = triangle
         self.chosen.extend(int(i) for i in new.indices)
-        self._landmarks = self.passes.source.take(np.array(self.chosen)) if self._cache is None else None
+        self._landmarks = self.passes.take(np.array(self.chosen)) if self._cache is None else None
         return fall
 
     def _coordinates(self, rows: Block) -> Floats:
