@@ -23,6 +23,7 @@ from ridgemark.tuning import choose_kernel
 
 
 @one_blas_thread()
+@np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
 def leverage_scores(
     X: Any,
     *,

@@ -15,7 +15,7 @@ from ridgemark.backends import NUMPY
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import symmetric_eigen
+from ridgemark.linalg import check_range, symmetric_eigen
 from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import Moments, RowPasses, row_weights
 from ridgemark.rows import Block
@@ -267,7 +267,7 @@ def landmark_spectrum(kernel: Kernel, landmarks: Block, sampling_weights: Floats
     """Return the eigenvalues, descending, of `D^1/2 W D^1/2`: an estimate of those of the kernel of all rows."""
     block = kernel.against(landmarks.features, landmarks.indices)(landmarks.features).astype(np.float64)
     root = np.sqrt(row_weights(landmarks) * sampling_weights)
-    values, _ = symmetric_eigen(root[:, None] * (block + block.T) / 2 * root, NUMPY)
+    values, _ = symmetric_eigen(root[:, None] * ((block + block.T) / 2) * root, NUMPY)
     return np.asarray(values)
 
 
@@ -291,7 +291,7 @@ def _posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ri
     if weights is None:
         return np.empty((len(landmark_kernel), 0))
     root = np.sqrt(weights)
-    scaled = root[:, None] * landmark_kernel * root
+    scaled = check_range(root[:, None] * landmark_kernel * root)
     try:
         triangle = scipy.linalg.cholesky(scaled + scaled_ridge * np.eye(len(scaled)), lower=True, check_finite=False)
         identity = np.diag(root)

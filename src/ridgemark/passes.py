@@ -147,8 +147,7 @@ class RowPasses:
         width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Floats:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
+            return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
 
         return self.map("predictions", of_block, width, width)
 

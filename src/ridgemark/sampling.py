@@ -68,11 +68,12 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
 
 def _normalised(weights: Floats) -> Floats:
     largest = float(weights.max(initial=0.0))
-    total = float((weights / largest).sum()) * largest if 0 < largest < np.inf else largest
-    if not (0 < total < np.inf) or not weights.min() >= 0:
+    if not (0 < largest < np.inf and weights.min() >= 0):
         msg = "sampling weights must be finite and at least 0, and one of them positive"
         raise ParameterError(msg)
-    return weights / total
+    shares = weights / largest  # first, so that the sum cannot overflow
+    shares /= shares.sum()
+    return shares
 
 
 def _cumulative(probabilities: Floats) -> Floats:

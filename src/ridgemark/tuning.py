@@ -186,7 +186,7 @@ def _loo_block(
     towards = factor.whitener @ solver.rotation
     offset = solver.feature_mean @ solver.rotation
     inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
-    fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), -1)
+    fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), len(scaled_ridges) * len(origin))
     rest = 1.0 - 1.0 / solver.total_weight if solver.fit_intercept else 1.0
     mean = origin + solver.target_mean
 
@@ -198,7 +198,8 @@ def _loo_block(
         )
         centred -= offset
         assert block.targets is not None
-        left = (block.targets - mean)[:, None, :] - (centred @ fits).reshape(block.n_rows, len(scaled_ridges), -1)
+        shape = (block.n_rows, len(scaled_ridges), len(mean))
+        left = (block.targets - mean)[:, None, :] - (centred @ fits).reshape(shape)
         np.square(centred, out=centred)
         share = np.minimum(row_weights(block), 1.0)[:, None]
         length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)

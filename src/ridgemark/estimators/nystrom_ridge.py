@@ -148,6 +148,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
         """Choose landmarks and fit their coefficients.
 
@@ -174,11 +175,12 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             problem = replace(problem, scaled_ridge=float(np.min(self.scaled_ridge_)), pilot={})
             self._fit_landmarks(problem, rng)
         if hasattr(self, "ridge_path_") and self.ridge_path_.on_edge and (self._target_variance > 0).any():
-            warnings.warn(_edge_message(self.ridge_path_), RidgeEdgeWarning, stacklevel=3)
+            warnings.warn(_edge_message(self.ridge_path_), RidgeEdgeWarning, stacklevel=4)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
     @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self)
@@ -338,7 +340,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         available = len(problem.distinct)
         if self.landmark_count_.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
-            warnings.warn(msg, LandmarkCountWarning, stacklevel=5)
+            warnings.warn(msg, LandmarkCountWarning, stacklevel=6)
         self.landmarks_, self.landmark_indices_ = chosen.points, chosen.indices
         self.n_landmarks_ = count_rows(chosen.points)
         for name in ("leverage_scores_", "coherence_", "ridge_path_", "loo_residuals_"):  # of an earlier fit

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 
 Item = TypeVar("Item")
@@ -20,15 +22,18 @@ def in_order(fn: Callable[[Item], Result], blocks: Iterator[Item], n_blocks: int
     goes on while blocks are worked on, one block ahead.
     """
     workers = min(worker_threads(), n_blocks)
+    quietly = np.errstate(over="ignore", invalid="ignore")(
+        fn
+    )  # results beyond the range are refused where they are used
     if workers <= 1:
         for block in blocks:
-            yield block, fn(block)
+            yield block, quietly(block)
         return
     waiting: deque[tuple[Item, Future[Result]]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="ridgemark") as pool:
         try:
             for block in blocks:
-                waiting.append((block, pool.submit(fn, block)))
+                waiting.append((block, pool.submit(quietly, block)))
                 if len(waiting) > workers:
                     first, future = waiting.popleft()
                     yield first, future.result()

@@ -102,10 +102,10 @@ class Place:
         )
 
     def decimal_comma(self, text: str, row: int, column: int) -> DataError:
-        """Refuse a number written with a decimal comma."""
+        """Refuse a number written with a comma."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(text)}, with a comma for the decimal mark; every value must be a "
-            f"number with a point: {text.replace(',', '.')}; write the file again with decimal points"
+            f"{self.cell(row, column)} is {shown(text)}, with a comma as decimal mark or between thousands; every "
+            "value must be a number with a decimal point and no other mark; write the file again so"
         )
 
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:

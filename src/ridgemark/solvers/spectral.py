@@ -58,7 +58,8 @@ class SpectralSolver:
     def training_error(self, scaled_ridge: float) -> Floats:
         """Return the weighted mean square of what the fit leaves, per target."""
         inverse = 1.0 / (self.spectrum + scaled_ridge)
-        explained = (inverse * (1.0 + scaled_ridge * inverse)) @ self.rotated**2
+        # Weighted before squared: the squares of what is explained stay within those of the targets.
+        explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse))[:, None] * self.rotated) ** 2, axis=0)
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
 
     def generalised_cross_validation(self, scaled_ridge: float) -> Floats:
