@@ -57,10 +57,11 @@ def _check(scores, K, scaled_ridge):
 def test_the_bracket_holds_every_rows_score(kind, kernel, ridge):
     X = _rows(kind)
     scores = leverage_scores(X, kernel=KERNELS[kernel], ridge=ridge, n_landmarks=60, random_state=0)
-    truth = _check(scores, exact.kernel_matrix(X, KERNELS[kernel]), 400 * ridge)
-    coherence = 400 * truth.max() / truth.sum()
-    assert scores.coherence.lower <= coherence * (1 + 1e-6)
-    assert coherence <= scores.coherence.upper * (1 + 1e-6)
+    K = exact.kernel_matrix(X, KERNELS[kernel])
+    truth = _check(scores, K, 400 * ridge)
+    coherence, slack = 400 * truth.max() / truth.sum(), 1 + 10 * _tolerance(K, 400 * ridge) / truth.max()
+    assert scores.coherence.lower <= coherence * slack
+    assert coherence <= scores.coherence.upper * slack
 
 
 @pytest.mark.parametrize("kind", ["cloud", "outliers", "repeated"])

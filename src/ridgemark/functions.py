@@ -97,7 +97,7 @@ def leverage_scores(
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:
     rows, counts = passes.take(np.arange(passes.source.n_rows)), passes.row_counts()
     if isinstance(kernel, Linear):  # its matrix would drown small directions
-        root = sparse.diags_array(np.sqrt(counts))
+        root = sparse.diags(np.sqrt(counts))
         spectrum = exact.kernel_spectrum(root @ rows.features, kernel)
     else:
         spectrum = exact.spectrum(exact.weighted_kernel(exact.kernel_matrix(rows.features, kernel), counts))
