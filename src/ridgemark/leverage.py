@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ridgemark.rows import Block
 
 Floats = NDArray[np.float64]
 
+_EPS = float(np.finfo(np.float64).eps)
 _SHARE = 0.3  # of the effective dimension: what "a few rows carry" means in the verdict
 _EVEN = 2.0  # carrying it takes at least 1/_EVEN as many rows as even scores would need
 _TELLING = 3.0  # a bracket of d_eff wider than this factor says nothing about single rows
@@ -181,17 +183,43 @@ def score_bracket(
     if not 0 < scaled_ridge < math.inf:
         msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
         raise ParameterError(msg)
-    spectrum, rotation = symmetric_eigen(moments.gram, NUMPY)
-    towards_lower = factor.whitener @ rotation
+    # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
+    gap = (moments.trace_residual + 8 * _EPS * moments.trace_kernel) / scaled_ridge
+    of_block = _block_scores(passes, factor, moments.gram, scaled_ridge, gap, landmark_weights)
+    width = factor.cross_kernel.n_landmarks
+    sides = passes.map("leverage scores", of_block, 2 * width, width)
+    lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
+    total = float(lower.sum())
+    return ScoreBracket(
+        lower,
+        upper,
+        scaled_ridge,
+        Bracket(total, max(total, min(float(upper.sum()), total + gap))),
+        passes.weights(),
+        moments.trace_kernel,
+        n_draws,
+        passes.n_passes,
+        passes.n_kernel_evaluations,
+    )
+
+
+def _block_scores(
+    passes: RowPasses,
+    factor: NystromFactor,
+    gram: Floats,
+    scaled_ridge: float,
+    gap: float,
+    landmark_weights: Floats | None,
+) -> Callable[[Block], Floats]:
+    """Return the function that gives a block's lower and upper scores, shape (rows, 2)."""
+    spectrum, rotation = symmetric_eigen(gram, NUMPY)
     # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
-    rounding = 8.0 * float(np.finfo(np.float64).eps) * len(factor.landmark_kernel)
+    rounding = 8 * _EPS * len(factor.landmark_kernel)
     noise = scaled_ridge + rounding * _largest(factor.landmark_kernel, landmark_weights)
     towards_upper = _posterior_factor(factor.landmark_kernel, landmark_weights, noise)
-    both = np.concatenate([towards_lower, towards_upper], axis=1)
-    shrink = 1.0 / (spectrum + scaled_ridge)
-    # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
-    gap = (moments.trace_residual + 8 * float(np.finfo(np.float64).eps) * moments.trace_kernel) / scaled_ridge
+    both = np.concatenate([factor.whitener @ rotation, towards_upper], axis=1)
     # Sums of squares by one thin product: the lower score, the diagonal of H^2, and what the landmarks explain.
+    shrink = 1.0 / (spectrum + scaled_ridge)
     sums = np.zeros((both.shape[1], 3))
     sums[: factor.rank, 0] = shrink
     sums[: factor.rank, 1] = (spectrum * shrink) * shrink
@@ -214,22 +242,7 @@ def score_bracket(
         upper[weights == 0] = 0.0
         return np.stack([lower, np.maximum(lower, upper)], axis=1)
 
-    width = 2 * factor.cross_kernel.n_landmarks
-    sides = passes.map("leverage scores", of_block, width, factor.cross_kernel.n_landmarks)
-    lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
-    total = float(lower.sum())
-    d_eff = Bracket(total, max(total, min(float(upper.sum()), total + gap)))
-    return ScoreBracket(
-        lower,
-        upper,
-        scaled_ridge,
-        d_eff,
-        passes.weights(),
-        moments.trace_kernel,
-        n_draws,
-        passes.n_passes,
-        passes.n_kernel_evaluations,
-    )
+    return of_block
 
 
 def posterior_variance(

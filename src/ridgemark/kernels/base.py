@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ class CrossKernel:
         return self.kernel._block(rows, self.prepared, out, self.backend)
 
 
-class Kernel(Parameterised):
+class Kernel(Parameterised, ABC):
     """A positive semidefinite function of two rows.
 
     A subclass gives `_prepare` (what depends on the landmarks alone), `_block` and `diagonal`. Kernels add,
@@ -68,9 +69,9 @@ class Kernel(Parameterised):
             np.fill_diagonal(block, self.diagonal(rows))
         return block
 
+    @abstractmethod
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         """Return `k(x_i, x_i)` for every row without forming a block."""
-        raise NotImplementedError
 
     @property
     def pairwise(self) -> bool:
@@ -82,11 +83,13 @@ class Kernel(Parameterised):
         """The value of `k(x, x)` where it is the same for every row; None where it depends on the row."""
         return None
 
+    @abstractmethod
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        raise NotImplementedError
+        """Return what depends on the landmarks alone."""
 
+    @abstractmethod
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        raise NotImplementedError
+        """Return the kernel of rows with the prepared landmarks, in `out` where that helps."""
 
     def _checked(self, rows: Any) -> Any:
         """Return rows as a finite 2-d float array (float32 kept), or as CSR where the kernel takes that."""

@@ -22,6 +22,6 @@ class Gaussian(StationaryKernel):
     0.1353
     """
 
-    def _profile(self, squared: Array, backend: Backend) -> Array:
-        squared *= -0.5
-        return backend.exp_(squared)
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distances *= -0.5
+        return backend.exp_(distances)

@@ -17,7 +17,9 @@ class Laplacian(StationaryKernel):
 
     accepts_sparse = False
 
-    def _block(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
-        block = absolute_distances(rows, prepared, backend)
-        block *= -1.0
-        return backend.exp_(block)
+    def _distances(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
+        return absolute_distances(rows, prepared, backend)
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distances *= -1.0
+        return backend.exp_(distances)

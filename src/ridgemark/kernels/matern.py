@@ -14,8 +14,8 @@ class Matern12(StationaryKernel):
     # A kernel with a kink at zero turns a rounding error e of r^2 into one of sqrt(e).
     _accurate_near_zero = True
 
-    def _profile(self, squared: Array, backend: Backend) -> Array:
-        distance = backend.sqrt_(squared)
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distance = backend.sqrt_(distances)
         distance *= -1.0
         return backend.exp_(distance)
 
@@ -23,19 +23,19 @@ class Matern12(StationaryKernel):
 class Matern32(StationaryKernel):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
-    def _profile(self, squared: Array, backend: Backend) -> Array:
-        squared *= 3.0
-        scaled = backend.sqrt_(squared)
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distances *= 3.0
+        scaled = backend.sqrt_(distances)
         return _times_exponential(1.0 + scaled, scaled, backend)
 
 
 class Matern52(StationaryKernel):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
-    def _profile(self, squared: Array, backend: Backend) -> Array:
-        squared *= 5.0
-        polynomial = 1.0 + squared / 3.0
-        scaled = backend.sqrt_(squared)
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distances *= 5.0
+        polynomial = 1.0 + distances / 3.0
+        scaled = backend.sqrt_(distances)
         polynomial += scaled
         return _times_exponential(polynomial, scaled, backend)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,12 @@ class StationaryKernel(Kernel):
         return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__)
 
     def _block(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
-        return self._profile(squared_distances(rows, prepared, out, backend, self._accurate_near_zero), backend)
+        return self._profile(self._distances(rows, prepared, out, backend), backend)
 
-    def _profile(self, squared: Array, backend: Backend) -> Array:
-        """Overwrite squared distances by kernel values."""
-        raise NotImplementedError
+    def _distances(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
+        """Return the distances that the profile is a function of: squared Euclidean ones."""
+        return squared_distances(rows, prepared, out, backend, self._accurate_near_zero)
+
+    @abstractmethod
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        """Overwrite distances by kernel values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ class Problem:
         return self.pilot[key]
 
 
-class Selection(Parameterised):
+class Selection(Parameterised, ABC):
     """A way of choosing landmarks."""
 
     def own_count(self) -> int | None:
@@ -73,8 +74,9 @@ class Selection(Parameterised):
         with one_blas_thread():
             return self._choose(problem, wanted, rng)
 
+    @abstractmethod
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        raise NotImplementedError
+        """Choose, with BLAS at one thread and a number of landmarks known to be possible."""
 
 
 def pilot_scores(
