@@ -287,3 +287,11 @@ def test_a_path_given_as_rows_is_answered_with_the_way_to_open_it():
 def test_a_mistyped_kernel_can_still_be_displayed():
     assert "rbf" in repr(NystromRidge(kernel="rbf"))
     NystromRidge(kernel="rbf").__sklearn_tags__()
+
+
+def test_masked_values_are_refused_and_not_used(data):
+    X, y, _ = data
+    with pytest.raises(DataError, match="X has masked values"):
+        NystromRidge(ridge=1e-3).fit(np.ma.masked_array(X, X > 2), y)
+    with pytest.raises(DataError, match="y has masked values"):
+        NystromRidge(ridge=1e-3).fit(X, np.ma.masked_array(y, y > 1))

@@ -244,6 +244,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise DataError(msg)
 
     def _validate(self, X, y="no_validation", *, reset):
+        for name, values in (("X", X), ("y", y)):
+            if np.ma.is_masked(values):
+                msg = f"{name} has masked values, which hold no number; fill them in or drop the rows"
+                raise DataError(msg)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
         if isinstance(y, str):
             return validate_data(self, X, **options)
