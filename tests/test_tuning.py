@@ -10,7 +10,7 @@ from ridgemark.nystrom import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
-from ridgemark.tuning import choose_ridge, median_bandwidth
+from ridgemark.tuning import gcv_path, loo_path, median_bandwidth
 
 RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
 
@@ -28,7 +28,7 @@ def _path(X, Y, w, intercept, **options):
     factor = nystrom_factor(Gaussian(1.0), X[:25], np.arange(25))
     origin = Y.mean(axis=0) if intercept else np.zeros(2)
     solver = SpectralSolver(passes.moments(factor, origin), intercept)
-    return (*choose_ridge(passes, factor, solver, RIDGES, origin, **options), factor, solver, origin)
+    return (*loo_path(passes, factor, solver, RIDGES, origin, **options), factor, solver, origin)
 
 
 def _refit(factor, X, Y, w, scaled_ridge, intercept):
@@ -50,14 +50,16 @@ def _refit(factor, X, Y, w, scaled_ridge, intercept):
 def test_leave_one_out_residuals_are_those_of_refits(data, intercept, weighted, budget):
     X, Y, w = data
     weights = w if weighted else np.ones(60)
-    path, residuals, factor, _, _ = _path(X, Y, weights if weighted else None, intercept, budget=budget)
+    path, left_out, factor, _, _ = _path(X, Y, weights if weighted else None, intercept, budget=budget)
     ridge = path.ridges[path.chosen[0]]
     brute = np.empty((60, 2))
     for i in range(60):
         less = weights.copy()
         less[i] -= min(1.0, less[i])
         brute[i] = Y[i] - _refit(factor, X, Y, less, ridge * weights.sum(), intercept)(X[i : i + 1])[0]
-    assert residuals == pytest.approx(brute, abs=1e-7 * abs(Y).max())
+    assert left_out.residuals == pytest.approx(brute, abs=1e-7 * abs(Y).max())
+    fitted = _refit(factor, X, Y, weights, ridge * weights.sum(), intercept)(X)
+    assert (1 - left_out.leverage) * left_out.residuals == pytest.approx(Y - fitted, abs=1e-7 * abs(Y).max())
     expected = (weights[:, None] * brute**2).sum(axis=0) / weights.sum()
     assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
 
@@ -86,9 +88,9 @@ def test_the_best_ridge_has_the_least_error(data):
     X, Y, w = data
     path, *_ = _path(X, Y, w, True, per_target=True)
     assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
-    path, residuals, *_ = _path(X, Y, w, True, criterion="gcv", per_target=True)
+    _, _, _, solver, _ = _path(X, Y, w, True)
+    path = gcv_path(solver, RIDGES, per_target=True)
     assert np.array_equal(path.chosen, path.gcv.argmin(axis=0))
-    assert residuals is None
     assert path.loo_error is None
 
 

@@ -16,9 +16,7 @@ from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.sampling import make_generator
-from ridgemark.selection import pilot_scores
-from ridgemark.selection.base import positive_count
-from ridgemark.selection.leverage import PILOT
+from ridgemark.selection.base import PILOT, first_pilot, positive_count, refined_scores
 from ridgemark.tuning import choose_kernel
 
 
@@ -88,10 +86,11 @@ def leverage_scores(
     if method != "approximate":
         msg = f'method must be "approximate" or "exact", got {method!r}'
         raise ParameterError(msg)
-    pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
+    n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
     passes = RowPasses(source)  # counts what the scores cost, without the look for a bandwidth
-    return pilot_scores(passes, made, scaled_ridge, pilot, rounds, rng, distinct)
+    pilot = first_pilot(passes, made, scaled_ridge, n_pilot, rng, distinct)
+    return refined_scores(passes, made, scaled_ridge, pilot, rounds, rng, distinct)
 
 
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:

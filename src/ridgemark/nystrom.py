@@ -32,6 +32,12 @@ class NystromFactor:
         """Number of features."""
         return int(self.whitener.shape[1])
 
+    @property
+    def symmetric_whitener(self) -> Array:
+        """The root `W^-1/2` that is symmetric, (p, p); it gives features equal but for a rotation."""
+        lengths = np.linalg.norm(self.whitener, axis=0)
+        return (self.whitener / lengths) @ self.whitener.T
+
     def features(self, rows: Any) -> Array:
         """Return the features `B` of the rows, shape (rows, rank), in the rows' precision."""
         block = self.cross_kernel(rows)

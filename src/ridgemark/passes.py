@@ -142,6 +142,15 @@ class RowPasses:
         self.n_kernel_evaluations += width * width  # the landmark kernel
         return result
 
+    def features(self, cross_kernel: CrossKernel, whitener: Floats) -> Floats:
+        """Return the features `k(x) whitener` of every row."""
+        width = cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            return self.cross_block(cross_kernel, block) @ whitener
+
+        return self.map("features", of_block, width + whitener.shape[1], width)
+
     def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> Floats:
         """Return the product with C plus a constant, `k(x)' dual_coef + intercept`, for every row."""
         width = factor.cross_kernel.n_landmarks

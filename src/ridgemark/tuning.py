@@ -100,75 +100,116 @@ class RidgePath:
         return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
 
 
-def choose_ridge(
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """What leaving out each row in turn tells, for fixed landmarks and fixed `scaled_ridge`.
+
+    Attributes
+    ----------
+    residuals : array of shape (n, n_targets)
+        `y_i` minus its prediction from all rows but one unit of row i.
+    leverage : array of shape (n, n_targets)
+        `h_i`, how much a unit of row i pulls its own fitted value; the same for targets of the same ridge.
+    """
+
+    residuals: Floats
+    leverage: Floats
+
+
+def gcv_path(solver: SpectralSolver, ridges: Floats, per_target: bool = False) -> RidgePath:
+    """Return the path over the ridges with the best chosen by generalised cross-validation, without a pass.
+
+    Without `per_target` the targets' errors are added up, each in units of its variance.
+    """
+    return _path(solver, ridges, None, per_target)
+
+
+def loo_path(
     passes: RowPasses,
     factor: NystromFactor,
     solver: SpectralSolver,
     ridges: Floats,
     target_origin: Floats,
-    criterion: str = "loo",
     per_target: bool = False,
-) -> tuple[RidgePath, Floats | None]:
-    """Return the path over the ridges with the best chosen, and the leave-one-out residuals of the choice.
+) -> tuple[RidgePath, LeaveOneOut]:
+    """Return the path over the ridges with the best chosen by leave-one-out, and what the choice leaves.
 
-    Leave-one-out takes one pass for any number of ridges, and a second where the residuals of all of them exceed a
-    quarter of the memory budget. Without `per_target` the targets' errors are added up, each in units of its variance.
+    One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
+    budget.
     """
-    descending = np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
-    scaled = descending * solver.total_weight
-    gcv = np.array([solver.generalised_cross_validation(r) for r in scaled])
-    errors, residuals = gcv, None
-    if criterion == "loo":
-        errors, residuals = _loo_path(passes, factor, solver, scaled, target_origin)
-    scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
-    totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
-    chosen = np.argmin(totals, axis=0)
-    path = RidgePath(
-        descending,
-        errors if criterion == "loo" else None,
-        gcv,
-        np.array([solver.training_error(r) for r in scaled]),
-        np.array([solver.effective_dimension(r) for r in scaled]),
-        criterion,
-        chosen,
-    )
-    if criterion != "loo":
-        return path, None
-    if residuals is None:
-        unique = np.unique(chosen)
-        residuals = _loo_residuals(passes, factor, solver, scaled[unique], target_origin)
-        chosen = np.searchsorted(unique, chosen)
-    return path, residuals[:, chosen, np.arange(len(chosen))]
+    scaled = _descending(ridges) * solver.total_weight
+    errors, left = _loo_errors(passes, factor, solver, scaled, target_origin)
+    path = _path(solver, ridges, errors, per_target)
+    if left is None:
+        return path, leave_one_out(passes, factor, solver, scaled[path.chosen], target_origin)
+    return path, _of_choice(left, path.chosen)
+
+
+def leave_one_out(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridge: Floats, target_origin: Floats
+) -> LeaveOneOut:
+    """Return residuals and leverages in one pass, for every target at its own `scaled_ridge`."""
+    different, chosen = np.unique(scaled_ridge, return_inverse=True)
+    return _of_choice(_loo_rows(passes, factor, solver, different, target_origin), chosen)
 
 
 def default_ridges(mean_diagonal: float) -> Floats:
     """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade."""
-    return mean_diagonal * np.logspace(0, -10, 41)
+    return (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
 
 
-def _loo_path(
+def _descending(ridges: Floats) -> Floats:
+    return np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
+
+
+def _path(solver: SpectralSolver, ridges: Floats, loo_error: Floats | None, per_target: bool) -> RidgePath:
+    descending = _descending(ridges)
+    scaled = descending * solver.total_weight
+    gcv = np.array([solver.generalised_cross_validation(r) for r in scaled])
+    errors = gcv if loo_error is None else loo_error
+    scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
+    totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
+    return RidgePath(
+        descending,
+        loo_error,
+        gcv,
+        np.array([solver.training_error(r) for r in scaled]),
+        np.array([solver.effective_dimension(r) for r in scaled]),
+        "gcv" if loo_error is None else "loo",
+        np.argmin(totals, axis=0),
+    )
+
+
+def _of_choice(left: Floats, chosen: NDArray[np.intp]) -> LeaveOneOut:
+    """Pick each target's ridge from what `_loo_rows` gives."""
+    residuals = left[:, chosen, np.arange(len(chosen))]
+    return LeaveOneOut(residuals, left[:, chosen, -1])
+
+
+def _loo_errors(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> tuple[Floats, Floats | None]:
-    """Return the weighted mean squared residual of every ridge and target, and the residuals where they fit."""
+    """Return the weighted mean squared residual of every ridge and target, and `_loo_rows` where that fits."""
     source = passes.source
-    size = 8 * source.n_rows * len(scaled_ridges) * source.n_targets
+    size = 8 * source.n_rows * len(scaled_ridges) * (source.n_targets + 1)
     if size <= (DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget) // 4:
-        residuals = _loo_residuals(passes, factor, solver, scaled_ridges, origin)
+        left = _loo_rows(passes, factor, solver, scaled_ridges, origin)
         weights = passes.weights()
         w = np.ones(source.n_rows) if weights is None else weights
-        return np.einsum("i,igt->gt", w, residuals**2) / solver.total_weight, residuals
+        return np.einsum("i,igt->gt", w, left[:, :, :-1] ** 2) / solver.total_weight, left
     of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
 
     def sums(block: Block) -> Floats:
-        return np.einsum("i,igt->gt", row_weights(block), of_block(block) ** 2)
+        return np.einsum("i,igt->gt", row_weights(block), of_block(block)[:, :, :-1] ** 2)
 
     width = factor.cross_kernel.n_landmarks
     return passes.reduce("leave-one-out", sums, width, width) / solver.total_weight, None
 
 
-def _loo_residuals(
+def _loo_rows(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Floats:
+    """Return each row's residuals for all ridges and targets, and last its leverage: (n, ridges, targets + 1)."""
     width = factor.cross_kernel.n_landmarks
     of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
     return passes.map("leave-one-out", of_block, width + len(scaled_ridges), width)
@@ -177,7 +218,7 @@ def _loo_residuals(
 def _loo_block(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Callable[[Block], Floats]:
-    """Return the function that gives a block's residuals `(y - f)/(1 - h)`, shape (rows, ridges, targets).
+    """Return the function that gives a block's residuals `(y - f)/(1 - h)` and leverages h.
 
     `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's 1/n, c_i the centred feature in the solver's
     coordinates. One unit of weight is left out, or the whole row where it weighs less. `1 - h` is held above its bound
@@ -198,14 +239,16 @@ def _loo_block(
         )
         centred -= offset
         assert block.targets is not None
-        shape = (block.n_rows, len(scaled_ridges), len(mean))
-        left = (block.targets - mean)[:, None, :] - (centred @ fits).reshape(shape)
+        left = np.empty((block.n_rows, len(scaled_ridges), len(mean) + 1))
+        left[:, :, :-1] = (block.targets - mean)[:, None, :]
+        left[:, :, :-1] -= (centred @ fits).reshape(block.n_rows, len(scaled_ridges), len(mean))
         np.square(centred, out=centred)
         share = np.minimum(row_weights(block), 1.0)[:, None]
         length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)
         floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
-        leverage = share * (centred @ inverse + (1.0 - rest))
-        left /= np.maximum(1.0 - leverage, floor)[:, :, None]
+        spared = np.maximum(1.0 - share * (centred @ inverse + (1.0 - rest)), floor)
+        left[:, :, :-1] /= spared[:, :, None]
+        left[:, :, -1] = 1.0 - spared
         return left
 
     return of_block

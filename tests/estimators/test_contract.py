@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from ridgemark import NystromRidge
+from ridgemark import NystromFeatures, NystromRidge
 from ridgemark.kernels import Gaussian, Linear
 
 
@@ -23,6 +23,8 @@ from ridgemark.kernels import Gaussian, Linear
         NystromRidge("matern32", bandwidth=2.0, ridge=1e-3),
         NystromRidge(kernel=Gaussian(1.0) + Linear(), ridge=1e-2),
         NystromRidge("linear", fit_intercept=False, ridge=1e-3),
+        NystromFeatures(n_landmarks=10),
+        NystromFeatures("laplacian", n_landmarks="auto", selection="rpcholesky"),
     ],
     ids=repr,
 )

@@ -1,5 +1,6 @@
 """The scikit-learn surface."""
 
+from ridgemark.estimators.nystrom_features import NystromFeatures
 from ridgemark.estimators.nystrom_ridge import NystromRidge
 
-__all__ = ["NystromRidge"]
+__all__ = ["NystromFeatures", "NystromRidge"]

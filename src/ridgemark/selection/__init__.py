@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import ParameterError
-from ridgemark.selection.base import Landmarks, Problem, Selection, pilot_scores
+from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.bless import Bless
 from ridgemark.selection.count import LandmarkCount, count_landmarks
 from ridgemark.selection.diagonal import Diagonal
@@ -36,7 +36,6 @@ __all__ = [
     "Uniform",
     "count_landmarks",
     "make_selection",
-    "pilot_scores",
 ]
 
 NAMED: dict[str, type[Selection]] = {

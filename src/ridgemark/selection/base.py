@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,12 +15,14 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, score_bracket
 from ridgemark.linalg import check_range
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.nystrom import NystromFactor, nystrom_factor
 from ridgemark.parameters import Parameterised
-from ridgemark.passes import DistinctRows, RowPasses
+from ridgemark.passes import DistinctRows, Moments, RowPasses
 from ridgemark.sampling import Draw, draw_distinct
 
 Floats = NDArray[np.float64]
+
+PILOT = 500  # rows of a pilot when not given
 
 
 @dataclass(frozen=True)
@@ -32,33 +35,69 @@ class Landmarks:
     scores: ScoreBracket | None = None  # where scores were computed
 
 
+@dataclass(frozen=True)
+class Pilot:
+    """Rows drawn to learn about all of them, with the sums over all rows of their features."""
+
+    factor: NystromFactor
+    moments: Moments
+    counts: Floats  # for how many training rows each pilot row stands: as many as equal it
+
+    def scores(self, passes: RowPasses, scaled_ridge: float) -> ScoreBracket:
+        """Score all rows at this ridge, in one more pass."""
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts))
+
+
 @dataclass
 class Problem:
     """The rows, the kernel and the ridge for which landmarks are wanted.
 
-    `scaled_ridge` is n lambda; scores are taken at `risk_tolerance` times it, as Theorem 3 asks.
+    `ridge` is n lambda, or how to find it from a pilot's moments, which is done when it is first asked for; scores are
+    taken at `risk_tolerance` times it, as Theorem 3 asks.
     """
 
     passes: RowPasses
     distinct: DistinctRows  # the candidates
     kernel: Kernel
-    scaled_ridge: float
+    ridge: float | Callable[[Moments], float]
     risk_tolerance: float = 0.1
     failure_probability: float = 0.05
-    pilot: dict[tuple[int, int], ScoreBracket] = field(default_factory=dict)
+    target_origin: Floats | None = None  # where the pilot's moments measure targets from
+    pilots: dict[int, Pilot] = field(default_factory=dict)
+    found: dict[tuple[int, int], ScoreBracket] = field(default_factory=dict)
 
     def take(self, candidates: NDArray[np.intp], **found: Any) -> Landmarks:
         """Return the rows at these positions among the candidates as landmarks."""
         indices = self.distinct.indices[candidates]
         return Landmarks(self.passes.take(indices).features, indices, **found)
 
+    def scaled_ridge(self, rng: np.random.Generator) -> float:
+        """Return n lambda: the one given, or the one that suits the pilot best."""
+        if not isinstance(self.ridge, float):
+            self.ridge = self.ridge(self.pilot(PILOT, rng).moments)
+        return self.ridge
+
+    def pilot(self, n_pilot: int, rng: np.random.Generator) -> Pilot:
+        """Return the pilot of this size, drawn once by the kernel's diagonal."""
+        if n_pilot not in self.pilots:
+            smallest = self.risk_tolerance * self.ridge if isinstance(self.ridge, float) else None
+            self.pilots[n_pilot] = first_pilot(
+                self.passes, self.kernel, smallest, n_pilot, rng, self.distinct, self.target_origin
+            )
+        return self.pilots[n_pilot]
+
     def scores(self, n_pilot: int, refine: int, rng: np.random.Generator) -> ScoreBracket:
         """Return score brackets at `risk_tolerance * scaled_ridge` from a pilot, computed once."""
         key = (n_pilot, refine)
-        if key not in self.pilot:
-            ridge = self.risk_tolerance * self.scaled_ridge
-            self.pilot[key] = pilot_scores(self.passes, self.kernel, ridge, n_pilot, refine, rng, self.distinct)
-        return self.pilot[key]
+        if key not in self.found:
+            ridge = self.risk_tolerance * self.scaled_ridge(rng)
+            pilot = self.pilot(n_pilot, rng)
+            self.found[key] = refined_scores(self.passes, self.kernel, ridge, pilot, refine, rng, self.distinct)
+        return self.found[key]
+
+    def at(self, scaled_ridge: float) -> Problem:
+        """Return the same problem at another ridge; pilots, which know no ridge, are kept."""
+        return replace(self, ridge=scaled_ridge, found={})
 
 
 class Selection(Parameterised, ABC):
@@ -79,44 +118,54 @@ class Selection(Parameterised, ABC):
         """Choose, with BLAS at one thread and a number of landmarks known to be possible."""
 
 
-def pilot_scores(
+def first_pilot(
+    passes: RowPasses,
+    kernel: Kernel,
+    scaled_ridge: float | None,
+    n_pilot: int,
+    rng: np.random.Generator,
+    distinct: DistinctRows,
+    target_origin: Floats | None = None,
+) -> Pilot:
+    """Draw a pilot by the kernel's diagonal (paper, section 3.5, step 1); `scaled_ridge` the smallest it will serve."""
+    weights = check_diagonal(passes.diagonal(kernel))
+    return _pilot(weights, passes, kernel, scaled_ridge, n_pilot, rng, distinct, target_origin)
+
+
+def refined_scores(
     passes: RowPasses,
     kernel: Kernel,
     scaled_ridge: float,
-    n_pilot: int,
+    pilot: Pilot,
     refine: int,
     rng: np.random.Generator,
     distinct: DistinctRows,
 ) -> ScoreBracket:
-    """Score all rows from a pilot drawn by the kernel's diagonal (paper, section 3.5).
-
-    `refine` times the pilot is drawn again, by the scores found. Two passes for the pilot and two for each repeat.
-    """
-    scores = _scores_from(check_diagonal(passes.diagonal(kernel)), passes, kernel, scaled_ridge, n_pilot, rng, distinct)
+    """Score all rows from the pilot; `refine` times draw it again by the scores found, two passes each."""
+    scores = pilot.scores(passes, scaled_ridge)
     for _ in range(refine):
-        again = _scores_from(scores.upper, passes, kernel, scaled_ridge, n_pilot, rng, distinct)
-        scores = replace(again, refined=True)
+        again = _pilot(scores.upper, passes, kernel, scaled_ridge, len(pilot.counts), rng, distinct)
+        scores = replace(again.scores(passes, scaled_ridge), refined=True)
     return scores
 
 
-def _scores_from(
+def _pilot(
     weights: Floats,
     passes: RowPasses,
     kernel: Kernel,
-    scaled_ridge: float,
+    scaled_ridge: float | None,
     n_pilot: int,
     rng: np.random.Generator,
     distinct: DistinctRows,
-) -> ScoreBracket:
-    """Draw a pilot by these weights of the rows, and score all rows from it."""
+    target_origin: Floats | None = None,
+) -> Pilot:
+    """Draw different rows by these weights, and sum their features over all rows."""
     drawn = draw_distinct(distinct.totals(weights), n_pilot, rng).indices
     del weights  # as long as the data, and of no more use
-    pilot = passes.take(distinct.indices[drawn])
-    factor = nystrom_factor(kernel, pilot.features, pilot.indices)
-    # Equal rows are all training rows: a landmark counts for as many as there are.
+    rows = passes.take(distinct.indices[drawn])
+    factor = nystrom_factor(kernel, rows.features, rows.indices)
     counts = distinct.totals(passes.row_counts())[drawn]
-    moments = passes.moments(factor, scaled_ridge=scaled_ridge)
-    return score_bracket(passes, factor, moments, scaled_ridge, counts, len(drawn))
+    return Pilot(factor, passes.moments(factor, target_origin, scaled_ridge), counts)
 
 
 def check_diagonal(weights: Floats) -> Floats:

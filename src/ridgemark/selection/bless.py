@@ -37,7 +37,7 @@ class Bless(Selection):
         totals = check_diagonal(passes.diagonal(kernel))
         trace = float(totals.sum())
         lengths = distinct.totals(totals)
-        target = problem.risk_tolerance * problem.scaled_ridge
+        target = problem.risk_tolerance * problem.scaled_ridge(rng)
         ridge = max(trace, target)
         draw = draw_distinct(lengths, min(10, n_landmarks), rng)
         chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])

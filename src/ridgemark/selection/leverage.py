@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ridgemark.sampling import draw_distinct, draw_with_replacement
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
-
-PILOT = 500  # landmarks of the pilot when not given
+from ridgemark.selection.base import PILOT, Landmarks, Problem, Selection, positive_count
 
 
 class Leverage(Selection):

@@ -29,8 +29,9 @@ class Recursive(Selection):
         while sizes[-1] > 2 * n_landmarks:
             sizes.append(sizes[-1] // 2)
         draw = draw_distinct(_indicator(order[: sizes[-1]], len(order)), n_landmarks, rng)
+        least = problem.risk_tolerance * problem.scaled_ridge(rng)
         for size in reversed(sizes[:-1]):
-            draw = draw_distinct(_level_scores(problem, draw, order[:size]), n_landmarks, rng)
+            draw = draw_distinct(_level_scores(problem, draw, order[:size], least), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)
 
 
@@ -40,7 +41,7 @@ def _indicator(level: NDArray[np.intp], n_candidates: int) -> Floats:
     return weights
 
 
-def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp]) -> Floats:
+def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp], least: float) -> Floats:
     """Score the candidates of one level by the landmarks drawn from the level before; others get zero."""
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
     landmarks = passes.take(distinct.indices[draw.indices])
@@ -49,6 +50,6 @@ def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp]) -> Floa
     spectrum = landmark_spectrum(kernel, landmarks, stands_for)
     passes.n_kernel_evaluations += len(spectrum) ** 2
     served = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
-    ridge = max(float(spectrum[served:].sum()) / served, problem.risk_tolerance * problem.scaled_ridge)
+    ridge = max(float(spectrum[served:].sum()) / served, least)
     wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]  # absent rows, -1, pick the last
     return distinct.totals(posterior_scores(passes, kernel, landmarks, stands_for, ridge, wanted))

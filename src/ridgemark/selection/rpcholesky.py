@@ -53,8 +53,7 @@ class RPCholesky(Selection):
             residual[residual < _ROUNDING * lengths] = 0.0
             # A landmark has nothing left; and where rounding refused all proposals, neither have they.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
-        indices = np.sort(np.array(factor.chosen, dtype=np.intp))
-        return Landmarks(problem.passes.take(indices).features, indices)
+        return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
 
 
 @dataclass

@@ -1,0 +1,127 @@
+"""What every estimator here does with rows before the mathematics begins."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from ridgemark.errors import DataError, DataTypeError, LandmarkCountWarning, ParameterError
+from ridgemark.kernels import make_kernel
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows, RowSource
+
+
+class LandmarkEstimator(BaseEstimator):
+    """Opens and checks rows: arrays as scikit-learn does, and row sources."""
+
+    def _open(self, X, y, sample_weight, reset=True):
+        """Return training rows as a RowSource, checked; with `reset` they say what features there are."""
+        if isinstance(X, RowSource):
+            if y is not None or sample_weight is not None:
+                msg = "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
+                raise ParameterError(msg)
+            if X.n_targets == 0:
+                msg = "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
+                raise DataError(msg)
+            if reset:
+                self._take_names(X)
+            else:
+                self._check_features(X)
+            self._check_targets(X.n_targets == 1, False, X.n_targets, reset)
+            return X
+        if isinstance(X, str | Path):
+            msg = f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
+            raise DataTypeError(msg)
+        X, y = self._validate(X, y, reset=reset)
+        if reset:
+            self._check_square(X)
+        self._check_targets(y.ndim == 1, X.dtype == y.dtype == np.float32, y[:1].size, reset)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+        return ArrayRows(X, y, sample_weight)
+
+    def _check_targets(self, flat, single, count, reset):
+        """Keep the shape and precision of the targets; refuse further ones of another number."""
+        if reset:
+            self._flat_targets, self._single, self._n_targets = flat, single, count
+        elif count != self._n_targets:
+            msg = f"the model was fitted on {self._n_targets} targets, got {count}"
+            raise DataError(msg)
+
+    def _check_square(self, X):
+        if make_kernel(self.kernel).pairwise and X.shape[0] != X.shape[1]:
+            msg = f"a precomputed kernel of the training rows must be square, got shape {X.shape}"
+            raise DataError(msg)
+
+    def _take_names(self, source):
+        """Remember the features of a RowSource as scikit-learn does those of a DataFrame."""
+        self.n_features_in_ = source.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+
+    def _check_features(self, source):
+        """Refuse a RowSource whose features are not those of the fit."""
+        if source.n_features != self.n_features_in_:
+            msg = f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}"
+            raise DataError(msg)
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and source.feature_names is not None and list(fitted) != list(source.feature_names):
+            msg = (
+                f"the model was fitted on the features {', '.join(map(str, fitted))}, in this order, got "
+                f"{', '.join(source.feature_names)}; choose them with open_rows(..., columns=[...])"
+            )
+            raise DataError(msg)
+
+    def _validate(self, X, y="no_validation", *, reset):
+        for name, values in (("X", X), ("y", y)):
+            if np.ma.is_masked(values):
+                msg = f"{name} has masked values, which hold no number; fill them in or drop the rows"
+                raise DataError(msg)
+        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
+        if isinstance(y, str):
+            return validate_data(self, X, **options)
+        return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+
+    def _rows(self, X):
+        """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
+        if isinstance(X, RowSource):
+            self._check_features(X)
+            return X
+        return ArrayRows(self._validate(X, reset=False))
+
+    def _passes(self, source):
+        return RowPasses(source, self.memory_budget, _progress(getattr(self, "progress", False)))
+
+    def _warn_of_few_rows(self, count):
+        """Say that more landmarks were asked for than there are different rows."""
+        available = count.n_landmarks
+        if count.rule == "given" and self.n_landmarks > available:
+            msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
+            warnings.warn(msg, LandmarkCountWarning, stacklevel=4)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        try:
+            made = make_kernel(self.kernel)
+        except ParameterError:  # fit says what is wrong with it
+            return tags
+        tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+        return tags
+
+
+def _progress(wanted):
+    """Return who is told how far a pass has come: nobody, the terminal's error stream, or the callable given."""
+    if callable(wanted) or not wanted:
+        return wanted or None
+
+    def tell(what, done, total):
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
+
+    return tell

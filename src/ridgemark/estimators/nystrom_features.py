@@ -1,0 +1,129 @@
+"""Features whose inner products approximate a kernel, from landmarks, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.errors import ParameterError
+from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.fitting import Recipe, draw_landmarks, pose
+from ridgemark.kernels.base import count_rows
+from ridgemark.nystrom import nystrom_factor
+from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.sampling import make_generator
+
+
+class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
+    """Features `b(x) = k(x, Z) W^-1/2` of landmarks Z, for which `b(x)' b(z)` approximates `k(x, z)`.
+
+    W is the kernel of the landmarks with each other. Stands in for scikit-learn's `Nystroem`, with landmarks drawn by
+    leverage scores, a rank rule that knows the kernel's scale, and a precomputed kernel with fewer landmarks than rows.
+
+    Parameters
+    ----------
+    kernel, bandwidth, selection, memory_budget, random_state
+        As for `NystromRidge`.
+    ridge : float, default=1e-3
+        The paper's lambda, at which leverage scores are taken: a smaller one spreads landmarks more evenly.
+    n_landmarks : int or "auto", default=100
+        Number of landmarks and of features.
+
+    Attributes
+    ----------
+    components_ : array or sparse matrix of shape (p, n_features)
+        The landmarks.
+    component_indices_ : array of shape (p,)
+        Their row numbers in the training data; None where they are no training rows.
+    normalization_ : array of shape (p, p)
+        The symmetric root `W^-1/2`, pseudo-inverse where W is singular.
+    kernel_ : Kernel
+        The kernel used, with its bandwidth.
+    n_passes_, n_kernel_evaluations_ : int
+        Passes over the rows and kernel entries the fit took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import NystromFeatures
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> B = NystromFeatures(bandwidth=2.0, n_landmarks=80, random_state=0).fit_transform(X)
+    >>> K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 2.0**2))
+    >>> bool(abs(B @ B.T - K).max() < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="median",
+        ridge=1e-3,
+        n_landmarks=100,
+        selection="leverage",
+        memory_budget=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    def fit(self, X, y=None, sample_weight=None):
+        """Choose landmarks.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows; with `kernel="precomputed"`, the kernel of all rows with each other.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            How many rows each row counts for; zero is absence.
+
+        Returns
+        -------
+        self
+        """
+        recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
+        if not recipe.one_ridge:
+            msg = f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
+            raise ParameterError(msg)
+        passes = self._passes(self._open_rows_alone(X, sample_weight))
+        rng = make_generator(self.random_state)
+        problem = pose(passes, recipe, rng)
+        landmarks, count = draw_landmarks(problem, recipe, rng)
+        factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
+        self._warn_of_few_rows(count)
+        self.kernel_, self._cross_kernel = problem.kernel, factor.cross_kernel
+        self.components_, self.component_indices_ = landmarks.points, landmarks.indices
+        self.normalization_ = factor.symmetric_whitener
+        self._n_features_out = count_rows(landmarks.points)
+        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def transform(self, X):
+        """Return the features of rows, shape (n, p), in single precision where the rows are.
+
+        With `kernel="precomputed"` the rows are those of their kernel with all training rows.
+        """
+        check_is_fitted(self)
+        source = self._rows(X)
+        features = self._passes(source).features(self._cross_kernel, self.normalization_)
+        return features.astype(source.dtype, copy=False)
+
+    def _open_rows_alone(self, X, sample_weight):
+        if isinstance(X, RowSource):
+            self._take_names(X)
+            return X
+        X = self._validate(X, reset=True)
+        self._check_square(X)
+        return ArrayRows(X, None, None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64))
