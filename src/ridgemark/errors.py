@@ -31,6 +31,10 @@ class SourceFileError(DataError, OSError):
     """A data file is missing, empty, truncated or of another format than its name says."""
 
 
+class ModelFileError(RidgemarkError, ValueError, OSError):
+    """A model file is missing, cut short, changed, newer or foreign, or cannot be written."""
+
+
 class NumericalError(RidgemarkError, ArithmeticError):
     """A computation left the range or the accuracy of floating-point numbers."""
 

@@ -1,0 +1,139 @@
+"""Files read and replaced whole, every failure told in one way."""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ridgemark.errors import ModelFileError, RidgemarkError
+from ridgemark.rows.places import shown
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a file to read, and say that it is damaged where its contents are not as they must be."""
+    try:
+        with _open(path) as file:
+            yield file
+    except RidgemarkError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, struct.error) as error:
+        msg = f"{shown(path)} is damaged: {_first_line(error)}; take another copy, or save the model again"
+        raise ModelFileError(msg) from error
+    except OSError as error:
+        msg = f"{shown(path)} cannot be read: {error.strerror or error}; check the disk, or take another copy"
+        raise ModelFileError(msg) from error
+
+
+def _open(path: Path) -> io.BufferedReader:
+    name = shown(path)
+    try:
+        if path.is_file():
+            return path.open("rb")
+        if path.exists():
+            msg = f"{name} is {_kind(path)}; give a file that save wrote"
+            raise ModelFileError(msg)
+    except OSError as error:
+        if isinstance(error, RidgemarkError):
+            raise
+        msg = f"{name} cannot be read: {error.strerror or error}; check its name, and that you may read it"
+        raise ModelFileError(msg) from error
+    where = shown(path.absolute().parent)
+    msg = f"there is no file {name} (looked in {where}); check the name and the current folder"
+    raise ModelFileError(msg)
+
+
+@contextmanager
+def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
+    """Open a new file that becomes the one at `path` if all goes well, and tell every failure in one way."""
+    temporary = None
+    try:
+        target = Path(os.path.realpath(path))  # a link stays, and what it points to is replaced
+        mode = _check_target(target, overwrite)
+        temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}.tmp")
+        with temporary.open("xb") as file:
+            if mode is not None:
+                temporary.chmod(mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            temporary.replace(target)
+        else:
+            _rename_to_new(temporary, target)
+        _flush_folder(target.parent)
+    except FileExistsError as error:
+        msg = f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
+        raise ModelFileError(msg) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, RidgemarkError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        msg = (
+            f"the model was not saved to {shown(path)}: {reason}; choose a place with free space where you may write; "
+            "an earlier file of that name is as it was"
+        )
+        raise ModelFileError(msg) from error
+    finally:
+        if temporary is not None:
+            with suppress(OSError):  # renamed, or never made
+                temporary.unlink()
+
+
+def _check_target(target: Path, overwrite: bool) -> int | None:
+    """Return the mode of the file to be replaced, None where there is none; refuse what cannot be replaced."""
+    if not target.parent.is_dir():
+        msg = f"there is no folder {shown(target.parent)} to save {shown(target.name)} in; create it first"
+        raise ModelFileError(msg)
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        msg = f"{shown(target)} is {_kind(target)}; give the name of a file"
+        raise ModelFileError(msg)
+    if not overwrite:
+        raise FileExistsError
+    if not os.access(target, os.W_OK):
+        msg = f"{shown(target)} is protected against writing; give another name, or make it writable first"
+        raise ModelFileError(msg)
+    return stat.S_IMODE(mode)
+
+
+def _rename_to_new(temporary: Path, target: Path) -> None:
+    """Rename, unless the name is taken meanwhile: a link is refused then, unlike `replace`."""
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: hold the name with an empty file
+        target.open("xb").close()
+        try:
+            temporary.replace(target)
+        except BaseException:
+            target.unlink()
+            raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """Bring the rename itself to the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _kind(path: Path) -> str:
+    return "a directory" if path.is_dir() else "no regular file"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
