@@ -58,8 +58,13 @@ def test_leave_one_out_residuals_are_those_of_refits(data, intercept, weighted, 
         less[i] -= min(1.0, less[i])
         brute[i] = Y[i] - _refit(factor, X, Y, less, ridge * weights.sum(), intercept)(X[i : i + 1])[0]
     assert left_out.residuals == pytest.approx(brute, abs=1e-7 * abs(Y).max())
-    fitted = _refit(factor, X, Y, weights, ridge * weights.sum(), intercept)(X)
-    assert (1 - left_out.leverage) * left_out.residuals == pytest.approx(Y - fitted, abs=1e-7 * abs(Y).max())
+    share = np.minimum(weights, 1.0)
+    B, scaled = factor.features(X), ridge * weights.sum()
+    A = np.c_[B, np.ones(60)] if intercept else B
+    penalty = np.diag(np.r_[np.full(B.shape[1], scaled), [0.0] * intercept])
+    leverage = share * np.einsum("ij,ji->i", A, np.linalg.solve(A.T @ (weights[:, None] * A) + penalty, A.T))
+    potential = (1 - (B**2).sum(axis=1)) / scaled + leverage / (1 - leverage)
+    assert left_out.potential == pytest.approx(np.c_[potential, potential], rel=1e-6)
     expected = (weights[:, None] * brute**2).sum(axis=0) / weights.sum()
     assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
 

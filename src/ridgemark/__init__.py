@@ -2,7 +2,7 @@
 
 from ridgemark import bounds, errors, exact, kernels, selection
 from ridgemark.estimators import NystromFeatures, NystromRidge
-from ridgemark.functions import effective_dimension, leverage_scores
+from ridgemark.functions import effective_dimension, leverage_scores, load
 from ridgemark.rows import open_rows
 
 __version__ = "0.1.0.dev0"
@@ -17,6 +17,7 @@ __all__ = [
     "exact",
     "kernels",
     "leverage_scores",
+    "load",
     "open_rows",
     "selection",
 ]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.nystrom import NystromFactor, nystrom_factor
-from ridgemark.passes import Moments, RowPasses
+from ridgemark.passes import DistinctRows, Moments, RowPasses
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
+from ridgemark.selection.base import PILOT
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, default_ridges, gcv_path, loo_path
 
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 
 _SEEN_FOR_ORIGIN = 1000  # rows whose targets say where the targets lie
 _MOVED = 10.0  # by which factor a ridge must move for its landmarks to be drawn again
+_ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Prepared:
     moments: Moments
     target_origin: Floats
     whitened: str  # "before" the products were summed, or "after"
+    distinct: DistinctRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +92,17 @@ def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prep
     """Settle the kernel, draw landmarks at a first ridge and sum over all rows.
 
     The first ridge is the best for the pilot by generalised cross-validation, which needs no pass of its own. Where the
-    landmarks then find one more than tenfold off, they are drawn once more, by scores at that one.
+    landmarks then find one more than tenfold off, and scores at that one would draw other rows, they are drawn once
+    more.
     """
     problem = pose(passes, recipe, rng)
     prepared = _see_through_landmarks(problem, recipe, rng)
     if recipe.one_ridge or prepared.landmarks.scores is None:
         return prepared
-    found = _best_for(prepared.moments, recipe)
-    if 1 / _MOVED <= found / problem.scaled_ridge(rng) <= _MOVED:
+    found = problem.at(_best_for(prepared.moments, recipe))
+    if _drawn_alike(problem, found, rng):
         return prepared
-    return _see_through_landmarks(problem.at(found), recipe, rng)
+    return _see_through_landmarks(found, recipe, rng)
 
 
 def tune(
@@ -119,7 +123,8 @@ def tune(
         else:
             path = gcv_path(solver, candidates, per_target)
         ridges = path.ridges[path.chosen]
-    fit = LandmarkFit(factor, moments, solver, ridges * moments.total_weight, target_origin)
+    fit = LandmarkFit(factor, moments, recipe.fit_intercept, ridges * moments.total_weight, target_origin)
+    fit.__dict__["solver"] = solver  # known already: what the property would compute once more
     return Tuned(fit, ridges, path, left_out)
 
 
@@ -177,6 +182,14 @@ def _best_for(moments: Moments, recipe: Recipe) -> float:
     return float(path.ridges[path.chosen].min() * moments.total_weight)
 
 
+def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> bool:
+    """Tell whether two ridges are within tenfold, or their scores draw the same rows nine times in ten."""
+    if 1 / _MOVED <= problem.scaled_ridge(rng) / other.scaled_ridge(rng) <= _MOVED:
+        return True
+    one, two = (at.scores(PILOT, 0, rng).upper for at in (problem, other))
+    return float(np.abs(one / one.sum() - two / two.sum()).sum()) / 2 < _ALIKE
+
+
 def _see_through_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> Prepared:
     """Draw the landmarks and sum over all rows."""
     landmarks, count = draw_landmarks(problem, recipe, rng)
@@ -184,4 +197,4 @@ def _see_through_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Gene
     smallest = problem.scaled_ridge(rng) if recipe.one_ridge else None
     assert problem.target_origin is not None
     moments = problem.passes.moments(factor, problem.target_origin, smallest)
-    return Prepared(landmarks, count, factor, moments, problem.target_origin, problem.passes.whitened)
+    return Prepared(landmarks, count, factor, moments, problem.target_origin, problem.passes.whitened, problem.distinct)

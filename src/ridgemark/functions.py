@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ from scipy import sparse
 from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
+from ridgemark.estimators import NystromRidge
+from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.passes import RowPasses
@@ -107,6 +110,19 @@ def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> Sco
 def effective_dimension(X: Any, **options: Any) -> Bracket:
     """Return `d_eff = tr K (K + n lambda I)^-1` from both sides; takes what `leverage_scores` takes."""
     return leverage_scores(X, **options).effective_dimension
+
+
+def load(path: str | PathLike[str], kernel: Any = None) -> Any:
+    """Return the fitted model that `save` wrote to a file; nothing in the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    kernel : callable or Kernel, optional
+        The kernel the model was made with, where that is, or contains, the user's own code: a file does not hold it.
+    """
+    return load_model(path, [NystromRidge], kernel)
 
 
 def _open(X: Any, sample_weight: Any) -> RowSource:

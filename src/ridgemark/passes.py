@@ -29,6 +29,8 @@ Progress = Callable[[str, int, int], None]
 _LARGEST_BLOCK = 2048
 # Blocks below this many rows spend more time on their way than on arithmetic.
 _SMALLEST_BLOCK = 256
+# Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
+_SAME = 1e-6
 # Relative error of late whitening that no result shows.
 _NEGLIGIBLE = 1e-9
 
@@ -49,6 +51,10 @@ class Moments:
     target_square: Floats  # y' W y
     trace_kernel: float  # tr W K
     trace_residual: float  # tr W (K - L)
+
+    def without_products(self) -> Moments:
+        """Return the sums without the Gram matrix, the one that takes memory."""
+        return replace(self, gram=np.zeros((0, 0)))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -73,6 +79,23 @@ class DistinctRows:
         present = slice(None) if self.kind.min() >= 0 else self.kind >= 0
         # astype: counts of no rows at all would be integers.
         return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
+
+
+def same_rows(one: Moments, other: Moments) -> bool:
+    """Tell rows and targets by their sums: whether they are the same up to rounding.
+
+    Every sum is compared in units of what it can reach at most.
+    """
+    if one.n_rows != other.n_rows or not np.isclose(one.total_weight, other.total_weight, rtol=1e-9):
+        return False
+    size, trace = other.total_weight, other.trace_kernel
+    reach = np.sqrt(other.target_square)
+    pairs = (
+        (one.feature_sum, other.feature_sum, np.sqrt(size * trace)),
+        (one.cross, other.cross, np.sqrt(trace) * reach),
+        (one.target_sum, other.target_sum, np.sqrt(size) * reach),
+    )
+    return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
 
 class RowPasses:
@@ -216,6 +239,18 @@ class RowPasses:
         kind[present] = group
         return DistinctRows(np.flatnonzero(weights)[first], kind)
 
+    def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
+        few = np.asarray(_dense(self.source.take(like).features))
+        candidates = np.flatnonzero((few == few[:1]).all(axis=0))
+        if not len(candidates) or len(few) == self.source.n_rows:
+            return candidates
+
+        def of_block(block: Block) -> NDArray[np.intp]:
+            return (_dense(block.features[:, candidates]) != few[0, candidates]).sum(axis=0)
+
+        return candidates[self.reduce("constant columns", of_block, len(candidates), 0) == 0]
+
     def map(self, what: str, fn: Callable[[Block], NDArray[Any]], width: int, evaluated: int) -> NDArray[Any]:
         """Map every block to one row of results per row; `width` columns are held, `evaluated` kernel entries a row."""
         result = self.source.map_blocks(self._counted(what, fn), self._block_rows(width))
@@ -263,6 +298,10 @@ def widened(block: Block) -> Block:
     if block.features.dtype == np.float64:
         return block
     return replace(block, features=block.features.astype(np.float64))
+
+
+def _dense(features: Any) -> Any:
+    return features.toarray() if sparse.issparse(features) else features
 
 
 def row_weights(block: Block) -> Floats:

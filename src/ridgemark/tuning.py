@@ -108,12 +108,14 @@ class LeaveOneOut:
     ----------
     residuals : array of shape (n, n_targets)
         `y_i` minus its prediction from all rows but one unit of row i.
-    leverage : array of shape (n, n_targets)
-        `h_i`, how much a unit of row i pulls its own fitted value; the same for targets of the same ridge.
+    potential : array of shape (n, n_targets)
+        `(K_ii - L_ii)/(n lambda) + h_i/(1 - h_i)`, h_i being how much a unit of row i pulls its own fitted value: the
+        variance, in units of the noise's, of the prediction for row i from the others. Large where a row is on its
+        own. The same for targets of the same ridge.
     """
 
     residuals: Floats
-    leverage: Floats
+    potential: Floats
 
 
 def gcv_path(solver: SpectralSolver, ridges: Floats, per_target: bool = False) -> RidgePath:
@@ -148,7 +150,7 @@ def loo_path(
 def leave_one_out(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridge: Floats, target_origin: Floats
 ) -> LeaveOneOut:
-    """Return residuals and leverages in one pass, for every target at its own `scaled_ridge`."""
+    """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`."""
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
     return _of_choice(_loo_rows(passes, factor, solver, different, target_origin), chosen)
 
@@ -209,7 +211,7 @@ def _loo_errors(
 def _loo_rows(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Floats:
-    """Return each row's residuals for all ridges and targets, and last its leverage: (n, ridges, targets + 1)."""
+    """Return each row's residuals for all ridges and targets, and last its potential: (n, ridges, targets + 1)."""
     width = factor.cross_kernel.n_landmarks
     of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
     return passes.map("leave-one-out", of_block, width + len(scaled_ridges), width)
@@ -218,7 +220,7 @@ def _loo_rows(
 def _loo_block(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Callable[[Block], Floats]:
-    """Return the function that gives a block's residuals `(y - f)/(1 - h)` and leverages h.
+    """Return the function that gives a block's residuals `(y - f)/(1 - h)` and potentials.
 
     `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's 1/n, c_i the centred feature in the solver's
     coordinates. One unit of weight is left out, or the whole row where it weighs less. `1 - h` is held above its bound
@@ -230,6 +232,7 @@ def _loo_block(
     fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), len(scaled_ridges) * len(origin))
     rest = 1.0 - 1.0 / solver.total_weight if solver.fit_intercept else 1.0
     mean = origin + solver.target_mean
+    kernel = factor.cross_kernel.kernel
 
     def of_block(block: Block) -> Floats:
         centred = np.matmul(
@@ -237,6 +240,8 @@ def _loo_block(
             towards,
             out=passes.scratch.array("features", (block.n_rows, towards.shape[1])),
         )
+        diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
+        unseen = np.maximum(diagonal - np.einsum("ij,ij->i", centred, centred), 0.0)[:, None]
         centred -= offset
         assert block.targets is not None
         left = np.empty((block.n_rows, len(scaled_ridges), len(mean) + 1))
@@ -248,7 +253,7 @@ def _loo_block(
         floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
         spared = np.maximum(1.0 - share * (centred @ inverse + (1.0 - rest)), floor)
         left[:, :, :-1] /= spared[:, :, None]
-        left[:, :, -1] = 1.0 - spared
+        left[:, :, -1] = unseen / scaled_ridges + (1.0 / spared - 1.0)
         return left
 
     return of_block

@@ -226,7 +226,7 @@ class TestCount:
         assert middle.rule == "2 per effective dimension"
         assert 2 * middle.effective_dimension.lower <= middle.n_landmarks <= 2 * middle.effective_dimension.upper + 1
         rough = count_landmarks("auto", _problem(X, ridge=1e-8, kernel=Gaussian(0.1)), rng)
-        assert (rough.n_landmarks, rough.rule) == (708, "10 sqrt(n)")
+        assert (rough.n_landmarks, rough.rule) == (500, "6 sqrt(n)")
         assert rough.theorem_3 > 5000
 
     def test_the_memory_budget_is_a_cap(self):

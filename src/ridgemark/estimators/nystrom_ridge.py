@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,19 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import NumericalError, RidgeEdgeWarning
+from ridgemark.diagnostics import diagnose
+from ridgemark.errors import DataError, NumericalError, RidgeEdgeWarning
 from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune
+from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
+from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket
+from ridgemark.passes import same_rows
 from ridgemark.sampling import make_generator
+from ridgemark.selection import Uniform, make_selection
+from ridgemark.tuning import leave_one_out
 
 
 class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
@@ -74,6 +82,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Errors and dimensions over the ridges searched; not with one number as `ridge`.
     loo_residuals_ : array of shape (n,) or (n, n_targets)
         Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; where leave-one-out chose.
+    calibration_ : Calibration
+        Rows and leave-one-out residuals that intervals are made from; after a fit that leave-one-out chose, or
+        `calibrate`. `calibration_.guaranteed` says what intervals promise.
     effective_dimension_ : Bracket
         d_eff of exact kernel ridge regression at `ridge_`, from both sides.
     n_landmarks_ : int
@@ -149,8 +160,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         passes = self._passes(self._open(X, y, sample_weight))
         prepared = prepare(passes, recipe, make_generator(self.random_state))
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
-        self._take_landmarks(prepared)
+        self._take_landmarks(prepared, passes)
         self._take_fit(tuned)
+        if tuned.left_out is not None:
+            self._take_left_out(tuned.left_out, passes)
+            self._take_calibration(passes, tuned.left_out, everything=True)
         if tuned.path is not None and tuned.path.on_edge and (tuned.fit.solver.target_variance > 0).any():
             warnings.warn(_edge_message(tuned.path), RidgeEdgeWarning, stacklevel=4)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
@@ -180,7 +194,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if first:
             prepared = prepare(passes, recipe, make_generator(self.random_state))
             tuned = tune(None, recipe, prepared.factor, prepared.moments, prepared.target_origin)
-            self._take_landmarks(prepared)
+            self._take_landmarks(prepared, passes)
             self.n_passes_ = self.n_kernel_evaluations_ = 0
         else:
             tuned = tune(None, recipe, self._fit.factor, self._moments_with(passes, recipe), self._fit.target_origin)
@@ -191,8 +205,18 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
-    def predict(self, X):
-        """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
+    def predict(self, X, return_std=False):
+        """Return the fitted function at new rows, shape (n,) or (n, n_targets).
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        return_std : bool, default=False
+            Whether to return, second, the standard deviation of the function at each row, in the same shape: an
+            approximation that grows with the distance from landmarks and rows. A new observation scatters by the noise
+            more; `predict_interval` covers that.
+        """
         check_is_fitted(self)
         source = self._rows(X)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
@@ -203,7 +227,155 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             raise NumericalError(msg)
         if self._single and source.dtype == np.float32:
             values = values.astype(np.float32)
-        return self._shaped(values)
+        if not return_std:
+            return self._shaped(values)
+        spread = standard_deviations(self._passes(source), self._fit)
+        return self._shaped(values), self._shaped(spread.astype(values.dtype, copy=False))
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def predict_interval(self, X, coverage=0.9):
+        """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
+
+        From the leave-one-out residuals of at most 4,096 calibration rows, without a refit. `calibration_.guaranteed`
+        says whether coverage of at least `1 - 2 (1 - coverage)` is proved for them (see the guide for a way to have
+        that); in practice coverage is near what was asked either way.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        coverage : float, default=0.9
+            Share of new observations the intervals are to hold.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_"):
+            msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
+            raise DataError(msg)
+        ends = jackknife_intervals(self._passes(self._rows(X)), self._fit, self.calibration_, coverage)
+        return ends[:, :, 0] if self._flat_targets else ends
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def calibrate(self, X, y=None, sample_weight=None):
+        """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
+
+        For a fit that has none: one with a given ridge, after `partial_fit`, or loaded. The rows are all of the fit's,
+        or all that `partial_fit` added to those that chose the landmarks; other rows are refused. In the second case
+        the rows had no part in any choice, and `calibration_.guaranteed` is true.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        passes = self._passes(self._open(X, y, sample_weight, reset=False))
+        fit = self._fit
+        given = passes.moments(fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
+        everything = same_rows(given, fit.moments)
+        if not everything and not same_rows((given + self._choosing_rows(given)), fit.moments):
+            msg = (
+                "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
+                "leave-one-out residuals need the rows and targets of the fit, with their weights"
+            )
+            raise DataError(msg)
+        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        if everything:
+            self._take_left_out(left_out, passes)
+        self._take_calibration(passes, left_out, everything)
+        return self
+
+    def diagnose(self):
+        """Say what state the fit is in and which rows drive it.
+
+        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` all numbers for a machine.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_left_out"):
+            msg = "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
+            raise DataError(msg)
+        names = getattr(self, "feature_names_in_", None)
+        return diagnose(
+            self._fit,
+            self._left_out,
+            absent=self._absent,
+            landmark_indices=self.landmark_indices_,
+            scores=getattr(self, "leverage_scores_", None),
+            effective_dimension=self.effective_dimension_,
+            n_duplicates=self._n_duplicates,
+            constant_columns=tuple(str(j if names is None else names[j]) for j in self._constant_columns),
+        )
+
+    def save(self, path, overwrite=True):
+        """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
+
+        A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; its folder must exist.
+        overwrite : bool, default=True
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        path : Path
+        """
+        return save_model(self, path, overwrite)
+
+    def _take_left_out(self, left_out, passes):
+        """Keep the residuals of all rows."""
+        self._left_out = left_out
+        self._absent = np.flatnonzero(passes.row_counts() == 0)
+        self.loo_residuals_ = self._shaped(left_out.residuals)
+
+    def _take_calibration(self, passes, left_out, everything):
+        """Keep a uniform sample of the rows with their residuals, and say what intervals from them promise."""
+        weights = passes.row_counts()
+        eligible = weights > 0
+        guaranteed, reason = self._promise(everything, bool((weights == 1).all()))
+        if guaranteed and everything:
+            eligible[self.landmark_indices_] = False
+        rows = np.flatnonzero(eligible)
+        most = sample_size(self.memory_budget, self.n_landmarks_ + self.n_features_in_)
+        sample = np.sort(make_generator(self.random_state).permutation(rows)[:most])
+        self.calibration_ = Calibration(
+            passes.take(sample).features, sample, left_out.residuals[sample], weights[sample], guaranteed, reason
+        )
+
+    def _promise(self, everything, unweighted):
+        """Return whether the calibration rows had no part in choosing the model, and why."""
+        if not unweighted:
+            return False, "rows with weights are not exchangeable"
+        if not everything:
+            if self._ridge_given:
+                return True, "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
+            return False, "the ridge was chosen from these rows"
+        by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
+        fixed = self._ridge_given and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
+        left = self._fit.moments.n_rows - self.n_landmarks_
+        if by_chance and fixed and not self._n_duplicates and left > 0 and self._chosen_at_once:
+            return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
+        return False, "landmarks, bandwidth or ridge were chosen from these rows"
+
+    @property
+    def _chosen_at_once(self):
+        """Whether landmarks were drawn from all rows of the fit, not from those of a first batch."""
+        return self._choosing.n_rows == self._fit.moments.n_rows
+
+    def _choosing_rows(self, like):
+        """Return the sums of the rows that chose the landmarks, ready to be added."""
+        return replace(self._choosing, gram=np.zeros_like(like.gram))
 
     def _recipe(self):
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
@@ -215,7 +387,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         smallest = float(recipe.ridge) * total if recipe.one_ridge else None
         return known + passes.moments(fit.factor, fit.target_origin, smallest)
 
-    def _take_landmarks(self, prepared):
+    def _take_landmarks(self, prepared, passes):
         """Keep what was drawn; what an earlier fit left behind goes."""
         self._warn_of_few_rows(prepared.count)
         landmarks, kernel = prepared.landmarks, prepared.factor.cross_kernel.kernel
@@ -223,6 +395,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
         self.n_landmarks_, self.landmark_count_ = count_rows(landmarks.points), prepared.count
         self.whitened_ = prepared.whitened
+        self._choosing = prepared.moments.without_products()
+        distinct = prepared.distinct
+        self._n_duplicates = prepared.moments.n_rows - len(distinct)
+        self._constant_columns = () if kernel.pairwise else passes.constant_columns(distinct.indices[:100])
         for name in ("leverage_scores_", "coherence_"):
             self.__dict__.pop(name, None)
         if landmarks.scores is not None:
@@ -241,12 +417,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.ridge_: Any = tuned.ridges if per_target else float(tuned.ridges[0])
         self.scaled_ridge_ = self.ridge_ * fit.moments.total_weight
         self.effective_dimension_ = _dimension(fit)
-        for name in ("ridge_path_", "loo_residuals_"):
+        for name in ("ridge_path_", "loo_residuals_", "_left_out", "_absent", "calibration_"):
             self.__dict__.pop(name, None)
+        self._ridge_given = tuned.path is None
         if tuned.path is not None:
             self.ridge_path_ = tuned.path
-        if tuned.left_out is not None:
-            self.loo_residuals_ = self._shaped(tuned.left_out.residuals)
 
     def _shaped(self, values):
         """Return what has one column, or one entry, per target in the shape of the targets given."""

@@ -16,6 +16,7 @@ from ridgemark.selection.base import PILOT, Problem, Selection, positive_count
 ALL_ROWS_UP_TO = 500  # distinct rows: with so few the exact solution costs nothing
 FEWEST = 100
 _PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
+_PER_ROOT = 6.0  # landmarks per sqrt(n) at most: a fit then takes O(n^2) time, and seconds where n is some 10^4
 _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
 
 
@@ -48,7 +49,7 @@ def count_landmarks(
 
     "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for every dimension of
     d_eff(lambda epsilon), in the geometric middle of its bracket; never more than Theorem 3 asks for, at least 100, and
-    at most what the memory budget holds, `10 sqrt(n)` (at least 500), and the number of distinct rows.
+    at most what the memory budget holds, `6 sqrt(n)` (at least 500), and the number of distinct rows.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -68,7 +69,7 @@ def count_landmarks(
         f"{_PER_DIMENSION:g} per effective dimension": wanted,
         "Theorem 3": theorem,
         "memory budget": _memory_limit(problem.passes.memory_budget),
-        "10 sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(10 * math.sqrt(problem.passes.source.n_rows))),
+        f"{_PER_ROOT:g} sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(_PER_ROOT * math.sqrt(problem.passes.source.n_rows))),
         "all distinct rows": available,
     }
     rule, count = min(rules.items(), key=lambda item: item[1])

@@ -21,9 +21,14 @@ class LandmarkFit:
 
     factor: NystromFactor
     moments: Moments
-    solver: SpectralSolver
+    fit_intercept: bool
     scaled_ridge: Floats  # (targets,): n lambda, equal entries unless every target has its own
     target_origin: Floats  # (targets,): where the targets of the moments are measured from
+
+    @cached_property
+    def solver(self) -> SpectralSolver:
+        """The eigendecomposition of the moments."""
+        return SpectralSolver(self.moments, self.fit_intercept)
 
     @cached_property
     def solution(self) -> RidgeSolution:

@@ -1,0 +1,199 @@
+"""Which rows drive a fit: leverage and leave-one-out residuals, the classical outlier diagnostics in kernel form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.intervals import noise_variance
+from ridgemark.leverage import Bracket, ScoreBracket
+from ridgemark.solvers import LandmarkFit
+from ridgemark.tuning import LeaveOneOut
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RowDiagnosis:
+    """What one row does to the fit."""
+
+    row: int
+    leverage: float
+    loo_residual: float  # of the target where it is most unexpected
+    studentised: float
+    cook_distance: float
+    landmark: bool
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """The state of a fit, as a statistician would print it; `top(k)` gives the rows that drive it.
+
+    Attributes
+    ----------
+    leverage : array of shape (n,)
+        `v/(1 + v)` with v the row's potential (see `ridgemark.tuning.LeaveOneOut`): how much of its own fitted value a
+        row would decide. The largest over targets.
+    loo_residuals : array of shape (n, n_targets)
+        Leave-one-out residuals.
+    studentised : array of shape (n, n_targets)
+        These over their standard deviation, `s sqrt(1 + v)`.
+    cook_distance : array of shape (n,)
+        `studentised^2 v/d_eff`, the largest over targets: how far leaving the row out moves the fit, in units of its
+        own uncertainty.
+    order : array of shape (n,)
+        Rows by influence, the most influential first: a row's place is the better of its places by leverage and by
+        studentised residual, so that a row extreme in either comes first.
+    landmarks : array of shape (n,), bool
+        Whether a row is a landmark; equal rows count once.
+    noise : array of shape (n_targets,)
+        Estimated standard deviation of the noise.
+    effective_dimension : Bracket
+        d_eff of exact kernel ridge regression.
+    scores : ScoreBracket or None
+        The scores the landmarks were drawn by.
+    n_duplicates : int
+        Rows equal to an earlier one.
+    constant_columns : tuple of str
+        Columns with one value.
+    condition : float
+        Largest over smallest kept eigenvalue of the landmark kernel.
+    n_dropped : int
+        Directions of the landmark kernel lost to rounding.
+    """
+
+    leverage: Floats
+    loo_residuals: Floats
+    studentised: Floats
+    cook_distance: Floats
+    order: NDArray[np.intp]
+    landmarks: NDArray[np.bool_]
+    noise: Floats
+    effective_dimension: Bracket
+    scores: ScoreBracket | None
+    n_duplicates: int
+    constant_columns: tuple[str, ...]
+    condition: float
+    n_dropped: int
+
+    @property
+    def verdict(self) -> str:
+        """Whether landmarks drawn by scores can beat uniform ones on these rows, in one line."""
+        return "landmarks were not drawn by scores" if self.scores is None else self.scores.verdict()
+
+    def top(self, count: int = 10) -> list[RowDiagnosis]:
+        """Return the most influential rows, the first first."""
+        return [self._row(int(row)) for row in self.order[:count]]
+
+    def to_record(self, count: int = 10) -> dict[str, Any]:
+        """Return the numbers for a report or a machine, with the first `count` rows."""
+        return {
+            "n_rows": len(self.leverage),
+            "noise": self.noise.tolist(),
+            "effective_dimension": list(self.effective_dimension),
+            "coherence": None if self.scores is None else list(self.scores.coherence),
+            "verdict": self.verdict,
+            "n_duplicates": self.n_duplicates,
+            "constant_columns": list(self.constant_columns),
+            "condition": self.condition,
+            "n_dropped": self.n_dropped,
+            "top": [vars(row).copy() for row in self.top(count)],
+        }
+
+    def __str__(self) -> str:
+        lower, upper = self.effective_dimension
+        noise = ", ".join(f"{value:.4g}" for value in self.noise)
+        lines = [
+            f"rows                 {len(self.leverage):,} ({self.n_duplicates:,} equal to an earlier one)",
+            f"noise (sd)           {noise}",
+            f"effective dimension  {lower:.4g} to {upper:.4g}",
+        ]
+        if self.scores is not None:
+            lines.append("coherence            {:.3g} to {:.3g}".format(*self.scores.coherence))
+        lines += [
+            f"landmarks            {self.verdict}",
+            f"landmark kernel      condition {self.condition:.2e}, {self.n_dropped} directions dropped",
+            f"constant columns     {', '.join(self.constant_columns) or 'none'}",
+            "",
+            "The rows that drive the fit",
+            f"{'row':>10} {'leverage':>9} {'loo residual':>13} {'studentised':>12} {'cook':>9}  why",
+        ]
+        for one in self.top():
+            mark = " (a landmark)" if one.landmark else ""
+            lines.append(
+                f"{one.row:>10} {one.leverage:>9.3f} {one.loo_residual:>13.4g} {one.studentised:>12.2f} "
+                f"{one.cook_distance:>9.2e}  {one.why}{mark}"
+            )
+        return "\n".join(lines)
+
+    def _row(self, row: int) -> RowDiagnosis:
+        target = int(np.abs(self.studentised[row]).argmax())
+        far = int((self.leverage > self.leverage[row]).sum())
+        size = np.abs(self.studentised).max(axis=1)
+        odd = int((size > size[row]).sum())
+        reasons = [(far, "far from other rows"), (odd, "unexpected target")]
+        return RowDiagnosis(
+            row,
+            float(self.leverage[row]),
+            float(self.loo_residuals[row, target]),
+            float(self.studentised[row, target]),
+            float(self.cook_distance[row]),
+            bool(self.landmarks[row]),
+            min(reasons)[1],
+        )
+
+
+def diagnose(
+    fit: LandmarkFit,
+    left_out: LeaveOneOut,
+    *,
+    absent: NDArray[np.intp],
+    landmark_indices: NDArray[np.intp] | None,
+    scores: ScoreBracket | None,
+    effective_dimension: Bracket,
+    n_duplicates: int,
+    constant_columns: tuple[str, ...],
+) -> Diagnosis:
+    """Put together what a fit and its leave-one-out residuals say of every row."""
+    potential, residuals = left_out.potential, left_out.residuals
+    variance = noise_variance(fit)
+    spread = np.sqrt(np.where(variance > 0, variance, 1.0) * (1.0 + potential))
+    studentised = residuals / spread
+    # A row of weight zero has no part in the fit.
+    potential = potential.copy()
+    potential[absent] = studentised[absent] = 0.0
+    dimension = [
+        max(fit.solver.effective_dimension(ridge) + fit.solver.fit_intercept, 1.0) for ridge in fit.scaled_ridge
+    ]
+    leverage = (potential / (1.0 + potential)).max(axis=1)
+    landmarks = np.zeros(len(residuals), dtype=bool)
+    if landmark_indices is not None:
+        landmarks[landmark_indices] = True
+    eigenvalues = 1.0 / np.einsum("ij,ij->j", fit.factor.whitener, fit.factor.whitener)
+    return Diagnosis(
+        leverage,
+        residuals,
+        studentised,
+        (studentised**2 * potential / dimension).max(axis=1),
+        _by_either(leverage, np.abs(studentised).max(axis=1)),
+        landmarks,
+        np.sqrt(variance),
+        effective_dimension,
+        scores,
+        n_duplicates,
+        constant_columns,
+        float(eigenvalues.max() / eigenvalues.min()) if len(eigenvalues) else 1.0,
+        fit.factor.n_dropped,
+    )
+
+
+def _by_either(first: Floats, second: Floats) -> NDArray[np.intp]:
+    """Return the rows ordered by the better of their places in two lists; equal places by the sum of both."""
+    places = np.empty((2, len(first)), dtype=np.intp)
+    for place, values in zip(places, (first, second), strict=True):
+        place[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return np.lexsort((places.sum(axis=0), places.min(axis=0)))

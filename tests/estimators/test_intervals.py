@@ -1,0 +1,180 @@
+"""Standard deviations, jackknife+ intervals and their calibration, against refits and the formulas."""
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, load, open_rows
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.intervals import noise_variance
+
+
+def _data(n=400, seed=0, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_standard_deviation_is_the_formula(intercept):
+    X, y = _data()
+    model = NystromRidge(bandwidth=1.0, ridge=1e-3, selection=X[:40], fit_intercept=intercept).fit(X, y)
+    new = np.random.default_rng(1).normal(size=(30, 2)) * 3
+    B, b = model._fit.factor.features(X), model._fit.factor.features(new)
+    A, a = (np.c_[B, np.ones(400)], np.c_[b, np.ones(30)]) if intercept else (B, b)
+    penalty = np.diag(np.r_[np.full(B.shape[1], model.scaled_ridge_), [0.0] * intercept])
+    inverse = np.linalg.inv(A.T @ A + penalty)
+    hat = A @ inverse @ A.T
+    s2 = np.sum((y - model.predict(X)) ** 2) / (400 - 2 * np.trace(hat) + np.trace(hat @ hat))
+    spread = (1 - (b**2).sum(axis=1)) / model.scaled_ridge_ + np.einsum("ij,jk,ik->i", a, inverse, a)
+    mean, std = model.predict(new, return_std=True)
+    assert np.array_equal(mean, model.predict(new))
+    assert std == pytest.approx(np.sqrt(s2 * spread), rel=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [1e-2, 1e-6, 1e-12])
+def test_standard_deviations_are_positive_everywhere(ridge):
+    X, y = _data()
+    model = NystromRidge(ridge=ridge, random_state=0).fit(X, y)
+    for rows in (X, model.landmarks_, np.full((1, 2), 1e3), np.zeros((1, 2))):
+        std = model.predict(rows, return_std=True)[1]
+        assert (std > 0).all()
+        assert np.isfinite(std).all()
+    far, near = model.predict([[1e3, 1e3], [0.0, 0.0]], return_std=True)[1]
+    assert far > near
+
+
+def test_the_noise_variance_is_found():
+    X, y = _data(3000)
+    model = NystromRidge(random_state=0).fit(X, y)
+    assert np.sqrt(noise_variance(model._fit)[0]) == pytest.approx(0.3, rel=0.05)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weight", [1.0, 3.0, 0.5])
+def test_intervals_are_those_of_refits_without_each_row(intercept, weight):
+    X, y = _data(60)
+    w = np.full(60, weight)
+    options = {"bandwidth": 1.0, "selection": X[:15], "fit_intercept": intercept}
+    model = NystromRidge(ridge=1e-3, **options).fit(X, y, w).calibrate(X, y, w)
+    new = _data(9, seed=3)[0]
+    lower, upper = [], []
+    for i in range(60):
+        less = w.copy()
+        less[i] -= min(weight, 1.0)
+        refit = NystromRidge(ridge=1e-3 * w.sum() / less.sum(), **options).fit(X, y, less)
+        size = abs(y[i] - refit.predict(X[i : i + 1])[0])
+        lower.append(refit.predict(new) - size)
+        upper.append(refit.predict(new) + size)
+    k = int(np.ceil(0.8 * 61))
+    expected = np.c_[np.sort(lower, axis=0)[60 - k], np.sort(upper, axis=0)[k - 1]]
+    assert model.predict_interval(new, coverage=0.8) == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_row_of_weight_two_counts_as_two_in_the_quantile():
+    X, y = _data(300)
+    w = np.random.default_rng(2).integers(1, 4, 300)
+    options = {"bandwidth": 1.0, "selection": X[:30], "ridge": 1e-3}
+    weighted = NystromRidge(**options).fit(X, y, w).calibrate(X, y, w)
+    repeated = np.repeat(X, w, axis=0), np.repeat(y, w)
+    copies = NystromRidge(**options).fit(*repeated).calibrate(*repeated)
+    new = _data(20, seed=3)[0]
+    # Equal but for the step of a quantile of 300 rows against one of 600.
+    assert weighted.predict_interval(new) == pytest.approx(copies.predict_interval(new), abs=0.05)
+
+
+def test_several_targets_each_have_an_interval():
+    X, y = _data(500)
+    Y = np.c_[y, 10 * y + 3]
+    model = NystromRidge(n_landmarks=60, random_state=0, ridge_per_target=True).fit(X, Y)
+    ends = model.predict_interval(X[:7])
+    assert ends.shape == (7, 2, 2)
+    assert ends[:, :, 1] == pytest.approx(10 * ends[:, :, 0] + 3, rel=1e-6)
+    mean, std = model.predict(X[:7], return_std=True)
+    assert mean.shape == std.shape == (7, 2)
+    assert std[:, 1] == pytest.approx(10 * std[:, 0], rel=1e-6)
+
+
+def test_more_coverage_gives_wider_intervals_that_hold_more():
+    X, y = _data(3000)
+    model = NystromRidge(n_landmarks=150, random_state=0).fit(X[:1500], y[:1500])
+    widths = []
+    for coverage in (0.5, 0.8, 0.95):
+        lower, upper = model.predict_interval(X[1500:], coverage).T
+        held = np.mean((lower <= y[1500:]) & (y[1500:] <= upper))
+        assert held == pytest.approx(coverage, abs=0.05)
+        widths.append(np.mean(upper - lower))
+    assert widths == sorted(widths)
+
+
+class TestTheGuarantee:
+    """It needs calibration rows that had no part in choosing anything."""
+
+    def test_a_fit_by_leave_one_out_has_none(self):
+        model = NystromRidge(n_landmarks=50, random_state=0).fit(*_data())
+        assert not model.calibration_.guaranteed
+        assert "chosen from these rows" in model.calibration_.reason
+
+    def test_rows_added_after_the_choice_have_it(self):
+        X, y = _data(1000)
+        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model.set_params(ridge=model.ridge_).partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
+        assert model.calibration_.guaranteed
+        assert len(model.calibration_.residuals) == 700
+        with pytest.raises(DataError, match="no leave-one-out residuals to diagnose"):
+            model.diagnose()
+        model.calibrate(X, y)
+        assert not model.calibration_.guaranteed
+
+    def test_a_ridge_searched_again_takes_it_away(self):
+        X, y = _data(1000)
+        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model.partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
+        assert not model.calibration_.guaranteed
+        assert model.calibration_.reason == "the ridge was chosen from these rows"
+
+    def test_uniform_landmarks_with_all_else_given_have_it_for_the_other_rows(self):
+        X, y = _data()
+        model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=50, selection="uniform", random_state=0)
+        model.fit(X, y).calibrate(X, y)
+        assert model.calibration_.guaranteed
+        assert not np.isin(model.calibration_.indices, model.landmark_indices_).any()
+        assert (
+            not NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=50)
+            .fit(X, y)
+            .calibrate(X, y)
+            .calibration_.guaranteed
+        )
+
+    def test_weights_have_none(self):
+        X, y = _data()
+        w = np.linspace(0.5, 2, 400)
+        model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=50, selection="uniform").fit(X, y, w)
+        assert not model.calibrate(X, y, w).calibration_.guaranteed
+
+
+def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
+    X, y = _data()
+    model = NystromRidge(ridge=1e-3, n_landmarks=50, random_state=0).fit(X, y)
+    with pytest.raises(DataError, match=r"call calibrate\(X, y\)"):
+        model.predict_interval(X)
+    for other in ((X[:300], y[:300]), (X, y[::-1]), (X + 1, y), _data(seed=5)):
+        with pytest.raises(DataError, match="not the rows the model was fitted on"):
+            model.calibrate(*other)
+    with pytest.raises(DataError, match="not the rows the model was fitted on"):
+        model.calibrate(X, y, np.full(400, 2.0))
+    loaded = load(model.save(tmp_path / "m")).calibrate(open_rows(X, target=y))
+    assert np.array_equal(loaded.predict_interval(X), model.calibrate(X, y).predict_interval(X))
+
+
+def test_the_sample_is_bounded_and_so_is_coverage():
+    X, y = _data(6000)
+    model = NystromRidge(n_landmarks=30, random_state=0).fit(X, y)
+    assert len(model.calibration_.residuals) == 4096
+    small = NystromRidge(n_landmarks=30, random_state=0, memory_budget=1_000_000).fit(X, y)
+    assert len(small.calibration_.residuals) == 1_000_000 // (32 * 32)
+    few = NystromRidge(ridge=1e-3).fit(X[:9], y[:9]).calibrate(X[:9], y[:9])
+    with pytest.raises(ParameterError, match=r"coverage 0\.95 needs at least 19 calibration rows, got 9"):
+        few.predict_interval(X[:2], 0.95)
+    for wrong in (0, 1, 1.5, "much", None, True):
+        with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
+            few.predict_interval(X[:2], wrong)
