@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
+from ridgemark.linalg import largest_eigenvalue
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import LeaveOneOut
 
@@ -61,7 +62,7 @@ class Diagnosis:
     constant_columns : tuple of str
         Columns with one value.
     condition : float
-        Largest over smallest kept eigenvalue of the landmark kernel.
+        Largest over smallest eigenvalue of the kernel of the landmarks kept.
     n_dropped : int
         Directions of the landmark kernel lost to rounding.
     """
@@ -173,7 +174,6 @@ def diagnose(
     landmarks = np.zeros(len(residuals), dtype=bool)
     if landmark_indices is not None:
         landmarks[landmark_indices] = True
-    eigenvalues = 1.0 / np.einsum("ij,ij->j", fit.factor.whitener, fit.factor.whitener)
     return Diagnosis(
         leverage,
         residuals,
@@ -186,7 +186,7 @@ def diagnose(
         scores,
         n_duplicates,
         constant_columns,
-        float(eigenvalues.max() / eigenvalues.min()) if len(eigenvalues) else 1.0,
+        largest_eigenvalue(fit.factor.landmark_kernel) ** 0.5 * largest_eigenvalue(fit.factor.whitener),
         fit.factor.n_dropped,
     )
 

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, numerical_rank, semidefinite_eigen
+from ridgemark.linalg import check_range, inverse_root, numerical_rank, symmetric_eigen
 
 
 @dataclass(frozen=True)
 class NystromFactor:
-    """Landmarks z_1 .. z_p and `W^(-1/2)`, so that `b(x) = W^(-1/2) k(x)` has `b(x).b(x') = l(x, x')`.
+    """Landmarks z_1 .. z_p and a root N of `W^+ = N N'`, so that `b(x) = N' k(x)` has `b(x).b(x') = l(x, x')`.
 
     Paper, section 3.5, steps 3 and 4: `B B' = C W^+ C'` with `C` the kernel of all rows with the landmarks and `W`
-    that of the landmarks with each other. Directions of `W` below the rank rule are dropped.
+    that of the landmarks with each other. Landmarks that others explain to rounding are dropped.
     """
 
     cross_kernel: CrossKernel
@@ -35,8 +35,9 @@ class NystromFactor:
     @property
     def symmetric_whitener(self) -> Array:
         """The root `W^-1/2` that is symmetric, (p, p); it gives features equal but for a rotation."""
-        lengths = np.linalg.norm(self.whitener, axis=0)
-        return (self.whitener / lengths) @ self.whitener.T
+        values, vectors = symmetric_eigen(self.landmark_kernel, self.cross_kernel.backend)
+        rank = numerical_rank(values, np.dtype(np.float64))
+        return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
 
     def features(self, rows: Any) -> Array:
         """Return the features `B` of the rows, shape (rows, rank), in the rows' precision."""
@@ -47,15 +48,13 @@ class NystromFactor:
 def nystrom_factor(
     kernel: Kernel, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY
 ) -> NystromFactor:
-    """Whiten the landmark kernel by its eigenvectors; nothing is added to its diagonal."""
+    """Whiten the landmark kernel; nothing is added to its diagonal."""
     cross_kernel = kernel.against(landmarks, indices, backend)
     block = cross_kernel(landmarks)
     precision = np.dtype(block.dtype)
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
-    eigenvalues, vectors = semidefinite_eigen(landmark_kernel, backend)
-    rank = numerical_rank(eigenvalues, precision)
-    whitener = vectors[:, :rank] / np.sqrt(eigenvalues[:rank])
-    return NystromFactor(cross_kernel, landmark_kernel, whitener, cross_kernel.n_landmarks - rank)
+    whitener = inverse_root(landmark_kernel, precision)
+    return NystromFactor(cross_kernel, landmark_kernel, whitener, cross_kernel.n_landmarks - whitener.shape[1])
 
 
 def _symmetric(block: Array) -> Array:

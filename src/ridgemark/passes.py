@@ -18,6 +18,7 @@ from scipy import sparse
 from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import largest_eigenvalue
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for
 
@@ -313,7 +314,7 @@ def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
     """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; 0 where W is singular."""
     if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
         return 0.0
-    inverse_norm = float(np.einsum("ij,ij->j", factor.whitener, factor.whitener).max())
+    inverse_norm = largest_eigenvalue(factor.whitener)
     return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
 
 

@@ -1,12 +1,16 @@
 """scikit-learn's own checks, and the habits its users rely on."""
 
+import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -104,3 +108,63 @@ def test_several_targets_are_fitted_as_if_one_by_one(data):
     assert both.predict(X).shape == (300, 2)
     assert both.predict(X)[:, 0] == pytest.approx(alone.predict(X), abs=1e-10)
     assert both.predict(X)[:, 1] == pytest.approx(1 - 2 * alone.predict(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_grid_search_in_parallel_finds_what_one_alone_finds(data, backend):
+    grid = {"ridge": [1e-1, 1e-4], "n_landmarks": [10, 40]}
+    searches = []
+    for jobs in (1, 2):
+        with joblib.parallel_backend(backend, n_jobs=jobs):
+            searches.append(GridSearchCV(NystromRidge(random_state=0), grid, cv=3, n_jobs=jobs).fit(*data))
+    alone, together = searches
+    assert alone.best_params_ == together.best_params_
+    assert alone.cv_results_["mean_test_score"] == pytest.approx(together.cv_results_["mean_test_score"], abs=1e-9)
+
+
+def test_weights_are_routed_through_a_pipeline_and_a_search(data):
+    X, y = data
+    y = y.copy()
+    y[::3] += 50.0
+    w = (np.arange(300) % 3 > 0).astype(float)
+    with config_context(enable_metadata_routing=True):
+        model = NystromRidge(random_state=0, ridge=1e-3)
+        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        search = GridSearchCV(make_pipeline(scaler, model), {"nystromridge__n_landmarks": [30]}, cv=3)
+        search.fit(X, y, sample_weight=w)
+        assert search.best_score_ > 0.8
+        assert model.set_partial_fit_request(sample_weight=True) is model
+
+
+def test_features_name_themselves_in_a_pipeline(data):
+    X, y = data
+    pipeline = make_pipeline(NystromFeatures(n_landmarks=7, random_state=0), LinearRegression())
+    pipeline.set_output(transform="pandas").fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert pipeline[-1].feature_names_in_.tolist() == [f"nystromfeatures{i}" for i in range(7)]
+
+
+def test_a_notebook_shows_the_parameters(data):
+    model = NystromRidge(bandwidth=2.0, kernel="matern52").fit(*data)
+    assert "matern52" in model._repr_html_()
+    assert "NystromRidge" in make_pipeline(StandardScaler(), model)._repr_html_()
+
+
+def test_pickle_and_joblib_give_the_model_back(data, tmp_path):
+    X, y = data
+    model = NystromRidge(random_state=0).fit(X, y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "m.joblib")):
+        assert np.array_equal(copy.predict(X), model.predict(X))
+        assert np.array_equal(copy.predict_interval(X), model.predict_interval(X))
+        assert copy.partial_fit(X, y).predict(X) == pytest.approx(model.predict(X), abs=0.2)
+
+
+def test_progress_goes_to_the_error_stream_or_to_who_asks(data, capsys):
+    NystromRidge(ridge=1e-3, progress=True, random_state=0).fit(*data)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "moments: 300 of 300 rows" in captured.err
+    seen = []
+    NystromRidge(ridge=1e-3, progress=lambda *told: seen.append(told), random_state=0).fit(*data)
+    assert ("moments", 300, 300) in seen

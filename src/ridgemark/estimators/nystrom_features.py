@@ -24,12 +24,20 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
 
     Parameters
     ----------
-    kernel, bandwidth, selection, memory_budget, random_state
-        As for `NystromRidge`.
+    kernel : str, Kernel or callable, default="gaussian"
+        As for `NystromRidge`, like the next.
+    bandwidth : "median", float or array of shape (n_features,), default="median"
+        The kernel's bandwidth.
     ridge : float, default=1e-3
         The paper's lambda, at which leverage scores are taken: a smaller one spreads landmarks more evenly.
     n_landmarks : int or "auto", default=100
         Number of landmarks and of features.
+    selection : str, Selection or array of points, default="leverage"
+        How landmarks are chosen.
+    memory_budget : int, optional
+        Bytes for the blocks of a pass; 1 GiB when not given.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
 
     Attributes
     ----------

@@ -61,6 +61,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Bytes for the blocks of a pass; 1 GiB when not given.
     random_state : int, RandomState, Generator or None, default=None
         Seed of all draws.
+    progress : bool or callable, default=False
+        Whether to tell the error stream how far each pass has come, or who to tell: called as
+        `progress(what, rows_done, n_rows)`.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         fit_intercept=True,
         memory_budget=None,
         random_state=None,
+        progress=False,
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -137,6 +141,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.fit_intercept = fit_intercept
         self.memory_budget = memory_budget
         self.random_state = random_state
+        self.progress = progress
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
