@@ -75,7 +75,8 @@ def main() -> None:
         table = np.array([one_split(X, y, seed, options.landmarks or "auto") for seed in range(options.splits)])
         cells = [f"{t.mean():.1%} ({t.min():.1%} to {t.max():.1%})" for t in table[:, :2].T]
         print(
-            f"| {name} | {len(X) // 2:,} | {cells[0]} | {cells[1]} | {table[:, 2].mean():.2f} | {table[:, 3].min():.2g} |",
+            f"| {name} | {len(X) // 2:,} | {cells[0]} | {cells[1]} "
+            f"| {table[:, 2].mean():.2f} | {table[:, 3].min():.2g} |",
             flush=True,
         )
 
