@@ -295,3 +295,15 @@ def test_masked_values_are_refused_and_not_used(data):
         NystromRidge(ridge=1e-3).fit(np.ma.masked_array(X, X > 2), y)
     with pytest.raises(DataError, match="y has masked values"):
         NystromRidge(ridge=1e-3).fit(X, np.ma.masked_array(y, y > 1))
+
+
+def test_a_memory_map_of_integers_is_fitted_block_by_block(data, tmp_path):
+    X, y, _ = data
+    counts = np.round(X * 10).astype(np.int16)
+    np.save(tmp_path / "X.npy", counts)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = NystromRidge(n_landmarks=30, ridge=1e-3, random_state=0).fit(mapped, y)
+    plain = NystromRidge(n_landmarks=30, ridge=1e-3, random_state=0).fit(counts.astype(float), y)
+    assert np.array_equal(model.predict(mapped), plain.predict(counts.astype(float)))
+    with pytest.raises(DataError, match="fitted on 4 features, got rows of 2"):
+        model.predict(mapped[:, :2])

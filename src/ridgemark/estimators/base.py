@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from ridgemark.errors import DataError, DataTypeError, LandmarkCountWarning, ParameterError
 from ridgemark.kernels import make_kernel
 from ridgemark.passes import RowPasses
-from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.rows import ArrayRows, RowSource, open_rows
 
 
 class LandmarkEstimator(BaseEstimator):
@@ -34,6 +34,12 @@ class LandmarkEstimator(BaseEstimator):
                 self._check_features(X)
             self._check_targets(X.n_targets == 1, False, X.n_targets, reset)
             return X
+        if isinstance(X, np.memmap):
+            # Checked and converted block by block, never read whole.
+            source = open_rows(X, target=y, weight=sample_weight)
+            self._open(source, None, None, reset)
+            self._check_targets(np.ndim(y) == 1, X.dtype == np.asarray(y).dtype == np.float32, source.n_targets, reset)
+            return source
         if isinstance(X, str | Path):
             msg = f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
             raise DataTypeError(msg)
@@ -93,6 +99,8 @@ class LandmarkEstimator(BaseEstimator):
         if isinstance(X, RowSource):
             self._check_features(X)
             return X
+        if isinstance(X, np.memmap):
+            return self._rows(open_rows(X))
         return ArrayRows(self._validate(X, reset=False))
 
     def _passes(self, source):
