@@ -139,26 +139,31 @@ class RowPasses:
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
             allowed = _largest_gram(factor, scaled_ridge)
             if allowed > 0 and share * float(np.linalg.norm(factor.landmark_kernel)) ** 2 <= allowed:
-                plain = self._sum_moments(factor, None, origin)
+                plain = self._sum_moments(factor, False, origin)
                 if float(np.linalg.norm(plain.gram)) <= allowed:
                     self.whitened = "after"
                     return _whiten(plain, factor)
         self.whitened = "before"
-        return self._sum_moments(factor, factor.whitener, origin)
+        return self._sum_moments(factor, True, origin)
 
     def cross_block(self, cross_kernel: CrossKernel, block: Block) -> Floats:
         """Return the kernel of a block with the landmarks, in memory the next block overwrites."""
         out = self.scratch.array("cross", (block.n_rows, cross_kernel.n_landmarks))
         return cross_kernel(block.features, out=out).astype(np.float64, copy=False)
 
-    def _sum_moments(self, factor: NystromFactor, whitener: Floats | None, origin: Floats) -> Moments:
+    def feature_block(self, factor: NystromFactor, block: Block) -> Floats:
+        """Return the features of a block, in memory the next block overwrites."""
+        out = self.scratch.array("features", (block.n_rows, factor.rank))
+        return np.matmul(self.cross_block(factor.cross_kernel, block), factor.whitener, out=out)
+
+    def _sum_moments(self, factor: NystromFactor, whitened: bool, origin: Floats) -> Moments:
         width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
-            features = self.cross_block(factor.cross_kernel, block)
-            if whitener is not None:
-                out = self.scratch.array("features", (block.n_rows, whitener.shape[1]))
-                features = np.matmul(features, whitener, out=out)
+            if whitened:
+                features = self.feature_block(factor, block)
+            else:
+                features = self.cross_block(factor.cross_kernel, block)
             return _block_moments(block, features, factor.cross_kernel, origin)
 
         result: Moments = self.reduce("moments", of_block, width, width)
@@ -182,6 +187,30 @@ class RowPasses:
             return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
 
         return self.map("predictions", of_block, width, width)
+
+    def features(self, factor: NystromFactor) -> Floats:
+        """Return B, the features of every row: n times rank numbers, for who has room for them."""
+        width = factor.cross_kernel.n_landmarks
+        return self.map("features", lambda block: self.feature_block(factor, block).copy(), width, width)
+
+    def feature_values(self, factor: NystromFactor, coefficients: Floats) -> Floats:
+        """Return `B c` in one pass."""
+        width = factor.cross_kernel.n_landmarks
+        return self.map("features", lambda block: self.feature_block(factor, block) @ coefficients, width, width)
+
+    def feature_sums(self, factor: NystromFactor, vectors: Floats) -> Floats:
+        """Return `B'V` in one pass."""
+        width = factor.cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            return self.feature_block(factor, block).T @ vectors[block.indices]
+
+        total: Floats = self.reduce("features", of_block, width, width)
+        return total
+
+    def targets(self) -> Floats:
+        """Return the targets of every row."""
+        return self.map("targets", _block_targets, 1, 0)
 
     def take(self, indices: NDArray[np.intp]) -> Block:
         """Return some rows, in the precision passes compute in."""
@@ -223,6 +252,13 @@ class RowPasses:
 
             result += self.map("product with K", of_block, part.n_rows, part.n_rows)
         return result
+
+    def kernel_matrix(self, kernel: Kernel) -> Floats:
+        """Return K: n^2 numbers, for who has room for them."""
+        n = self.source.n_rows
+        everyone = self.take(np.arange(n))
+        cross_kernel = kernel.against(everyone.features, everyone.indices)
+        return self.map("kernel matrix", lambda block: cross_kernel(block.features).astype(np.float64), n, n)
 
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
@@ -307,6 +343,11 @@ def _dense(features: Any) -> Any:
 def row_weights(block: Block) -> Floats:
     """Return the block's weights, ones where it has none."""
     return np.ones(block.n_rows) if block.weights is None else block.weights
+
+
+def _block_targets(block: Block) -> Floats:
+    assert block.targets is not None  # fits have targets
+    return block.targets
 
 
 def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
