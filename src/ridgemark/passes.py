@@ -160,10 +160,7 @@ class RowPasses:
         width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
-            if whitened:
-                features = self.feature_block(factor, block)
-            else:
-                features = self.cross_block(factor.cross_kernel, block)
+            features = self.feature_block(factor, block) if whitened else self.cross_block(factor.cross_kernel, block)
             return _block_moments(block, features, factor.cross_kernel, origin)
 
         result: Moments = self.reduce("moments", of_block, width, width)
