@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
 """Which right sides the columns of an array belong to."""
+Operator = Callable[[Floats, Columns], Floats]
 
 Outcome = Literal["converged", "stagnated", "out of products"]
 
-# Steps without a smaller bound after which a column is given up: its matrix is beyond its preconditioner.
+# Products in which the residual lost less than a tenth, after which a column is given up.
 _PATIENCE = 100
 # A residual of which rounding is this share, by two ways of computing it, cannot be made smaller.
 _ROUNDING_SHARE = 0.5
@@ -23,44 +24,40 @@ _ROUNDING_SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class GradientStep:
-    """Where the columns stood after some products with the matrix; one that has stopped keeps its last bounds."""
+    """Where the columns stood after some products with the matrix; one that has stopped keeps its last entries."""
 
     n_products: int
-    bounds: Floats  # (bounds, columns)
+    residual: Floats  # (columns,): |r|
+    energy: Floats  # (columns,): r'M^-1 r
 
 
 @dataclass(frozen=True, eq=False)
 class GradientSolution:
-    """The best iterate of every column, by the bound that stops, and the way there."""
+    """What was found, and the way there."""
 
     solution: Floats  # (n, columns)
-    residual: Floats  # (n, columns): right - A solution
-    bounds: Floats  # (bounds, columns), of this solution
     history: tuple[GradientStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each column
 
     @property
-    def n_products(self) -> int:
-        """Products with the matrix, that of the starting residual included."""
-        return self.history[-1].n_products
+    def reached(self) -> GradientStep:
+        """The residuals of the solution."""
+        return self.history[-1]
 
 
 def conjugate_gradient(
-    product: Callable[[Floats, Columns], Floats],
-    precondition: Callable[[Floats, Columns], Floats],
-    bound: Callable[[Floats, Floats, Columns], Floats],
-    right: Floats,
-    start: Floats,
-    tol: Floats,
-    max_products: int,
+    product: Operator, precondition: Operator, right: Floats, tol: Floats, max_products: int
 ) -> GradientSolution:
-    """Solve `A x = b` for every column b of `right` by conjugate gradients, each column with scalars of its own.
+    """Solve `A x = b` for every column b of `right`, from zero, each column with scalars of its own.
 
-    Every step asks for one product with the directions and the iterates side by side. So each residual is
-    `b - A x - step A d` from products just made, never carried along: a bound computed from it holds for the iterate,
-    and how far it is from the residual foretold a step before is the rounding that it contains. A column stops when
-    its first bound is at most `tol`; when half its residual is rounding, or nothing improved for long ("stagnated");
-    or when the products are spent. The best iterate is what it ends with.
+    Every step asks for one product, with the directions and the iterates side by side. So each residual is
+    `b - A x - step A d` from products just made, never carried along: what is concluded from it holds, and how far
+    it is from the residual foretold a step before is the rounding that it contains. Conjugate gradients minimise the
+    error in the norm of A, and their residuals rise and fall; what is returned is the combination of the iterates
+    so far of least residual (minimal residual smoothing), which only falls and costs no product.
+
+    A column stops when its residual is at most `tol`; when half of it is rounding, or nothing improved for long
+    ("stagnated"); or when the products are spent.
 
     Parameters
     ----------
@@ -68,90 +65,103 @@ def conjugate_gradient(
         `A V`, given V and the right sides that its columns belong to.
     precondition : callable
         `M^-1 V`, likewise.
-    bound : callable
-        What is known of the error, shape (bounds, columns), from the residual r and `M^-1 r`; the first row, which
-        must be a norm of r alone, is the one that stops.
-    right, start : array of shape (n, columns)
-        The right sides and where to start.
+    right : array of shape (n, columns)
+        The right sides.
     tol : array of shape (columns,)
-        What the first bound must reach.
+        What the norms of the residuals must reach.
     max_products : int
-        Most products with A, that of the starting residual included.
+        Most products with A.
     """
-    descent = _Descent(product, precondition, bound, right, start, tol)
+    descent = _Descent(product, precondition, right, tol)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
-    return GradientSolution(
-        descent.best_x, descent.best_r, descent.best, tuple(descent.history), tuple(descent.outcomes)
-    )
+    return GradientSolution(descent.smooth.x, tuple(descent.history), tuple(descent.outcomes))
+
+
+@dataclass
+class _Iterates:
+    """Iterates x, their residuals `r = b - A x`, and `z = M^-1 r`; each of shape (n, columns)."""
+
+    x: Floats
+    r: Floats
+    z: Floats
+
+    def copy(self) -> _Iterates:
+        return _Iterates(self.x.copy(), self.r.copy(), self.z.copy())
+
+    def approach(self, other: _Iterates, columns: Columns) -> None:
+        """Move some columns on the lines towards the other iterates to where the residual is least."""
+        gap = other.r[:, columns] - self.r[:, columns]
+        length = _dots(gap, gap)
+        share = -_dots(self.r[:, columns], gap) / np.where(length > 0, length, 1.0)
+        for mine, theirs in ((self.x, other.x), (self.r, other.r), (self.z, other.z)):
+            mine[:, columns] += share * (theirs[:, columns] - mine[:, columns])
 
 
 class _Descent:
-    """The columns on their way: x the iterates, r their residuals, `z = M^-1 r`, d the directions."""
+    """The columns on their way."""
 
-    def __init__(self, product: Any, precondition: Any, bound: Any, right: Floats, start: Floats, tol: Floats) -> None:
+    def __init__(self, product: Operator, precondition: Operator, right: Floats, tol: Floats) -> None:
         n_columns = right.shape[1]
-        self.product, self.precondition, self.bound = product, precondition, bound
-        self.right, self.tol = right, tol
+        self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
+        self.now = _Iterates(np.zeros_like(right), right.copy(), precondition(right, self.running))
+        self.smooth = self.now.copy()
+        self.directions = np.zeros_like(right)
+        self.r_before, self.rz_before = right.copy(), np.ones(n_columns)
         self.history: list[GradientStep] = []
-        self.waited = np.zeros(n_columns, dtype=int)  # steps since the last better one
-        self.x = start.copy()
-        self.r = right - product(self.x, self.running)
-        self.d, self.r_before, self.rz_before = np.zeros_like(self.x), self.r.copy(), np.ones(n_columns)
-        self.best_x, self.best_r = self.x.copy(), self.r.copy()
-        self.n_products = 1
-        self.z = precondition(self.r, self.running)
-        self.best = bound(self.r, self.z, self.running)
-        self.history.append(GradientStep(1, self.best.copy()))
-        self._stop(self.best[0] <= tol, "converged")
+        self.n_products = 0
+        self._look()
 
     def step(self) -> None:
         """Move every running column along its direction, and look where that leads."""
-        on = self.running
+        on, now = self.running, self.now
         rz = self._turn()
-        images = self.product(np.hstack([self.d[:, on], self.x[:, on]]), np.tile(on, 2))
-        of_d, of_x = np.split(images, 2, axis=1)
-        again = self.right[:, on] - of_x
-        difference = again - self.r[:, on]
-        rounding = self.bound(difference, np.zeros_like(difference), on)[0]
-        curvature = np.sum(self.d[:, on] * of_d, axis=0)
-        moves = (rz > 0) & (curvature > 0) & (rounding < _ROUNDING_SHARE * self.history[-1].bounds[0, on])
-        step = np.divide(rz, curvature, out=np.zeros_like(rz), where=moves)
-        self.x[:, on] += step * self.d[:, on]
-        self.r[:, on] = again - step * of_d
+        d = self.directions[:, on]
+        of_d, of_x = np.split(self.product(np.hstack([d, now.x[:, on]]), np.tile(on, 2)), 2, axis=1)
         self.n_products += 1
+        again = self.right[:, on] - of_x
+        rounding = _norms(again - now.r[:, on])
+        curvature = _dots(d, of_d)
+        moves = (rz > 0) & (curvature > 0) & (rounding < _ROUNDING_SHARE * _norms(again))
         self._stop(~moves, "stagnated")
+        on, step = self.running, rz[moves] / curvature[moves]
+        now.x[:, on] += step * d[:, moves]
+        now.r[:, on] = again[:, moves] - step * of_d[:, moves]
+        now.z[:, on] = self.precondition(now.r[:, on], on)
+        self.smooth.approach(now, on)
         self._look()
 
     def _turn(self) -> Floats:
         """Set the new directions; return `r'z`."""
         on = self.running
-        r, z = self.r[:, on], self.z[:, on]
-        rz = np.sum(r * z, axis=0)
+        r, z = self.now.r[:, on], self.now.z[:, on]
         # Polak and Ribiere's form: a preconditioner that rounding makes inexact costs steps, not convergence.
-        turn = np.sum((r - self.r_before[:, on]) * z, axis=0) / self.rz_before[on]
-        self.d[:, on] = z + np.maximum(turn, 0.0) * self.d[:, on]
-        self.r_before[:, on], self.rz_before[on] = r, rz
-        return rz
+        turn = _dots(r - self.r_before[:, on], z) / self.rz_before[on]
+        self.directions[:, on] = z + np.maximum(turn, 0.0) * self.directions[:, on]
+        self.r_before[:, on], self.rz_before[on] = r, _dots(r, z)
+        return self.rz_before[on]
 
     def _look(self) -> None:
-        """Bound the errors of the running columns, keep the best, and stop those that are done."""
-        on, latest = self.running, self.history[-1].bounds.copy()
-        r = self.r[:, on]
-        z = self.z[:, on] = self.precondition(r, on)
-        latest[:, on] = self.bound(r, z, on)
-        self.history.append(GradientStep(self.n_products, latest))
-        better = on[latest[0, on] < self.best[0, on]]
-        self.best[:, better] = latest[:, better]
-        self.best_x[:, better], self.best_r[:, better] = self.x[:, better], self.r[:, better]
-        self.waited[on] += 1
-        self.waited[better] = 0
-        self._stop(self.waited[on] >= _PATIENCE, "stagnated")
-        self._stop(self.best[0, self.running] <= self.tol[self.running], "converged")
+        """Record the residuals, and stop the columns that are done."""
+        r, z = self.smooth.r, self.smooth.z
+        self.history.append(GradientStep(self.n_products, _norms(r), np.maximum(_dots(r, z), 0.0)))
+        latest = self.history[-1].residual
+        self._stop(latest[self.running] <= self.tol[self.running], "converged")
+        if self.n_products > _PATIENCE:
+            earlier = self.history[-1 - _PATIENCE].residual
+            self._stop(latest[self.running] > 0.9 * earlier[self.running], "stagnated")
 
     def _stop(self, done: NDArray[np.bool_], outcome: Outcome) -> None:
         for column in self.running[done]:
             self.outcomes[column] = outcome
         self.running = self.running[~done]
+
+
+def _dots(left: Floats, right: Floats) -> Floats:
+    return np.einsum("ij,ij->j", left, right)
+
+
+def _norms(vectors: Floats) -> Floats:
+    return np.sqrt(_dots(vectors, vectors))
