@@ -134,7 +134,7 @@ def test_features_of_all_rows_and_products_with_them(data):
     with threadpool_limits(2, user_api="blas"):
         passes = RowPasses(ArrayRows(X))
         passes._block_rows = lambda width: 300
-        assert np.allclose(passes.features(factor), features, rtol=0, atol=1e-9)
+        assert np.allclose(passes.features(factor.cross_kernel, factor.whitener), features, rtol=0, atol=1e-9)
         assert passes.feature_sums(factor, Y) == pytest.approx(features.T @ Y, abs=1e-8)
         coefficients = Y[: factor.rank]
         assert passes.feature_values(factor, coefficients) == pytest.approx(features @ coefficients, abs=1e-8)

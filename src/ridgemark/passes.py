@@ -7,7 +7,7 @@ what it sums. Everything here counts its passes and the kernel entries it evalua
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -31,8 +31,8 @@ _LARGEST_BLOCK = 2048
 _SMALLEST_BLOCK = 256
 # Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
 _SAME = 1e-6
-# Rows of a block whose kernel with 2048 columns stays in the processor's cache until it has been used twice.
-_TILE = 128
+# Kernel entries that stay in the processor's cache until they have been used twice.
+_TILE_ENTRIES = 2**18
 # Relative error of late whitening that no result shows.
 _NEGLIGIBLE = 1e-9
 
@@ -198,11 +198,6 @@ class RowPasses:
 
         return self.map("predictions", of_block, width, width)
 
-    def features(self, factor: NystromFactor) -> Floats:
-        """Return B, the features of every row: n times rank numbers, for who has room for them."""
-        width = factor.cross_kernel.n_landmarks
-        return self.map("features", lambda block: self.feature_block(factor, block).copy(), width, width)
-
     def feature_values(self, factor: NystromFactor, coefficients: Floats) -> Floats:
         """Return `B c` in one pass."""
         width = factor.cross_kernel.n_landmarks
@@ -216,6 +211,37 @@ class RowPasses:
             return self.feature_block(factor, block).T @ vectors[block.indices]
 
         total: Floats = self.reduce("features", of_block, width, width)
+        return total
+
+    def cross_matrix(self, cross_kernel: CrossKernel) -> Floats:
+        """Return C, the kernel of every row with the landmarks, for who has room for it."""
+        width = cross_kernel.n_landmarks
+        return self.map("kernel values", lambda block: cross_kernel(block.features).astype(np.float64), width, width)
+
+    def cross_sums(
+        self,
+        cross_kernel: CrossKernel,
+        values: Callable[[Block, Floats], Floats],
+        n_columns: int,
+        held: Floats | None = None,
+    ) -> Floats:
+        """Return `C'V` in one pass, the rows of V for some rows being `values(rows, C of these rows)`.
+
+        With V = C T this is the product `C'C T`. `held` is C, where it is held.
+        """
+        width = cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            total = np.zeros((width, n_columns))
+            for tile in _tiles(block, width):
+                if held is None:
+                    cross = self.cross_block(cross_kernel, tile)
+                else:
+                    cross = held[tile.start : tile.start + tile.n_rows]
+                total += cross.T @ values(tile, cross)
+            return total
+
+        total: Floats = self.reduce("products", of_block, width, width if held is None else 0)
         return total
 
     def targets(self) -> Floats:
@@ -253,12 +279,13 @@ class RowPasses:
 
         K is symmetric: a part of its columns is evaluated against the rows from that part on, and serves both sides.
         """
-        n, rows = self.source.n_rows, self._block_rows(_LARGEST_BLOCK)
+        width = _TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
+        n, rows = self.source.n_rows, self._block_rows(width)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
             of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors)
-            products: _SymmetricProducts = self.reduce("product with K", of_block, _LARGEST_BLOCK, 0)
+            products: _SymmetricProducts = self.reduce("product with K", of_block, width, 0)
             result[start:] += np.concatenate(products.below)
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows
@@ -273,8 +300,7 @@ class RowPasses:
         def of_block(block: Block) -> _SymmetricProducts:
             across = np.zeros((cross_kernel.n_landmarks, vectors.shape[1]))
             below: list[Floats] = []
-            for first in range(0, block.n_rows if block.start >= start else 0, _TILE):
-                tile = block.part(first, first + _TILE)
+            for tile in _tiles(block, _LARGEST_BLOCK) if block.start >= start else ():
                 values = self.cross_block(cross_kernel, tile)
                 below.append(values @ vectors[columns])
                 if block.start > start:
@@ -354,6 +380,13 @@ class RowPasses:
         n, workers = self.source.n_rows, worker_threads()
         even = max(_SMALLEST_BLOCK, -(-n // (2 * workers)))  # so that no thread is idle where rows are few
         return min(even, _LARGEST_BLOCK, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
+
+
+def _tiles(block: Block, width: int) -> Iterator[Block]:
+    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
+    rows = max(16, _TILE_ENTRIES // width)
+    for first in range(0, block.n_rows, rows):
+        yield block.part(first, min(first + rows, block.n_rows))
 
 
 def widened(block: Block) -> Block:

@@ -1,7 +1,9 @@
 """From moments to coefficients."""
 
+from ridgemark.solvers.choice import SolverCost, choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit
+from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
 from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
 
@@ -9,10 +11,15 @@ __all__ = [
     "GradientSolution",
     "GradientStep",
     "LandmarkFit",
+    "LandmarkGradientFit",
     "Refinement",
     "RefinementStep",
     "RidgeSolution",
+    "SolverCost",
     "SpectralSolver",
+    "choose_solver",
     "conjugate_gradient",
+    "landmark_gradient",
     "refine",
+    "solver_cost",
 ]

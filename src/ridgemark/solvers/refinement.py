@@ -165,7 +165,7 @@ def _features(passes: RowPasses, factor: NystromFactor, held: bool) -> tuple[Pro
     """Return the products with B and with B'."""
     if not held:
         return (lambda c: passes.feature_values(factor, c)), (lambda v: passes.feature_sums(factor, v))
-    features = passes.features(factor)
+    features = passes.features(factor.cross_kernel, factor.whitener)
     return (lambda c: features @ c), (lambda v: features.T @ v)
 
 
