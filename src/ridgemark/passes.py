@@ -218,6 +218,17 @@ class RowPasses:
         width = cross_kernel.n_landmarks
         return self.map("kernel values", lambda block: cross_kernel(block.features).astype(np.float64), width, width)
 
+    def cross_values(self, cross_kernel: CrossKernel, coefficients: Floats) -> Floats:
+        """Return `C c` in one pass, with any number of landmarks."""
+        width = cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            return np.concatenate(
+                [self.cross_block(cross_kernel, tile) @ coefficients for tile in _tiles(block, width)]
+            )
+
+        return self.map("predictions", of_block, min(width, _LARGEST_BLOCK), width)
+
     def cross_sums(
         self,
         cross_kernel: CrossKernel,

@@ -84,23 +84,24 @@ def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_
         return kernel_matrix(vectors) + fit.scaled_ridge[columns] * vectors
 
     right = rows.centred(rows.roots * targets)
-    tols = np.full(right.shape[1], tol * rows.length)
-    solved = conjugate_gradient(product, preconditioner, right, tols, max_products)
-    dual_coef = rows.roots * solved.solution
+    # In units of the largest target, so that no square leaves the range.
+    units = np.abs(right).max(axis=0)
+    units[units == 0] = 1.0
+    solved = conjugate_gradient(product, preconditioner, right / units, tol * rows.length / units, max_products)
+    dual_coef = rows.roots * solved.solution * units
     mean = (rows.roots[:, 0] ** 2 @ targets - kernel_matrix.row_sums @ dual_coef) / rows.length**2
     intercept = (mean if fit.fit_intercept else 0.0) + fit.target_origin
-    history = tuple(_bounds(step, fit.scaled_ridge, preconditioner.ridges, rows.length) for step in solved.history)
+    history = tuple(
+        _bounds(step, fit.scaled_ridge, preconditioner.ridges, units, rows.length) for step in solved.history
+    )
     return Refinement(dual_coef, intercept, history, solved.outcomes)
 
 
-def _bounds(step: GradientStep, ridges: Floats, raised: Floats, length: float) -> RefinementStep:
-    energy = raised * step.energy  # as if of the ridge itself: (A + s)^-1 <= (s'/s) (L + s')^-1 for a raised s'
-    return RefinementStep(
-        step.n_products,
-        step.residual / length,
-        np.minimum(np.sqrt(energy), step.residual) / length,
-        np.minimum(np.sqrt(energy / ridges), step.residual / (2.0 * np.sqrt(ridges))),
-    )
+def _bounds(step: GradientStep, ridges: Floats, raised: Floats, units: Floats, length: float) -> RefinementStep:
+    # Of a raised ridge s' the energy is smaller by up to s'/s: (A + s)^-1 <= (s'/s) (L + s')^-1.
+    energy, residual = units * np.sqrt(raised * step.energy), units * step.residual
+    norm = np.minimum(energy, residual / 2.0) / np.sqrt(ridges)
+    return RefinementStep(step.n_products, residual / length, np.minimum(energy, residual) / length, norm)
 
 
 class _Rows:
