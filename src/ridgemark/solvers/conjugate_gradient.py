@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -50,11 +50,11 @@ def conjugate_gradient(
 ) -> GradientSolution:
     """Solve `A x = b` for every column b of `right`, from zero, each column with scalars of its own.
 
-    Every step asks for one product, with the directions and the iterates side by side. So each residual is
-    `b - A x - step A d` from products just made, never carried along: what is concluded from it holds, and how far
-    it is from the residual foretold a step before is the rounding that it contains. Conjugate gradients minimise the
-    error in the norm of A, and their residuals rise and fall; what is returned is the combination of the iterates
-    so far of least residual (minimal residual smoothing), which only falls and costs no product.
+    Every step asks for one product, with the directions d and the iterates x side by side. So beside the residual that
+    conjugate gradients carry along there is at every step `b - A x - step A d` from products just made: what is
+    concluded from it holds, and how far the two are apart is rounding. Conjugate gradients minimise the error in the
+    norm of A, and their residuals rise and fall; what is returned is the combination of the iterates so far of least
+    residual (minimal residual smoothing), which only falls and costs no product.
 
     A column stops when its residual is at most `tol`; when half of it is rounding, or nothing improved for long
     ("stagnated"); or when the products are spent.
@@ -106,7 +106,8 @@ class _Descent:
         self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
-        self.now = _Iterates(np.zeros_like(right), right.copy(), precondition(right, self.running))
+        self.now = _Iterates(np.zeros_like(right), right.copy(), np.array(precondition(right, self.running)))
+        self.seen = self.now.r.copy()  # the residuals from products just made; those of `now` are carried along
         self.smooth = self.now.copy()
         self.directions = np.zeros_like(right)
         self.r_before, self.rz_before = right.copy(), np.ones(n_columns)
@@ -128,9 +129,10 @@ class _Descent:
         self._stop(~moves, "stagnated")
         on, step = self.running, rz[moves] / curvature[moves]
         now.x[:, on] += step * d[:, moves]
-        now.r[:, on] = again[:, moves] - step * of_d[:, moves]
+        now.r[:, on] -= step * of_d[:, moves]
         now.z[:, on] = self.precondition(now.r[:, on], on)
-        self.smooth.approach(now, on)
+        self.seen[:, on] = again[:, moves] - step * of_d[:, moves]
+        self.smooth.approach(replace(now, r=self.seen), on)
         self._look()
 
     def _turn(self) -> Floats:
