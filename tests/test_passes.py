@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ridgemark.kernels import Gaussian, Linear, Matern32
+from ridgemark.kernels import Gaussian, Linear, Matern32, Precomputed
 from ridgemark.nystrom import nystrom_factor
 from ridgemark.passes import Moments, RowPasses
 from ridgemark.rows import ArrayRows
@@ -90,11 +90,54 @@ def test_an_error_in_one_block_reaches_the_caller(data):
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern32(2.0)], ids=repr)
-def test_products_with_the_kernel_matrix_are_those_of_the_dense_one(data, kernel):
+@pytest.mark.parametrize("block_rows", [700, 256, 130, 1])
+def test_products_with_the_kernel_matrix_are_those_of_the_dense_one(data, kernel, block_rows):
     X, Y, _ = data
-    passes = RowPasses(ArrayRows(X[:700]))
-    assert passes.kernel_product(kernel, Y[:700]) == pytest.approx(kernel(X[:700]) @ Y[:700], abs=1e-10)
-    assert passes.n_kernel_evaluations == 700 * 700
+    n = 700 if block_rows > 1 else 50
+    passes = RowPasses(ArrayRows(X[:n]))
+    passes._block_rows = lambda width: block_rows
+    assert passes.kernel_product(kernel, Y[:n]) == pytest.approx(kernel(X[:n]) @ Y[:n], abs=1e-10)
+    assert np.allclose(passes.kernel_matrix(kernel), kernel(X[:n]), rtol=0, atol=1e-12)
+
+
+def test_half_of_the_kernel_matrix_is_evaluated_for_a_product(data):
+    X, Y, _ = data
+    passes = RowPasses(ArrayRows(X))
+    passes._block_rows = lambda width: 100
+    passes.kernel_product(Gaussian(1.0), Y)
+    assert passes.n_kernel_evaluations == 3000 * (3000 + 100) // 2
+
+
+def test_products_with_the_kernel_matrix_are_bit_identical_for_one_thread_and_two(data):
+    X, Y, _ = data
+    products = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            passes = RowPasses(ArrayRows(X))
+            passes._block_rows = lambda width: 500
+            products.append(passes.kernel_product(Gaussian(1.0), Y))
+    assert np.array_equal(*products)
+
+
+def test_products_with_a_precomputed_kernel_are_those_of_its_matrix(data):
+    X, Y, _ = data
+    K = Gaussian(1.0)(X[:300])
+    passes = RowPasses(ArrayRows(K))
+    passes._block_rows = lambda width: 130
+    assert passes.kernel_product(Precomputed(), Y[:300]) == pytest.approx(K @ Y[:300], abs=1e-10)
+
+
+def test_features_of_all_rows_and_products_with_them(data):
+    X, Y, _ = data
+    factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
+    features = factor.features(X)
+    with threadpool_limits(2, user_api="blas"):
+        passes = RowPasses(ArrayRows(X))
+        passes._block_rows = lambda width: 300
+        assert np.allclose(passes.features(factor.cross_kernel, factor.whitener), features, rtol=0, atol=1e-9)
+        assert passes.feature_sums(factor, Y) == pytest.approx(features.T @ Y, abs=1e-8)
+        coefficients = Y[: factor.rank]
+        assert passes.feature_values(factor, coefficients) == pytest.approx(features @ coefficients, abs=1e-8)
 
 
 def test_passes_and_kernel_entries_are_counted_and_progress_is_reported(data):

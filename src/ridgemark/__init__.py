@@ -1,13 +1,14 @@
 """Kernel ridge regression from a few well-chosen landmarks, with its distance from exact."""
 
 from ridgemark import bounds, errors, exact, kernels, selection
-from ridgemark.estimators import NystromFeatures, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromFeatures, NystromRidge
 from ridgemark.functions import effective_dimension, leverage_scores, load
 from ridgemark.rows import open_rows
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "ExactKernelRidge",
     "NystromFeatures",
     "NystromRidge",
     "__version__",

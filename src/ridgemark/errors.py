@@ -59,3 +59,7 @@ class RidgeEdgeWarning(RidgemarkWarning):
 
 class LandmarkCountWarning(RidgemarkWarning):
     """More landmarks were asked for than there are distinct rows; all of those are used."""
+
+
+class ConvergenceWarning(RidgemarkWarning):
+    """An iteration ended farther from its goal than asked; the message says how far, and why."""

@@ -7,7 +7,7 @@ what it sums. Everything here counts its passes and the kernel entries it evalua
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -32,6 +32,8 @@ _LARGEST_BLOCK = 2048
 _SMALLEST_BLOCK = 256
 # Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
 _SAME = 1e-6
+# Kernel entries that stay in the processor's cache until they have been used twice.
+_TILE_ENTRIES = 2**18
 # Relative error of late whitening that no result shows.
 _NEGLIGIBLE = 1e-9
 
@@ -99,6 +101,17 @@ def same_rows(one: Moments, other: Moments) -> bool:
     return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
 
+@dataclass(frozen=True)
+class _SymmetricProducts:
+    """Of a part of the columns of K: `K_ij V_j` for the rows i from the part on, and the sum of `K_ij' V_i`."""
+
+    below: list[Floats]
+    across: Floats
+
+    def __add__(self, other: _SymmetricProducts) -> _SymmetricProducts:
+        return _SymmetricProducts(self.below + other.below, self.across + other.across)
+
+
 class RowPasses:
     """Runs passes over one source and keeps count.
 
@@ -140,26 +153,28 @@ class RowPasses:
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
             allowed = _largest_gram(factor, scaled_ridge)
             if allowed > 0 and share * float(np.linalg.norm(factor.landmark_kernel)) ** 2 <= allowed:
-                plain = self._sum_moments(factor, None, origin)
+                plain = self._sum_moments(factor, False, origin)
                 if float(np.linalg.norm(plain.gram)) <= allowed:
                     self.whitened = "after"
                     return _whiten(plain, factor)
         self.whitened = "before"
-        return self._sum_moments(factor, factor.whitener, origin)
+        return self._sum_moments(factor, True, origin)
 
     def cross_block(self, cross_kernel: CrossKernel, block: Block) -> Floats:
         """Return the kernel of a block with the landmarks, in memory the next block overwrites."""
         out = self.scratch.array("cross", (block.n_rows, cross_kernel.n_landmarks))
         return cross_kernel(block.features, out=out).astype(np.float64, copy=False)
 
-    def _sum_moments(self, factor: NystromFactor, whitener: Floats | None, origin: Floats) -> Moments:
+    def feature_block(self, factor: NystromFactor, block: Block) -> Floats:
+        """Return the features of a block, in memory the next block overwrites."""
+        out = self.scratch.array("features", (block.n_rows, factor.rank))
+        return np.matmul(self.cross_block(factor.cross_kernel, block), factor.whitener, out=out)
+
+    def _sum_moments(self, factor: NystromFactor, whitened: bool, origin: Floats) -> Moments:
         width = factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
-            features = self.cross_block(factor.cross_kernel, block)
-            if whitener is not None:
-                out = self.scratch.array("features", (block.n_rows, whitener.shape[1]))
-                features = np.matmul(features, whitener, out=out)
+            features = self.feature_block(factor, block) if whitened else self.cross_block(factor.cross_kernel, block)
             return _block_moments(block, features, factor.cross_kernel, origin)
 
         result: Moments = self.reduce("moments", of_block, width, width)
@@ -183,6 +198,67 @@ class RowPasses:
             return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
 
         return self.map("predictions", of_block, width, width)
+
+    def feature_values(self, factor: NystromFactor, coefficients: Floats) -> Floats:
+        """Return `B c` in one pass."""
+        width = factor.cross_kernel.n_landmarks
+        return self.map("features", lambda block: self.feature_block(factor, block) @ coefficients, width, width)
+
+    def feature_sums(self, factor: NystromFactor, vectors: Floats) -> Floats:
+        """Return `B'V` in one pass."""
+        width = factor.cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            return self.feature_block(factor, block).T @ vectors[block.indices]
+
+        total: Floats = self.reduce("features", of_block, width, width)
+        return total
+
+    def cross_matrix(self, cross_kernel: CrossKernel) -> Floats:
+        """Return C, the kernel of every row with the landmarks, for who has room for it."""
+        width = cross_kernel.n_landmarks
+        return self.map("kernel values", lambda block: cross_kernel(block.features).astype(np.float64), width, width)
+
+    def cross_values(self, cross_kernel: CrossKernel, coefficients: Floats) -> Floats:
+        """Return `C c` in one pass, with any number of landmarks."""
+        width = cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            return np.concatenate(
+                [self.cross_block(cross_kernel, tile) @ coefficients for tile in _tiles(block, width)]
+            )
+
+        return self.map("predictions", of_block, min(width, _LARGEST_BLOCK), width)
+
+    def cross_sums(
+        self,
+        cross_kernel: CrossKernel,
+        values: Callable[[Block, Floats], Floats],
+        n_columns: int,
+        held: Floats | None = None,
+    ) -> Floats:
+        """Return `C'V` in one pass, the rows of V for some rows being `values(rows, C of these rows)`.
+
+        With V = C T this is the product `C'C T`. `held` is C, where it is held.
+        """
+        width = cross_kernel.n_landmarks
+
+        def of_block(block: Block) -> Floats:
+            total = np.zeros((width, n_columns))
+            for tile in _tiles(block, width):
+                if held is None:
+                    cross = self.cross_block(cross_kernel, tile)
+                else:
+                    cross = held[tile.start : tile.start + tile.n_rows]
+                total += cross.T @ values(tile, cross)
+            return total
+
+        total: Floats = self.reduce("products", of_block, width, width if held is None else 0)
+        return total
+
+    def targets(self) -> Floats:
+        """Return the targets of every row."""
+        return self.map("targets", _block_targets, 1, 0)
 
     def take(self, indices: NDArray[np.intp]) -> Block:
         """Return some rows, in the precision passes compute in."""
@@ -211,19 +287,46 @@ class RowPasses:
         return np.ones(self.source.n_rows) if weights is None else weights
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
-        """Return `K V` for the kernel matrix of all rows, which is never held: n^2 entries, n/block passes."""
-        n, rows = self.source.n_rows, self._block_rows(_LARGEST_BLOCK)
+        """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.
+
+        K is symmetric: a part of its columns is evaluated against the rows from that part on, and serves both sides.
+        """
+        width = _TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
+        n, rows = self.source.n_rows, self._block_rows(width)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
-            cross_kernel = kernel.against(part.features, part.indices)
-            weights = vectors[part.indices]
-
-            def of_block(block: Block, cross_kernel: Any = cross_kernel, weights: Floats = weights) -> Floats:
-                return cross_kernel(block.features).astype(np.float64) @ weights
-
-            result += self.map("product with K", of_block, part.n_rows, part.n_rows)
+            of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors)
+            products: _SymmetricProducts = self.reduce("product with K", of_block, width, 0)
+            result[start:] += np.concatenate(products.below)
+            result[start : start + part.n_rows] += products.across
+            self.n_kernel_evaluations += (n - start) * part.n_rows
         return result
+
+    def _symmetric_products(
+        self, cross_kernel: CrossKernel, start: int, vectors: Floats
+    ) -> Callable[[Block], _SymmetricProducts]:
+        """Return what a block, not above the columns that begin at `start`, gives to its own rows and to theirs."""
+        columns = slice(start, start + cross_kernel.n_landmarks)
+
+        def of_block(block: Block) -> _SymmetricProducts:
+            across = np.zeros((cross_kernel.n_landmarks, vectors.shape[1]))
+            below: list[Floats] = []
+            for tile in _tiles(block, _LARGEST_BLOCK) if block.start >= start else ():
+                values = self.cross_block(cross_kernel, tile)
+                below.append(values @ vectors[columns])
+                if block.start > start:
+                    across += values.T @ vectors[tile.start : tile.start + tile.n_rows]
+            return _SymmetricProducts(below, across)
+
+        return of_block
+
+    def kernel_matrix(self, kernel: Kernel) -> Floats:
+        """Return K: n^2 numbers, for who has room for them."""
+        n = self.source.n_rows
+        everyone = self.take(np.arange(n))
+        cross_kernel = kernel.against(everyone.features, everyone.indices)
+        return self.map("kernel matrix", lambda block: cross_kernel(block.features).astype(np.float64), n, n)
 
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
@@ -291,6 +394,13 @@ class RowPasses:
         return min(even, _LARGEST_BLOCK, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
 
 
+def _tiles(block: Block, width: int) -> Iterator[Block]:
+    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
+    rows = max(16, _TILE_ENTRIES // width)
+    for first in range(0, block.n_rows, rows):
+        yield block.part(first, min(first + rows, block.n_rows))
+
+
 def widened(block: Block) -> Block:
     """Return the block with features in float64: single precision is how rows are stored, not how they are worked on.
 
@@ -308,6 +418,11 @@ def _dense(features: Any) -> Any:
 def row_weights(block: Block) -> Floats:
     """Return the block's weights, ones where it has none."""
     return np.ones(block.n_rows) if block.weights is None else block.weights
+
+
+def _block_targets(block: Block) -> Floats:
+    assert block.targets is not None  # fits have targets
+    return block.targets
 
 
 def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:

@@ -29,6 +29,23 @@ class Draw:
         return self.counts / (self.n_draws * self.probabilities[self.indices])
 
 
+def inclusion_probabilities(draw: Draw) -> Floats:
+    """Return how likely each position drawn by `draw_distinct` was to be drawn at all.
+
+    With clocks of rate p_i, `1 - exp(-p_i t)` at the time t by which `n_draws` of them are expected to have rung.
+    """
+    p = draw.probabilities[draw.probabilities > 0]
+    if draw.n_draws >= len(p):
+        return np.ones(len(draw.indices))
+    time = 0.0
+    for _ in range(100):  # Newton's steps from below, on a concave function: each one falls short
+        missing = draw.n_draws + float(np.expm1(-p * time).sum())
+        if missing <= 1e-9 * draw.n_draws:
+            break
+        time += missing / float(p @ np.exp(-p * time))
+    return -np.expm1(-draw.probabilities[draw.indices] * time)
+
+
 def make_generator(random_state: Any) -> np.random.Generator:
     """Return the generator meant by scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
     if isinstance(random_state, np.random.Generator):

@@ -1,6 +1,7 @@
 """The scikit-learn surface."""
 
+from ridgemark.estimators.exact_kernel_ridge import ExactKernelRidge
 from ridgemark.estimators.nystrom_features import NystromFeatures
 from ridgemark.estimators.nystrom_ridge import NystromRidge
 
-__all__ = ["NystromFeatures", "NystromRidge"]
+__all__ = ["ExactKernelRidge", "NystromFeatures", "NystromRidge"]

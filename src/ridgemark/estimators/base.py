@@ -10,7 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ridgemark.errors import DataError, DataTypeError, LandmarkCountWarning, ParameterError
+from ridgemark.errors import (
+    DataError,
+    DataTypeError,
+    LandmarkCountWarning,
+    NumericalError,
+    ParameterError,
+    RidgeEdgeWarning,
+)
 from ridgemark.kernels import make_kernel
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, RowSource, open_rows
@@ -112,6 +119,33 @@ class LandmarkEstimator(BaseEstimator):
         if count.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
             warnings.warn(msg, LandmarkCountWarning, stacklevel=4)
+
+    def _warn_of_edge(self, tuned):
+        """Say that the best of the ridges searched is the first or last of them."""
+        path = tuned.path
+        if path is not None and path.on_edge and (tuned.fit.solver.target_variance > 0).any():
+            msg = (
+                f"the best ridge lies at the edge of the {len(path.ridges)} searched, {path.ridges[-1]:.3g} to "
+                f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "
+                "of it"
+            )
+            warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
+
+    def _predictions(self, values, source):
+        """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns"
+            raise NumericalError(msg)
+        if self._single and source.dtype == np.float32:
+            values = values.astype(np.float32)
+        return self._shaped(values)
+
+    def _shaped(self, values):
+        """Return what has one column, or one entry, per target in the shape of the targets given."""
+        if not self._flat_targets:
+            return values
+        return float(values[0]) if values.ndim == 1 else values[:, 0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

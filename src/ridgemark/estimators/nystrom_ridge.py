@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.diagnostics import diagnose
-from ridgemark.errors import DataError, NumericalError, RidgeEdgeWarning
+from ridgemark.errors import DataError, NumericalError
 from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune
@@ -170,8 +169,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if tuned.left_out is not None:
             self._take_left_out(tuned.left_out, passes)
             self._take_calibration(passes, tuned.left_out, everything=True)
-        if tuned.path is not None and tuned.path.on_edge and (tuned.fit.solver.target_variance > 0).any():
-            warnings.warn(_edge_message(tuned.path), RidgeEdgeWarning, stacklevel=4)
+        self._warn_of_edge(tuned)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
@@ -226,16 +224,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         source = self._rows(X)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
         values = self._passes(source).predict(self._fit.factor, dual_coef, np.atleast_1d(self.intercept_))
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns"
-            raise NumericalError(msg)
-        if self._single and source.dtype == np.float32:
-            values = values.astype(np.float32)
+        values = self._predictions(values, source)
         if not return_std:
-            return self._shaped(values)
+            return values
         spread = standard_deviations(self._passes(source), self._fit)
-        return self._shaped(values), self._shaped(spread.astype(values.dtype, copy=False))
+        return values, self._shaped(spread.astype(values.dtype, copy=False))
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
@@ -427,20 +420,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._ridge_given = tuned.path is None
         if tuned.path is not None:
             self.ridge_path_ = tuned.path
-
-    def _shaped(self, values):
-        """Return what has one column, or one entry, per target in the shape of the targets given."""
-        if not self._flat_targets:
-            return values
-        return float(values[0]) if values.ndim == 1 else values[:, 0]
-
-
-def _edge_message(path):
-    least, most = path.ridges[-1], path.ridges[0]
-    return (
-        f"the best ridge lies at the edge of the {len(path.ridges)} searched, {least:.3g} to {most:.3g}; "
-        "give a wider list of ridges, or check whether the targets are noise or free of it"
-    )
 
 
 def _dimension(fit):

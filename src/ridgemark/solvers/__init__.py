@@ -1,6 +1,25 @@
 """From moments to coefficients."""
 
+from ridgemark.solvers.choice import SolverCost, choose_solver, solver_cost
+from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit
+from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
+from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
 from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
 
-__all__ = ["LandmarkFit", "RidgeSolution", "SpectralSolver"]
+__all__ = [
+    "GradientSolution",
+    "GradientStep",
+    "LandmarkFit",
+    "LandmarkGradientFit",
+    "Refinement",
+    "RefinementStep",
+    "RidgeSolution",
+    "SolverCost",
+    "SpectralSolver",
+    "choose_solver",
+    "conjugate_gradient",
+    "landmark_gradient",
+    "refine",
+    "solver_cost",
+]

@@ -1,0 +1,184 @@
+"""Exact kernel ridge regression, reached from landmarks, as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
+from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.fitting import Recipe, prepare, tune
+from ridgemark.kernels.base import count_rows
+from ridgemark.sampling import make_generator
+from ridgemark.solvers import refine
+
+
+class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
+    """Kernel ridge regression on all rows, to a tolerance that is certified.
+
+    Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
+    `scaled_ridge = ridge * sum_i w_i`. A landmark model chooses the ridge, as `NystromRidge` does, and is then refined
+    by conjugate gradients, each step one product with the n x n kernel matrix, which is held only where the memory
+    budget allows. After every step `history_` says how far the function can still be from the exact one.
+
+    Parameters
+    ----------
+    kernel, bandwidth, ridge, n_landmarks, selection, fit_intercept, memory_budget, random_state
+        As for `NystromRidge`; scores are taken at lambda itself. More landmarks make fewer steps.
+    tol : float, default=1e-6
+        RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
+    max_iter : int, default=200
+        Most products with the kernel matrix; a warning says what was reached when they do not suffice.
+
+    Attributes
+    ----------
+    X_fit_ : array or sparse matrix of shape (n, n_features)
+        The training rows of positive weight; for a precomputed kernel their row numbers.
+    dual_coef_ : array of shape (n,) or (n, n_targets)
+        The coefficients: `f(x) = k(x, X_fit_) dual_coef_ + intercept_`.
+    intercept_ : float or array of shape (n_targets,)
+        The constant; zero without `fit_intercept`.
+    history_ : tuple of RefinementStep
+        For every number of products with the kernel matrix, bounds on the RMS distance from the exact solution of what
+        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), and on the
+        distance of the functions (`norm`); one entry for each target.
+    n_iter_ : int
+        Products with the kernel matrix.
+    kernel_, bandwidth_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_ : as for `NystromRidge`
+        What the landmark model used and found.
+    ridge_path_ : RidgePath
+        The ridges searched; not with one number as `ridge`.
+    n_passes_, n_kernel_evaluations_ : int
+        Passes over the rows and kernel entries the fit took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import ExactKernelRidge
+    >>> x = np.linspace(0, 1, 200)[:, None]
+    >>> model = ExactKernelRidge(bandwidth=0.1, ridge=1e-4, n_landmarks=30, random_state=0)
+    >>> model = model.fit(x, np.sin(6 * x[:, 0]))
+    >>> bool(model.history_[-1].returned[0] <= 1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="median",
+        ridge="loo",
+        n_landmarks="auto",
+        selection="leverage",
+        tol=1e-6,
+        max_iter=200,
+        fit_intercept=True,
+        memory_budget=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit a landmark model, choose the ridge, and refine to the exact solution.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows; a RowSource brings its own targets and weights.
+        y : array of shape (n,) or (n, n_targets)
+            The targets.
+        sample_weight : array of shape (n,), optional
+            How many rows each row counts for; zero is absence.
+
+        Returns
+        -------
+        self
+        """
+        recipe = self._recipe()
+        passes = self._passes(self._open(X, y, sample_weight))
+        prepared = prepare(passes, recipe, make_generator(self.random_state))
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        self._warn_of_few_rows(prepared.count)
+        self._warn_of_edge(tuned)
+        kernel = prepared.factor.cross_kernel.kernel
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
+        self._take(passes, kernel, refined)
+        self.landmark_indices_, self.n_landmarks_ = prepared.landmarks.indices, count_rows(prepared.landmarks.points)
+        self.ridge_: Any = float(tuned.ridges[0])
+        self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight
+        self.__dict__.pop("ridge_path_", None)
+        if tuned.path is not None:
+            self.ridge_path_ = tuned.path
+        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        self._warn_of_distance(refined)
+        return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def predict(self, X):
+        """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
+        check_is_fitted(self)
+        source = self._rows(X)
+        pairwise = self.kernel_.pairwise
+        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
+        dual_coef = self.dual_coef_.reshape(cross_kernel.n_landmarks, -1)
+        values = self._passes(source).cross_values(cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
+        return self._predictions(values, source)
+
+    def _recipe(self):
+        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 < float(self.tol) < np.inf:
+            msg = f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}"
+            raise ParameterError(msg)
+        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
+            msg = (
+                f"max_iter must be a positive integer, the most products with the kernel matrix, got {self.max_iter!r}"
+            )
+            raise ParameterError(msg)
+        shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
+        # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
+        return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
+
+    def _take(self, passes, kernel, refined):
+        """Keep the function: the rows that count, and their coefficients."""
+        if not (np.isfinite(refined.dual_coef).all() and np.isfinite(refined.intercept).all()):
+            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+            raise NumericalError(msg)
+        present = np.flatnonzero(passes.row_counts())
+        self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
+        self.X_fit_ = present if kernel.pairwise else passes.take(present).features
+        self.dual_coef_, self.intercept_ = self._shaped(refined.dual_coef[present]), self._shaped(refined.intercept)
+        self.history_, self.n_iter_ = refined.history, refined.reached.n_products
+
+    def _warn_of_distance(self, refined):
+        """Say what was reached where it is not what was asked."""
+        missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
+        if not missed:
+            return
+        remedy = (
+            "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger ridge"
+            if "stagnated" in missed
+            else "raise max_iter or take more landmarks"
+        )
+        msg = (
+            f"after {self.n_iter_} products with the kernel matrix predictions are certified to within "
+            f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows), not the tol={self.tol:g} "
+            f"asked for ({missed[0]}); {remedy}, or accept this distance as tol"
+        )
+        warnings.warn(msg, ConvergenceWarning, stacklevel=5)

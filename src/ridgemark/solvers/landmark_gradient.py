@@ -1,0 +1,223 @@
+"""Coefficients of very many landmarks, without the product of their features with themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from ridgemark.backends.threads import all_blas_threads, one_blas_thread
+from ridgemark.errors import NumericalError
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import numerical_rank
+from ridgemark.passes import RowPasses, row_weights
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
+from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_HELD_SHARE = 0.25  # of the memory budget that C may take
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkGradientFit:
+    """`f(x) = k(x, Z) dual_coef + intercept` for landmarks Z, and how far it is from their direct solution.
+
+    Attributes
+    ----------
+    dual_coef : array of shape (p, targets)
+        Zero for landmarks that were dropped.
+    intercept : array of shape (targets,)
+        In the targets' own units.
+    dropped : array
+        Positions of landmarks whose kernel the others give up to rounding.
+    bound : array of shape (targets,)
+        The RMS distance of the fitted values from those of the direct solution is at most this, whatever the rows.
+    estimate : array of shape (targets,)
+        About that distance at most, if the landmarks resemble the rows; no bound.
+    n_products : array of shape (targets,)
+        Products with `B'WB`, each one pass.
+    outcomes : tuple of str
+        How each target ended.
+    """
+
+    dual_coef: Floats
+    intercept: Floats
+    dropped: NDArray[np.intp]
+    bound: Floats
+    estimate: Floats
+    n_products: NDArray[np.intp]
+    outcomes: tuple[Outcome, ...]
+
+
+@one_blas_thread()
+def landmark_gradient(
+    passes: RowPasses,
+    kernel: Kernel,
+    landmarks: Block,
+    landmark_weights: Floats,
+    scaled_ridge: Floats,
+    target_origin: Floats,
+    fit_intercept: bool,
+    tol: float,
+    max_products: int,
+) -> LandmarkGradientFit:
+    """Solve `(B'WB + s I) c = B'W y` by conjugate gradients, s the scaled ridge; centred with an intercept.
+
+    The features are `B = C R^-1` with `R'R` the pivoted Cholesky factor of the landmark kernel, without landmarks
+    beyond its numerical rank. The preconditioner is the same matrix with the landmarks in place of the rows,
+    `R D R' + s I`: the features of landmark j are column j of R, and `sum_j D_j b_j b_j'` estimates `B'WB`.
+    A residual r has the error `e = (B'WB + s)^-1 r`, and the fitted values are off by
+
+    `|W^1/2 B e| = |W^1/2 B (B'WB + s)^-1 r| <= |r| max_t sqrt(t)/(t + s) = |r|/(2 sqrt(s))`,
+
+    which over all rows must be at most `tol` as root mean square. Two p x p arrays are held, and C where it takes at
+    most a quarter of the memory budget.
+
+    Parameters
+    ----------
+    passes : RowPasses
+        The rows, with their targets.
+    kernel : Kernel
+        The kernel.
+    landmarks : Block
+        The landmarks; `indices` are needed by a precomputed kernel only.
+    landmark_weights : array of shape (p,)
+        D: for how much weight of rows each landmark stands, the inverse of its chance to be drawn; with uniform
+        landmarks the total weight over p.
+    scaled_ridge : array of shape (targets,)
+        n lambda for each target.
+    target_origin : array of shape (targets,)
+        Where targets are measured from; zero without an intercept.
+    fit_intercept : bool
+        Whether there is an unpenalised constant.
+    tol : float
+        RMS distance, in units of the targets, from the direct solution.
+    max_products : int
+        Most products with `B'WB` for one ridge.
+    """
+    triangle, kept = _pivoted_cholesky(kernel.against(landmarks.features, landmarks.indices), landmarks)
+    cross_kernel = kernel.against(landmarks.features[kept], landmarks.indices[kept])
+    system = _NormalEquations(passes, cross_kernel, triangle, target_origin, fit_intercept)
+    p, t = landmarks.n_rows, len(scaled_ridge)
+    coefficients = np.zeros((len(kept), t))
+    bound, estimate, n_products = np.zeros(t), np.zeros(t), np.zeros(t, dtype=np.intp)
+    outcomes: list[Outcome] = ["converged"] * t
+    length = np.sqrt(system.total_weight)
+    for ridge in np.unique(scaled_ridge):
+        of_ridge = np.flatnonzero(scaled_ridge == ridge)
+        solved = system.solve(
+            of_ridge, ridge, landmark_weights[kept], 2.0 * np.sqrt(ridge) * length * tol, max_products
+        )
+        coefficients[:, of_ridge] = solved.solution
+        bound[of_ridge] = solved.reached.residual / (2.0 * np.sqrt(ridge) * length)
+        estimate[of_ridge] = np.minimum(bound[of_ridge], np.sqrt(solved.reached.energy) / length)
+        n_products[of_ridge] = solved.reached.n_products
+        for column, outcome in zip(of_ridge, solved.outcomes, strict=True):
+            outcomes[column] = outcome
+    dual_coef = np.zeros((p, t))
+    dual_coef[kept] = _solve_triangle(triangle, coefficients)
+    intercept = target_origin + system.target_mean - system.cross_mean @ dual_coef[kept]
+    dropped = np.setdiff1d(np.arange(p), kept)
+    return LandmarkGradientFit(dual_coef, intercept, dropped, bound, estimate, n_products, tuple(outcomes))
+
+
+class _NormalEquations:
+    """`B'WB c = B'W y` with `B = C R^-1`, products in one pass over the rows."""
+
+    def __init__(
+        self, passes: RowPasses, cross_kernel: CrossKernel, triangle: Floats, target_origin: Floats, fit_intercept: bool
+    ) -> None:
+        self.passes, self.cross_kernel, self.triangle = passes, cross_kernel, triangle
+        n_bytes = 8 * passes.source.n_rows * cross_kernel.n_landmarks
+        budget = DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
+        self.held = passes.cross_matrix(cross_kernel) if n_bytes <= _HELD_SHARE * budget else None
+        self.total_weight = float(passes.row_counts().sum())
+        n_targets = passes.source.n_targets
+
+        def ones_and_targets(block: Block, cross: Floats) -> Floats:
+            assert block.targets is not None
+            return row_weights(block)[:, None] * np.c_[np.ones(block.n_rows), block.targets - target_origin]
+
+        sums = passes.cross_sums(cross_kernel, ones_and_targets, 1 + n_targets, self.held)
+        self.cross_mean, self.target_mean = np.zeros(len(sums)), np.zeros(n_targets)
+        if fit_intercept:
+            self.cross_mean = sums[:, 0] / self.total_weight
+            self.target_mean = passes.row_counts() @ (passes.targets() - target_origin) / self.total_weight
+        self.right = _solve_triangle(triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True)
+
+    def gram_product(self, vectors: Floats) -> Floats:
+        """Return `B'W B V`, B centred where there is an intercept."""
+        inner = _solve_triangle(self.triangle, vectors)
+        offset = self.cross_mean @ inner
+
+        def weighted(block: Block, cross: Floats) -> Floats:
+            return row_weights(block)[:, None] * (cross @ inner - offset)
+
+        sums = self.passes.cross_sums(self.cross_kernel, weighted, vectors.shape[1], self.held)
+        return _solve_triangle(self.triangle, sums, transposed=True)
+
+    def solve(
+        self, targets: Columns, ridge: float, landmark_weights: Floats, tol: float, max_products: int
+    ) -> GradientSolution:
+        """Solve for some targets with one ridge."""
+        factor = _preconditioner(self.triangle, landmark_weights, ridge)
+
+        def precondition(vectors: Floats, _: Columns) -> Floats:
+            return _solve_triangle(factor, _solve_triangle(factor, vectors, transposed=True))
+
+        return conjugate_gradient(
+            lambda vectors, _: self.gram_product(vectors) + ridge * vectors,
+            precondition,
+            self.right[:, targets],
+            np.full(len(targets), tol),
+            max_products,
+        )
+
+
+def _pivoted_cholesky(cross_kernel: CrossKernel, landmarks: Block) -> tuple[Floats, NDArray[np.intp]]:
+    """Return R, upper triangular with `R'R` the kernel of the landmarks kept, and which those are, in R's order."""
+    matrix: Any = cross_kernel(landmarks.features)
+    precision = np.dtype(matrix.dtype)
+    matrix = matrix.astype(np.float64, copy=False)
+    if not (np.isfinite(matrix.max()) and np.isfinite(matrix.min())):
+        msg = "the landmark kernel holds numbers beyond the floating-point range; rescale the columns"
+        raise NumericalError(msg)
+    with all_blas_threads():
+        # The transpose is the same matrix, in the order LAPACK can overwrite.
+        triangle, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=0, overwrite_a=1)
+    rank = min(int(rank), numerical_rank(np.diagonal(triangle)[:rank] ** 2, precision))
+    if rank < len(triangle):
+        triangle = np.asfortranarray(triangle[:rank, :rank])
+    return triangle, pivots[:rank] - 1
+
+
+def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) -> Floats:
+    """Return the Cholesky factor of `R D R' + s' I`, s' at least the ridge.
+
+    p landmarks say little about the smaller half of p directions: s' is at least the median of `D_j R_jj^2`, about the
+    size of the middle one. And it is at least the rounding of `R D R'`. A preconditioner may be raised: that changes
+    how fast the solution is reached, not which one.
+    """
+    raised = max(ridge, float(np.median(landmark_weights * np.diagonal(triangle) ** 2)))
+    while True:
+        with all_blas_threads():
+            # An upper triangle times its transpose, in place.
+            matrix, _ = lapack.dlauum(np.multiply(triangle, np.sqrt(landmark_weights), order="F"), overwrite_c=1)
+            diagonal = np.einsum("ii->i", matrix)
+            raised = max(raised, len(matrix) * _EPS * float(diagonal.max()))
+            diagonal += raised
+            factor, failed = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            return factor
+        raised *= 100.0
+
+
+def _solve_triangle(triangle: Floats, right: Floats, transposed: bool = False) -> Floats:
+    """Return `R^-1 V`, or `R'^-1 V`."""
+    solution: Floats = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))[0]
+    return solution

@@ -1,0 +1,100 @@
+"""The gradient's residuals are those of what it returns, and it always ends."""
+
+import numpy as np
+import pytest
+
+from ridgemark.solvers import conjugate_gradient
+
+
+def _system(condition, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    return basis * np.geomspace(1.0, 1.0 / condition, n) @ basis.T, rng.normal(size=(n, 3))
+
+
+def _solve(matrix, right, tol=1e-8, max_products=500, preconditioner=None):
+    inverse = np.eye(len(matrix)) if preconditioner is None else preconditioner
+    tol = np.broadcast_to(tol, right.shape[1])
+    return conjugate_gradient(lambda v, _: matrix @ v, lambda v, _: inverse @ v, right, tol, max_products)
+
+
+def test_it_solves_and_its_residuals_are_those_of_what_it_returns():
+    matrix, right = _system(1e3)
+    solved = _solve(matrix, right)
+    residual = np.linalg.norm(right - matrix @ solved.solution, axis=0)
+    assert (residual <= 1e-8).all()
+    assert solved.reached.residual == pytest.approx(residual, rel=1e-3)
+    assert set(solved.outcomes) == {"converged"}
+
+
+def test_residuals_never_rise():
+    """Those of plain conjugate gradients do; the combination of least residual is what is returned."""
+    matrix, right = _system(1e6)
+    sizes = np.array([step.residual for step in _solve(matrix, right, max_products=100).history])
+    assert (np.diff(sizes, axis=0) <= 1e-12).all()
+
+
+def test_columns_are_solved_as_if_alone_and_stop_on_their_own():
+    matrix, right = _system(1e3)
+    together = _solve(matrix, right, tol=np.array([1e-2, 1e-10, 1e-6]))
+    for column, tol in enumerate((1e-2, 1e-10, 1e-6)):
+        alone = _solve(matrix, right[:, [column]], tol)
+        assert together.solution[:, column] == pytest.approx(alone.solution[:, 0], abs=1e-10)
+        stopped = np.array([step.residual[column] for step in together.history[alone.reached.n_products :]])
+        assert (stopped == stopped[0]).all()
+
+
+def test_stopped_columns_are_not_multiplied_any_more():
+    matrix, right = _system(10.0)
+    widths = []
+
+    def product(vectors, columns):
+        widths.append(len(columns))
+        return matrix @ vectors
+
+    conjugate_gradient(product, lambda v, _: v, right, np.array([1e-1, 1e-10, 1e-1]), 500)
+    assert (widths[0], widths[-1]) == (6, 2)
+
+
+def test_it_takes_the_steps_of_textbook_conjugate_gradients():
+    matrix, right = _system(1e4)
+    x, r = np.zeros(60), right[:, 0].copy()
+    d, steps = r.copy(), 0
+    while np.linalg.norm(r) > 1e-8:
+        step = r @ r / (d @ matrix @ d)
+        x, before, r = x + step * d, r @ r, r - step * matrix @ d
+        d, steps = r + r @ r / before * d, steps + 1
+    assert _solve(matrix, right[:, :1]).reached.n_products <= steps + 5
+
+
+def test_the_exact_inverse_as_preconditioner_takes_one_product():
+    matrix, right = _system(1e3)
+    assert _solve(matrix, right, preconditioner=np.linalg.inv(matrix)).reached.n_products == 1
+
+
+def test_products_are_limited_and_that_is_said():
+    matrix, right = _system(1e6)
+    solved = _solve(matrix, right, max_products=5)
+    assert solved.reached.n_products == 5
+    assert solved.outcomes == ("out of products",) * 3
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e6, 1e12, 1e16])
+def test_a_goal_below_rounding_ends_as_stagnation(condition):
+    matrix, right = _system(condition)
+    solved = _solve(matrix, right, tol=1e-300, max_products=10_000)
+    assert set(solved.outcomes) == {"stagnated"}
+    assert solved.reached.n_products < 2_000
+    assert np.isfinite(solved.solution).all()
+
+
+def test_an_indefinite_preconditioner_ends_as_stagnation():
+    matrix, right = _system(1e3)
+    assert set(_solve(matrix, right, preconditioner=-np.eye(60)).outcomes) == {"stagnated"}
+
+
+def test_a_right_side_of_zero_needs_no_product():
+    matrix, right = _system(1e3)
+    solved = _solve(matrix, np.zeros_like(right))
+    assert solved.reached.n_products == 0
+    assert not solved.solution.any()
