@@ -89,12 +89,36 @@ def test_an_error_in_one_block_reaches_the_caller(data):
         passes.map("test", fail, 1, 0)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern32(2.0)], ids=repr)
-def test_products_with_the_kernel_matrix_are_those_of_the_dense_one(data, kernel):
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern32(2.0), Linear()], ids=repr)
+@pytest.mark.parametrize("block_rows", [None, 100, 701])
+def test_products_with_the_kernel_matrix_are_those_of_the_dense_one(data, kernel, block_rows):
     X, Y, _ = data
     passes = RowPasses(ArrayRows(X[:700]))
-    assert passes.kernel_product(kernel, Y[:700]) == pytest.approx(kernel(X[:700]) @ Y[:700], abs=1e-10)
-    assert passes.n_kernel_evaluations == 700 * 700
+    if block_rows:
+        passes._block_rows = lambda width: block_rows
+    expected = kernel(X[:700]) @ Y[:700]
+    assert passes.kernel_product(kernel, Y[:700]) == pytest.approx(expected, abs=1e-9)
+    if block_rows == 100:
+        assert passes.n_kernel_evaluations == 100 * 100 * (7 * 8 // 2)
+        assert passes.n_passes == 7
+    some = np.array([3, 699, 3, 0, *range(200, 400)])
+    assert passes.kernel_rows_product(kernel, some, Y[:700]) == pytest.approx(expected[some], abs=1e-9)
+    factor = nystrom_factor(kernel, X[:40], np.arange(40))
+    before = passes.n_kernel_evaluations
+    assert passes.cross_product(factor.cross_kernel, Y[:700]) == pytest.approx(expected[:40], abs=1e-9)
+    assert passes.n_kernel_evaluations - before == 700 * 40
+
+
+def test_products_with_the_kernel_matrix_do_not_depend_on_blocks_or_threads(data):
+    X, Y, _ = data
+    products = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            passes = RowPasses(ArrayRows(X, Y))
+            passes._block_rows = lambda width: 300 if width > 200 else 170
+            products.append(passes.kernel_product(Gaussian(1.0), Y))
+    assert np.array_equal(*products)
+    assert products[0] == pytest.approx(Gaussian(1.0)(X) @ Y, abs=1e-9)
 
 
 def test_passes_and_kernel_entries_are_counted_and_progress_is_reported(data):

@@ -178,19 +178,56 @@ class RowPasses:
         return np.ones(self.source.n_rows) if weights is None else weights
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
-        """Return `K V` for the kernel matrix of all rows, which is never held: n^2 entries, n/block passes."""
+        """Return `K V` for the kernel matrix of all rows, which is never held: half of its n^2 entries, n/block passes.
+
+        Each block of rows meets itself and those after it; by symmetry one evaluation serves both.
+        """
         n, rows = self.source.n_rows, self._block_rows(_LARGEST_BLOCK)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
-            cross_kernel = kernel.against(part.features, part.indices)
-            weights = vectors[part.indices]
-
-            def of_block(block: Block, cross_kernel: Any = cross_kernel, weights: Floats = weights) -> Floats:
-                return cross_kernel(block.features).astype(np.float64) @ weights
-
-            result += self.map("product with K", of_block, part.n_rows, part.n_rows)
+            above = self._product_from(kernel.against(part.features, part.indices), start, vectors, result)
+            result[start : start + part.n_rows] += above
+            self.n_kernel_evaluations += part.n_rows * (n - start)
         return result
+
+    def _product_from(self, cross_kernel: CrossKernel, start: int, vectors: Floats, result: Floats) -> Floats:
+        """Add the part's share to the results of the rows after it, and return what all rows from `start` on give it.
+
+        The part are the rows bound to `cross_kernel`, from `start` on.
+        """
+        stop = start + cross_kernel.n_landmarks
+        own = vectors[start:stop]
+
+        def of_block(block: Block) -> Floats:
+            before = min(max(start - block.start, 0), block.n_rows)
+            if before == block.n_rows:
+                return np.zeros_like(own)
+            block = block.part(before, block.n_rows)
+            cross = self.cross_block(cross_kernel, block)
+            after = min(max(stop - block.start, 0), block.n_rows)  # the part's own rows are met once
+            if after < block.n_rows:  # no other block writes to these rows
+                result[block.start + after : block.start + block.n_rows] += cross[after:] @ own
+            return cross.T @ vectors[block.start : block.start + block.n_rows]
+
+        return self.reduce("product with K", of_block, len(own), 0)
+
+    def kernel_rows_product(self, kernel: Kernel, indices: NDArray[np.intp], vectors: Floats) -> Floats:
+        """Return the rows of `K V` asked for; n kernel entries each."""
+        rows = self._block_rows(_LARGEST_BLOCK)
+        parts = [self.take(indices[start : start + rows]) for start in range(0, len(indices), rows)]
+        return np.concatenate(
+            [self.cross_product(kernel.against(part.features, part.indices), vectors) for part in parts]
+        )
+
+    def cross_product(self, cross_kernel: CrossKernel, vectors: Floats) -> Floats:
+        """Return `C' V` for the kernel of all rows with the landmarks, in one pass."""
+
+        def of_block(block: Block) -> Floats:
+            return self.cross_block(cross_kernel, block).T @ vectors[block.start : block.start + block.n_rows]
+
+        width = cross_kernel.n_landmarks
+        return self.reduce("product with C'", of_block, width, width)
 
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
