@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.certificates.ascent import ascend
 from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, between, fitted_rows, function_size
 from ridgemark.certificates.record import Certificate, issue
 from ridgemark.certificates.trace import feature_rounding
@@ -27,6 +28,7 @@ def audit(
     fit: LandmarkFit,
     *,
     rng: np.random.Generator,
+    landmark_indices: NDArray[np.intp] | None = None,
     kernel_entries: int = KERNEL_ENTRIES,
     failure_probability: float = 0.05,
 ) -> Certificate:
@@ -43,9 +45,11 @@ def audit(
     Any v gives a bound. Two are at hand: v_L, the regression of r on the landmarks, gives the *energy* E^2; and
     `h = sum_i alpha_i k(., x_i) - f`, whose values are r itself, gives the *duality gap* `G = n lambda |h|^2`, the
     primal value at f less the dual value at alpha. The best `v = (1 - t) v_L + t h` gives, as the two are orthogonal
-    when f solves the landmark problem, `E^2 G/(E^2 + G)`: less than either. What is not orthogonal is added. From the
-    other side the gap bounds |d|^2 too, and the best multiple of alpha closes it to `G B/(G + B)`, B the primal value
-    (see `FittedRows`), so that no audit says more than about the size of y. The smaller of the two is the bound.
+    when f solves the landmark problem, `E^2 G/(E^2 + G)`: less than either. What is not orthogonal is added.
+
+    From the other side, `|d|^2 + n lambda |f_K - f|^2` is the primal value at f less the optimal one, so at most the
+    gap to any dual point: alpha is first improved on the rows that matter most (see `ascend`; better where the row
+    numbers of the landmarks are given). The smaller of the two is the bound.
 
     Nothing here takes f to be solved to the last digit, and the rounding of every sum is allowed for.
 
@@ -61,20 +65,22 @@ def audit(
     meter = Meter(passes)
     rows = fitted_rows(passes, fit)
     if n * (n + 1) // 2 <= kernel_entries:
-        bound, inputs = _whole(passes, fit, rows)
+        bound, inputs = _whole(passes, fit, rows, landmark_indices)
         return issue("audit", fit, bound, meter.read(), inputs)
     bound, inputs = _sampled(passes, fit, rows, int(kernel_entries) // n, failure_probability, rng)
     return issue("audit", fit, bound, meter.read(), inputs, failure_probability=failure_probability)
 
 
-def _whole(passes: RowPasses, fit: LandmarkFit, rows: FittedRows) -> tuple[Floats, dict[str, Any]]:
+def _whole(
+    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
+) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge = rows.total_weight, fit.scaled_ridge
-    residual = rows.centred(passes.kernel_product(fit.factor.cross_kernel.kernel, rows.dual) - rows.values)
+    product = passes.kernel_product(fit.factor.cross_kernel.kernel, rows.dual)
+    residual = rows.centred(product - rows.values)
     inner = (rows.dual * residual).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
-    slack = ROUNDING * rows.size**2
-    gap = scaled_ridge * (np.maximum(inner, 0.0) + slack) / total
-    slack += np.abs((fit.dual_coef * rows.unsolved).sum(axis=0))
-    closed = between(gap, rows.scaled_primal(scaled_ridge)) + 2 * scaled_ridge * slack / total
+    gap = scaled_ridge * (np.maximum(inner, 0.0) + ROUNDING * rows.size**2) / total
+    gain, improved = ascend(passes, fit, rows, product, residual, landmark_indices)
+    closed = scaled_ridge * (np.maximum(inner - gain, 0.0) + ROUNDING * improved**2) / total
     towards = _regression(passes, fit, rows.weights[:, None] * residual)
     rest = residual - rows.centred(passes.predict(fit.factor, towards, np.zeros(len(scaled_ridge))))
     size = function_size(fit, towards)
@@ -88,7 +94,7 @@ def _whole(passes: RowPasses, fit: LandmarkFit, rows: FittedRows) -> tuple[Float
     square = np.minimum(between(energy, gap, scaled_ridge * aslant / total), closed)
     return np.sqrt(square + rows.offset**2) + rounding, {
         "energy_bound": np.sqrt(energy).tolist(),
-        "gap_bound": np.sqrt(gap).tolist(),
+        "gap_bound": np.sqrt(np.minimum(gap, closed)).tolist(),
         "rounding": rounding.tolist(),
         "duality_gap": (total * (np.minimum(gap, closed) + rows.offset**2)).tolist(),
         "rms_left": rows.rms_left.tolist(),
