@@ -84,6 +84,10 @@ def _gain(
     left = curvature - float(along @ by_image)
     eta = (slope - float(along @ by_residual)) / left if left > 1e-8 * curvature else 0.0
     xi = by_residual - eta * by_image
+    if fit.fit_intercept:  # to the last digit: what is left of the sum meets the mean of r, which may be large
+        cheapest = np.argmin(np.diagonal(among) + scaled_ridge / weights)
+        for _ in range(2):
+            xi[cheapest] -= xi.sum()
     quadratic = eta**2 * curvature + 2 * eta * float(xi @ along)
     quadratic += float(xi @ among @ xi) + scaled_ridge * float(xi**2 @ (1.0 / weights))
     size = np.sqrt(rows.diagonal[chosen] / weights) @ np.abs(xi)

@@ -90,7 +90,7 @@ def _whole(
     plain = rows.weights @ residual**2 / total
     useless = energy >= plain  # where the regression is rounding
     energy, aslant = np.where(useless, plain, energy), np.where(useless, 0.0, aslant)
-    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * (rows.size + size)
+    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * (rows.size + size) + np.abs(fit.intercept))
     square = np.minimum(between(energy, gap, scaled_ridge * aslant / total), closed)
     return np.sqrt(square + rows.offset**2) + rounding, {
         "energy_bound": np.sqrt(energy).tolist(),
@@ -137,7 +137,7 @@ def _sampled(
     length = np.sqrt(total) * rows.rms_left / scaled_ridge
     spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
     from_sample = np.sqrt(_largest_root(widened, spread) / total)
-    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size
+    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * rows.size + np.abs(fit.intercept))
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_left * from_sample
     closed = between(gap, rows.scaled_primal(scaled_ridge))

@@ -130,13 +130,19 @@ def feature_sizes(factor: NystromFactor) -> Floats:
     return np.abs(factor.whitener).T @ np.sqrt(np.diagonal(factor.landmark_kernel))
 
 
+def solution_rounding(fit: LandmarkFit) -> Floats:
+    """Return how far rounding may leave predictions from the landmark problem's solution, RMS per target."""
+    mean_diagonal = fit.moments.trace_kernel / fit.moments.total_weight
+    predicted = np.sqrt(mean_diagonal) * function_size(fit, fit.dual_coef) + np.abs(fit.intercept)
+    return ROUNDING * predicted + 8 * _EPS * _condition(fit) * np.sqrt(fit.solver.target_variance)
+
+
 def rms_left(fit: LandmarkFit) -> Floats:
     """Return the root mean square of y - f from the fit's sums alone, with an allowance for their cancelling."""
     solver = fit.solver
     errors = np.array([solver.training_error(float(s))[t] for t, s in enumerate(fit.scaled_ridge)])
-    condition = 1.0 + float(solver.spectrum.max(initial=0.0)) / fit.scaled_ridge
     square = fit.moments.target_square / fit.moments.total_weight
-    return np.sqrt(errors + ROUNDING * condition * square)
+    return np.sqrt(errors + ROUNDING * _condition(fit) * square)
 
 
 def primal_value(fit: LandmarkFit) -> Floats:
@@ -146,6 +152,10 @@ def primal_value(fit: LandmarkFit) -> Floats:
     """
     norm = (fit.solution.coefficients**2).sum(axis=0)
     return rms_left(fit) ** 2 + fit.scaled_ridge * norm / fit.moments.total_weight
+
+
+def _condition(fit: LandmarkFit) -> Floats:
+    return 1.0 + float(fit.solver.spectrum.max(initial=0.0)) / fit.scaled_ridge
 
 
 def between(one: Floats, other: Floats, aslant: float | Floats = 0.0) -> Floats:
@@ -199,12 +209,11 @@ def _solve_rounding(fit: LandmarkFit) -> Floats:
     """
     moments, coefficients = fit.moments, np.abs(fit.solution.coefficients)
     length = np.sqrt((coefficients**2).sum(axis=0))
-    condition = 1.0 + float(fit.solver.spectrum.max(initial=0.0)) / fit.scaled_ridge
     sizes, trace = feature_sizes(fit.factor), moments.trace_kernel
     features = trace * length + np.sqrt(trace * moments.target_square)
     others = np.outer(np.sqrt(np.diagonal(moments.gram) * trace), sizes @ coefficients)
     summed = ROUNDING * (np.outer(sizes, features) + others) / fit.scaled_ridge
-    return (1e-8 + 1e3 * _EPS * condition) * length + summed
+    return (1e-8 + 1e3 * _EPS * _condition(fit)) * length + summed
 
 
 def _cancelled(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> Floats:

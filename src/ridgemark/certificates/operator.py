@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows
+from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows, solution_rounding
 from ridgemark.certificates.record import Certificate, issue
 from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
 from ridgemark.errors import ParameterError
@@ -51,7 +51,7 @@ def operator_certificate(
         worst = lanczos(lambda v: products.bias(v, float(ridges[0])), len(rows.weights), steps, rng)
         rounding = ROUNDING * fit.moments.trace_kernel / float(ridges[0])
         factor = min(factor, (math.sqrt(max(worst, 1.0) / share) + rounding) ** 2)
-    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size
+    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size + solution_rounding(fit)
     bound = (
         distance(delta, fit.scaled_ridge, rows.rms_left, rows.scaled_primal(fit.scaled_ridge))
         + rounding

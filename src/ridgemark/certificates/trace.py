@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, between, feature_sizes, primal_value, rms_left
+from ridgemark.certificates.dual import ROUNDING, between, feature_sizes, primal_value, rms_left, solution_rounding
 from ridgemark.certificates.record import Certificate, issue
 from ridgemark.nystrom import NystromFactor
 from ridgemark.solvers import LandmarkFit
@@ -25,7 +25,7 @@ def trace_certificate(fit: LandmarkFit) -> Certificate:
     """
     start = time.perf_counter()
     delta = trace_residual(fit)
-    bound = distance(delta, fit.scaled_ridge, rms_left(fit), primal_value(fit))
+    bound = distance(delta, fit.scaled_ridge, rms_left(fit), primal_value(fit)) + solution_rounding(fit)
     cost = {"kernel_entries": 0, "seconds": time.perf_counter() - start}
     return issue("trace", fit, bound, cost, gap_inputs(delta, fit), risk_factor=risk_factor(delta, fit))
 
