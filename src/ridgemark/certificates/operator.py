@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows, solution_rounding
-from ridgemark.certificates.record import Certificate, issue
+from ridgemark.certificates.record import Certificate, check_failure_probability, issue
 from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
-from ridgemark.errors import ParameterError
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
@@ -35,9 +33,7 @@ def operator_certificate(
     DataError
         When these are not the rows the model was fitted on.
     """
-    if not 0 < failure_probability < 1:
-        msg = f"failure_probability must lie between 0 and 1, got {failure_probability!r}"
-        raise ParameterError(msg)
+    check_failure_probability(failure_probability)
     meter = Meter(passes)
     rows = fitted_rows(passes, fit)
     products = _Products(passes, fit, rows)
@@ -84,24 +80,29 @@ def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:
 
 
 def lanczos(apply: Operator, n: int, steps: int, rng: np.random.Generator) -> float:
-    """Return the largest Ritz value after some steps from a Gaussian start, with full reorthogonalisation."""
-    basis = np.zeros((n, steps))
-    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    """Return the largest Ritz value after some steps from a Gaussian start, with full reorthogonalisation.
+
+    What the products' rounding may have taken from it is added: twice what should vanish by symmetry, and does not, of
+    the operator in the basis found.
+    """
+    basis, seen = np.zeros((n, steps)), np.zeros((steps, steps))
     vector = rng.standard_normal(n)
     vector /= np.linalg.norm(vector)
     for k in range(steps):
         basis[:, k] = vector
         image = apply(vector)
-        diagonal[k] = vector @ image
         for _ in range(2):  # once leaves what rounding brings back
-            image = image - basis[:, : k + 1] @ (basis[:, : k + 1].T @ image)
-        beside[k] = np.linalg.norm(image)
-        if not beside[k] > 1e-12 * np.abs(diagonal[: k + 1]).max():  # the space is exhausted: the value is exact
-            steps = k + 1
+            part = basis[:, : k + 1].T @ image
+            image = image - basis[:, : k + 1] @ part
+            seen[: k + 1, k] += part
+        length = float(np.linalg.norm(image))
+        if k + 1 == steps or not length > 1e-12 * np.abs(seen).max():  # the space is exhausted: the value is exact
+            seen = seen[: k + 1, : k + 1]
             break
-        vector = image / beside[k]
-    values = scipy.linalg.eigvalsh_tridiagonal(diagonal[:steps], beside[: steps - 1])
-    return max(0.0, float(values[-1]))
+        seen[k + 1, k] = length
+        vector = image / length
+    values, asymmetry = np.linalg.eigvalsh((seen + seen.T) / 2), float(np.linalg.norm(seen - seen.T))
+    return max(0.0, float(values[-1])) + 2.0 * asymmetry
 
 
 class _Products:
@@ -122,17 +123,18 @@ class _Products:
 
     def bias(self, vector: Floats, scaled_ridge: float) -> Floats:
         """Return `(K + s)(L + s)^-2 (K + s) v`."""
-        vector = self._centred(vector)
         image = self._shifted(vector, scaled_ridge)
         image = self._unshift(self._unshift(image, scaled_ridge), scaled_ridge)
         return self._shifted(image, scaled_ridge)
 
     def _shifted(self, vector: Floats, scaled_ridge: float) -> Floats:
-        """Return `(K + s) v`."""
+        """Return `(K + s) v` for the centred part of v: what rounding leaves of a mean would grow from step to step."""
+        vector = self._centred(vector)
         return self._centred(self._root * self._times_kernel(self._root * vector)) + scaled_ridge * vector
 
     def _unshift(self, vector: Floats, scaled_ridge: float) -> Floats:
-        """Return `(L + s)^-1 v = (v - B (B'B + s)^-1 B'v)/s`."""
+        """Return `(L + s)^-1 v = (v - B (B'B + s)^-1 B'v)/s`, again for the centred part."""
+        vector = self._centred(vector)
         solver, whitener = self._fit.solver, self._fit.factor.whitener
         rotated = solver.rotation.T @ (whitener.T @ self._onto_landmarks(self._root * vector))
         explained = whitener @ (solver.rotation @ (rotated / (solver.spectrum + scaled_ridge)))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ridgemark import bounds
 from ridgemark.certificates.dual import primal_value
-from ridgemark.errors import ParameterError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.leverage import Bracket
 from ridgemark.solvers import LandmarkFit
 
@@ -118,6 +118,9 @@ def issue(
     risk_factor: float | None = None,
 ) -> Certificate:
     """Return the certificate with its claim put into words."""
+    if not np.isfinite(bound).all():
+        msg = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
+        raise NumericalError(msg)
     dimension = effective_dimension(fit)
     unmeasured = np.sqrt(primal_value(fit))
     known = {
@@ -144,6 +147,13 @@ def issue(
         known,
         cost,
     )
+
+
+def check_failure_probability(value: float) -> None:
+    """Refuse what is no probability between 0 and 1."""
+    if not 0 < value < 1:
+        msg = f"failure_probability must lie between 0 and 1, got {value!r}"
+        raise ParameterError(msg)
 
 
 def what_would_help(fit: LandmarkFit) -> str:
