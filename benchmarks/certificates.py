@@ -1,8 +1,8 @@
-"""How close to the truth are certificates, what do they cost, and what do leverage landmarks change?
+"""Certificates beside the truth: how close they come, what they cost, what leverage landmarks change.
 
-For each data set: 3,000 rows, Gaussian kernel with the median bandwidth, lambda by exact leave-one-out, landmarks 2 and 4
-times the effective dimension, by leverage scores and uniformly. Distances are RMS in standard deviations of y. Then a
-sampled audit on all the rows of one long set, beside what it estimates without a guarantee.
+For each data set: 3,000 rows, Gaussian kernel with the median bandwidth, lambda by exact leave-one-out, landmarks 2 and
+4 times the effective dimension, by leverage scores and uniformly. Distances are RMS in standard deviations of y. Then a
+sampled audit on many rows of one long set, beside what it estimates without a guarantee.
 
 Run: python benchmarks/certificates.py --data FOLDER [--output docs/certificates-measured.md]
 """
@@ -77,7 +77,8 @@ def small(name: str, data: dict[str, np.ndarray], rows: int) -> list[str]:
     lines = [
         f"### {name}",
         "",
-        f"{n} rows, {X.shape[1]} features, lambda {ridge:g}, d_eff {dimension:.0f}, RMS leave-one-out residual {loo:.3g}.",
+        f"{n} rows, {X.shape[1]} features, lambda {ridge:g}, d_eff {dimension:.0f}, RMS leave-one-out residual "
+        f"{loo:.3g}.",
         "",
         "| landmarks | p | d_eff between | true distance | audit | audit/true | operator | risk factor | trace | "
         "seconds: fit, audit, operator |",
@@ -111,7 +112,8 @@ def large(name: str, data: dict[str, np.ndarray], rows: int, ridge: float, p: in
         "",
         f"{len(X)} rows, lambda {ridge:g}, {p} landmarks; with probability 0.95.",
         "",
-        "| landmarks | rows sampled | audit | estimate of its energy | unmeasured | RMS residual | seconds: fit, audit |",
+        "| landmarks | rows sampled | audit | estimate of the energy | unmeasured | RMS residual | "
+        "seconds: fit, audit |",
         "|---|---|---|---|---|---|---|",
     ]
     for selection in ("leverage", "uniform"):
@@ -120,8 +122,8 @@ def large(name: str, data: dict[str, np.ndarray], rows: int, ridge: float, p: in
             measured = audit(passes, made, rng=np.random.default_rng(0), kernel_entries=int(budget))
             inputs = measured.inputs
             lines.append(
-                f"| {selection} | {inputs['sampled_rows']} | {measured.bound:.3g} | {inputs['energy_estimate'][0]:.3g} | "
-                f"{inputs['unmeasured'][0]:.3g} | {inputs['rms_left'][0]:.3g} | "
+                f"| {selection} | {inputs['sampled_rows']} | {measured.bound:.3g} | "
+                f"{inputs['energy_estimate'][0]:.3g} | {inputs['unmeasured'][0]:.3g} | {inputs['rms_left'][0]:.3g} | "
                 f"{seconds:.0f}, {measured.cost['seconds']:.0f} |"
             )
     return [*lines, ""]
