@@ -88,3 +88,10 @@ def test_kernel_evaluations_order_as_the_introduction_says():
 def test_a_number_outside_its_range_is_refused_by_name(call, words):
     with pytest.raises(ParameterError, match=words):
         call()
+
+
+def test_theorem_3_epsilon_is_one_for_which_the_draws_suffice():
+    """With d_eff(lambda epsilon) at its largest, d_eff(lambda)/epsilon, the count is p."""
+    epsilon = bounds.theorem_3_epsilon(10_000, 5000, 20.0, 0.05)
+    assert bounds.theorem_3_count(10_000, 20.0 / epsilon, 0.05) in (5000, 5001)
+    assert bounds.theorem_3_epsilon(10_000, 10, 20.0, 0.05) == math.inf

@@ -127,6 +127,21 @@ def test_products_with_a_precomputed_kernel_are_those_of_its_matrix(data):
     assert passes.kernel_product(Precomputed(), Y[:300]) == pytest.approx(K @ Y[:300], abs=1e-10)
 
 
+@pytest.mark.parametrize("block_rows", [None, 100, 701])
+def test_some_rows_of_products_and_products_with_landmarks(data, block_rows):
+    X, Y, _ = data
+    passes = RowPasses(ArrayRows(X[:700]))
+    if block_rows:
+        passes._block_rows = lambda width: block_rows
+    expected = Gaussian(1.0)(X[:700]) @ Y[:700]
+    some = np.array([3, 699, 3, 0, *range(200, 400)])
+    assert passes.kernel_rows_product(Gaussian(1.0), some, Y[:700]) == pytest.approx(expected[some], abs=1e-9)
+    factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
+    before = passes.n_kernel_evaluations
+    assert passes.cross_product(factor.cross_kernel, Y[:700]) == pytest.approx(expected[:40], abs=1e-9)
+    assert passes.n_kernel_evaluations - before == 700 * 40
+
+
 def test_features_of_all_rows_and_products_with_them(data):
     X, Y, _ = data
     factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))

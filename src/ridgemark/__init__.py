@@ -1,6 +1,6 @@
 """Kernel ridge regression from a few well-chosen landmarks, with its distance from exact."""
 
-from ridgemark import bounds, errors, exact, kernels, selection
+from ridgemark import bounds, certificates, errors, exact, kernels, selection
 from ridgemark.estimators import ExactKernelRidge, NystromFeatures, NystromRidge
 from ridgemark.functions import effective_dimension, leverage_scores, load
 from ridgemark.rows import open_rows
@@ -13,6 +13,7 @@ __all__ = [
     "NystromRidge",
     "__version__",
     "bounds",
+    "certificates",
     "effective_dimension",
     "errors",
     "exact",

@@ -59,6 +59,18 @@ def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float 
     return _ceil(8.0 * (effective_dimension / _quality(beta) + 1.0 / 6.0) * math.log(n / rho))
 
 
+def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) -> float:
+    """Return an epsilon for which p draws by exact scores are Theorem 3's count, from d_eff at lambda itself.
+
+    `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` for epsilon up to 1, so `d_eff/(p/(8 log(n/rho)) - 1/6)` will do;
+    infinite where p is too small for any.
+    """
+    _check_count(n=n, p=p)
+    _check_nonnegative(effective_dimension=effective_dimension)
+    spare = p / (8.0 * math.log(n / _check_probability(rho, below=0.5))) - 1.0 / 6.0
+    return effective_dimension / spare if spare > 0 else math.inf
+
+
 def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
     """Return Theorem 3's number of uniform draws: `beta = d_eff/d_mof`, so d_mof(lambda epsilon) stands for d_eff."""
     return theorem_3_count(n, max_degrees_of_freedom, rho)

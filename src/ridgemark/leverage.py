@@ -216,7 +216,7 @@ def _block_scores(
     # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
     noise = scaled_ridge + rounding * _largest(factor.landmark_kernel, landmark_weights)
-    towards_upper = _posterior_factor(factor.landmark_kernel, landmark_weights, noise)
+    towards_upper = posterior_factor(factor.landmark_kernel, landmark_weights, noise)
     both = np.concatenate([factor.whitener @ rotation, towards_upper], axis=1)
     # Sums of squares by one thin product: the lower score, the diagonal of H^2, and what the landmarks explain.
     shrink = 1.0 / (spectrum + scaled_ridge)
@@ -290,7 +290,7 @@ def _posterior(
     cross_kernel = kernel.against(landmarks.features, landmarks.indices)
     block = cross_kernel(landmarks.features).astype(np.float64)
     weights = row_weights(landmarks) * sampling_weights
-    return cross_kernel, _posterior_factor((block + block.T) / 2, weights, scaled_ridge)
+    return cross_kernel, posterior_factor((block + block.T) / 2, weights, scaled_ridge)
 
 
 def _block_posterior(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> Floats:
@@ -299,7 +299,7 @@ def _block_posterior(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> 
     return row_weights(rows) * np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
 
 
-def _posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ridge: float) -> Floats:
+def posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ridge: float) -> Floats:
     """Return N with `N N' = (W + n lambda D^-1)^-1`, from a factor of `D^1/2 W D^1/2 + n lambda I`."""
     if weights is None:
         return np.empty((len(landmark_kernel), 0))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from ridgemark.backends import Array, Backend
+from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
@@ -69,31 +71,47 @@ def largest_eigenvalue(root: Array) -> float:
     return size
 
 
-def inverse_root(matrix: Array, precision: np.dtype[np.floating]) -> Array:
-    """Return N, (size, rank), with `N N'` the inverse of a semidefinite matrix on the columns that are independent.
+def pivoted_cholesky(
+    matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False
+) -> tuple[Array, NDArray[np.intp]]:
+    """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 
-    By Cholesky with pivoting of the matrix scaled to a diagonal of ones. A column of which the others leave no more
-    than rounding, `2 machine eps` of its own diagonal, is dropped: its row of N is zero. Eigenvectors would lose what
-    lies below rounding of the *largest* eigenvalue, hundreds of times more; what rounding leaves of a column kept by
-    chance is a feature of size 1e-8.
+    The matrix is scaled to a diagonal of ones. A column of which the others leave no more than `2 machine eps` of its
+    own diagonal, rounding, is not in J. Eigenvectors would lose what lies below rounding of the *largest* eigenvalue,
+    hundreds of times more; a column kept by chance that the others give to rounding does no harm.
     """
-    size = matrix.shape[0]
-    lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    scaled = matrix if overwrite else matrix.copy()
+    lengths = np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
     lengths = np.where(lengths > 0, lengths, 1.0)
-    scaled = matrix / lengths / lengths[:, None]
-    tolerance = 2 * float(np.finfo(precision).eps)
-    triangle, pivots, rank, _ = dpstrf(scaled, tol=tolerance)
-    order = pivots - 1
-    kept, rest = order[:rank], order[rank:]
-    _check_semidefinite(scaled[np.ix_(rest, rest)], triangle[:rank, rank:])
-    root = np.zeros((size, rank))
-    root[kept] = solve_triangular(np.triu(triangle[:rank, :rank]), np.eye(rank), check_finite=False)
-    return root / lengths[:, None]
+    scaled /= lengths
+    scaled /= lengths[:, None]
+    diagonal = np.diagonal(scaled).copy()
+    with all_blas_threads():
+        # The transpose is the same matrix, in the order LAPACK can overwrite; it leaves the lower triangle alone.
+        factor, pivots, rank, _ = dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
+    order = pivots.astype(np.intp) - 1
+    _check_semidefinite(factor, order[rank:], diagonal, factor[:rank, rank:])
+    triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
+    triangle *= lengths[order[:rank]]
+    return triangle, order[:rank]
 
 
-def _check_semidefinite(rest: Array, explained: Array) -> None:
+def inverse_root(matrix: Array, precision: np.dtype[np.floating]) -> Array:
+    """Return N, (size, rank), with `N N'` the inverse of a semidefinite matrix on its independent columns.
+
+    `N = R^-1` of `pivoted_cholesky` at the rows that are kept; rows of columns dropped are zero.
+    """
+    triangle, kept = pivoted_cholesky(matrix, precision)
+    root = np.zeros((matrix.shape[0], len(kept)))
+    root[kept] = solve_triangular(np.triu(triangle), np.eye(len(kept)), check_finite=False)
+    return root
+
+
+def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:
     """Refuse a matrix of which columns without a diagonal left still have entries: it has negative eigenvalues."""
-    left = float(abs(rest - explained.T @ explained).max(initial=0.0))
+    entries = original[np.maximum.outer(rest, rest), np.minimum.outer(rest, rest)]
+    np.fill_diagonal(entries, diagonal[rest])
+    left = float(abs(entries - explained.T @ explained).max(initial=0.0))
     if left > _INDEFINITE:
         msg = (
             f"the kernel is not positive semidefinite: {left:.3g} of an entry is left, relative to the diagonal, where "

@@ -328,6 +328,22 @@ class RowPasses:
         cross_kernel = kernel.against(everyone.features, everyone.indices)
         return self.map("kernel matrix", lambda block: cross_kernel(block.features).astype(np.float64), n, n)
 
+    def kernel_rows_product(self, kernel: Kernel, indices: NDArray[np.intp], vectors: Floats) -> Floats:
+        """Return the rows of `K V` asked for; n kernel entries each."""
+        rows = self._block_rows(_LARGEST_BLOCK)
+        parts = [self.take(indices[start : start + rows]) for start in range(0, len(indices), rows)]
+        return np.concatenate(
+            [self.cross_product(kernel.against(part.features, part.indices), vectors) for part in parts]
+        )
+
+    def cross_product(self, cross_kernel: CrossKernel, vectors: Floats) -> Floats:
+        """Return `C'V` for one vector entry, or row, of each row, in one pass."""
+
+        def values(rows: Block, _: Floats) -> Floats:
+            return vectors[rows.start : rows.start + rows.n_rows]
+
+        return self.cross_sums(cross_kernel, values, vectors.shape[1])
+
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
 

@@ -62,7 +62,7 @@ def test_the_bound_holds_for_unfinished_solutions(data):
 
 def test_equal_and_nearly_equal_landmarks_are_dropped_or_kept_but_never_in_the_way(data):
     X, Y, _ = data
-    near = X[:60] + 1e-9 * np.random.default_rng(2).normal(size=(60, 3))
+    near = X[:60] + 1e-12 * np.random.default_rng(2).normal(size=(60, 3))
     X = np.concatenate([X[:60], X[:60], near, X])
     Y = np.concatenate([Y[:60], Y[:60], Y[:60], Y])
     gradient, direct, fit = _both(X, Y, np.arange(240), 1e-4)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
-from ridgemark.errors import NumericalError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import numerical_rank
+from ridgemark.linalg import check_range, pivoted_cholesky
 from ridgemark.passes import RowPasses, row_weights
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
@@ -68,8 +67,8 @@ def landmark_gradient(
 ) -> LandmarkGradientFit:
     """Solve `(B'WB + s I) c = B'W y` by conjugate gradients, s the scaled ridge; centred with an intercept.
 
-    The features are `B = C R^-1` with `R'R` the pivoted Cholesky factor of the landmark kernel, without landmarks
-    beyond its numerical rank. The preconditioner is the same matrix with the landmarks in place of the rows,
+    The features are `B = C R^-1` with `R'R` the pivoted Cholesky factor of the landmark kernel, without landmarks that
+    others give to rounding. The preconditioner is the same matrix with the landmarks in place of the rows,
     `R D R' + s I`: the features of landmark j are column j of R, and `sum_j D_j b_j b_j'` estimates `B'WB`.
     A residual r has the error `e = (B'WB + s)^-1 r`, and the fitted values are off by
 
@@ -100,7 +99,9 @@ def landmark_gradient(
     max_products : int
         Most products with `B'WB` for one ridge.
     """
-    triangle, kept = _pivoted_cholesky(kernel.against(landmarks.features, landmarks.indices), landmarks)
+    block: Any = kernel.against(landmarks.features, landmarks.indices)(landmarks.features)
+    landmark_kernel = check_range(block.astype(np.float64, copy=False))
+    triangle, kept = pivoted_cholesky(landmark_kernel, np.dtype(block.dtype), overwrite=True)
     cross_kernel = kernel.against(landmarks.features[kept], landmarks.indices[kept])
     system = _NormalEquations(passes, cross_kernel, triangle, target_origin, fit_intercept)
     p, t = landmarks.n_rows, len(scaled_ridge)
@@ -177,23 +178,6 @@ class _NormalEquations:
             np.full(len(targets), tol),
             max_products,
         )
-
-
-def _pivoted_cholesky(cross_kernel: CrossKernel, landmarks: Block) -> tuple[Floats, NDArray[np.intp]]:
-    """Return R, upper triangular with `R'R` the kernel of the landmarks kept, and which those are, in R's order."""
-    matrix: Any = cross_kernel(landmarks.features)
-    precision = np.dtype(matrix.dtype)
-    matrix = matrix.astype(np.float64, copy=False)
-    if not (np.isfinite(matrix.max()) and np.isfinite(matrix.min())):
-        msg = "the landmark kernel holds numbers beyond the floating-point range; rescale the columns"
-        raise NumericalError(msg)
-    with all_blas_threads():
-        # The transpose is the same matrix, in the order LAPACK can overwrite.
-        triangle, pivots, rank, _ = lapack.dpstrf(matrix.T, lower=0, overwrite_a=1)
-    rank = min(int(rank), numerical_rank(np.diagonal(triangle)[:rank] ** 2, precision))
-    if rank < len(triangle):
-        triangle = np.asfortranarray(triangle[:rank, :rank])
-    return triangle, pivots[:rank] - 1
 
 
 def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) -> Floats:

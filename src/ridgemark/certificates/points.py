@@ -1,0 +1,89 @@
+"""How far from exact predictions at new points are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.certificates.dual import ROUNDING, function_size
+from ridgemark.certificates.record import Certificate
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.leverage import posterior_factor
+from ridgemark.passes import RowPasses, row_weights
+from ridgemark.rows import Block
+from ridgemark.solvers import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+
+def distance_at(
+    points: RowPasses, training: RowPasses, fit: LandmarkFit, audit: Certificate, indices: NDArray[np.intp] | None
+) -> Floats:
+    """Bound `|f_K(x) - f(x)|` at every point, shape (n, targets), f_K being exact kernel ridge regression.
+
+    By the duality gap G the difference `D = f_K - f`, its constant b included, has
+    `sum_i w_i D(x_i)^2 + n lambda |D - b|^2 <= G`. Of the training rows keep some, J: then `D(x)^2` is at most
+    `G/(n lambda)` times the variance of a Gaussian process observed at J with noise `n lambda/w`,
+
+        k(x, x) - k_J(x)' M^-1 k_J(x) + (1 - 1'M^-1 k_J(x))^2 / (1'M^-1 1),   M = W_J + n lambda D_J^-1,
+
+    the last term, the price of an unknown constant, only where there is an intercept.
+
+    Parameters
+    ----------
+    points : RowPasses
+        Where.
+    training : RowPasses
+        The rows the model was fitted on.
+    fit : LandmarkFit
+        The fit.
+    audit : Certificate
+        Its audit, and as certain as that.
+    indices : array of different row numbers, or None
+        The training rows J: those of the landmarks. None, for landmarks that are no training rows, takes as many rows
+        spread over the training data.
+    """
+    if audit.kind != "audit":
+        msg = f'distances at new points need a certificate of kind "audit", got {audit.kind!r}'
+        raise ParameterError(msg)
+    if points.source.n_features != training.source.n_features:
+        msg = f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
+        raise DataError(msg)
+    kernel = fit.factor.cross_kernel.kernel
+    if kernel.pairwise:
+        msg = "distances at new points need k(x, x), which rows of a precomputed kernel do not hold"
+        raise ParameterError(msg)
+    if indices is None:
+        present = np.flatnonzero(training.row_counts())
+        most = min(fit.factor.cross_kernel.n_landmarks, len(present))
+        indices = present[np.linspace(0, len(present) - 1, most).astype(np.intp)]
+    seen = training.take(indices)
+    cross_kernel = kernel.against(seen.features, seen.indices)
+    block = cross_kernel(seen.features).astype(np.float64)
+    among, weights = (block + block.T) / 2, row_weights(seen)
+    ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
+    # More noise than there is, by the rounding of W, only makes the bound larger.
+    noise = ROUNDING * len(weights) * float(weights @ np.diagonal(among))
+    factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
+    gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
+    own = function_size(fit, fit.dual_coef)
+
+    def of_block(rows: Block) -> Floats:
+        cross = points.cross_block(cross_kernel, rows)
+        diagonal = kernel.diagonal(rows.features, rows.indices).astype(np.float64)
+        variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in factors], axis=1)
+        return np.sqrt(gaps * variance[:, which]) + ROUNDING * np.sqrt(diagonal)[:, None] * own
+
+    width = cross_kernel.n_landmarks
+    points.n_kernel_evaluations += width * width
+    return points.map("distance to exact", of_block, 2 * width, width)
+
+
+def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:
+    """Return `k - |u|^2`, and with an intercept `(1 - u.o)^2/|o|^2` more, for u = N'k_J, o = N'1 and N N' = M^-1."""
+    explained = cross @ factor
+    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0) + ROUNDING * diagonal
+    if fit_intercept:
+        ones = factor.sum(axis=0)
+        variance += (1.0 - explained @ ones) ** 2 / float(ones @ ones)
+    return variance

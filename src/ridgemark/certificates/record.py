@@ -1,0 +1,239 @@
+"""What a certificate says, to people and to machines."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark import bounds
+from ridgemark.certificates.dual import primal_value
+from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.leverage import Bracket
+from ridgemark.solvers import LandmarkFit
+
+Floats = NDArray[np.float64]
+Kind = Literal["audit", "operator", "trace"]
+Certainty = Literal["deterministic", "probability", "estimate"]
+
+_SAYING = 0.5  # of what is known without measuring: a bound above it says next to nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """How far a fit is from exact kernel ridge regression on its own rows, and how sure that is.
+
+    Attributes
+    ----------
+    kind : {"audit", "operator", "trace"}
+        How it was found.
+    claim : str
+        One sentence.
+    bound : float or array of shape (n_targets,)
+        The root mean square, over the weighted rows and in units of y, that fitted values are within.
+    certainty : {"deterministic", "probability", "estimate"}
+        Whether the claim holds always, or with probability 1 - `inputs["failure_probability"]`.
+    risk_factor : float or None
+        The in-sample risk is at most this times that of the exact solution, whatever the signal, for a ridge chosen
+        without looking at y. None for an audit, which speaks of this y.
+    inputs : mapping
+        The numbers the claim was made from; one for each target in a list.
+    cost : mapping
+        `kernel_entries` evaluated and `seconds` taken.
+    """
+
+    kind: Kind
+    claim: str
+    bound: float | Floats
+    certainty: Certainty
+    risk_factor: float | None
+    inputs: Mapping[str, Any]
+    cost: Mapping[str, float]
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound is over half of `inputs["unmeasured"]`, what is known from the fit's training error."""
+        return _says_nothing(np.atleast_1d(self.bound), np.asarray(self.inputs["unmeasured"]))
+
+    def __str__(self) -> str:
+        entries = f"{self.cost['kernel_entries']:.3g} kernel entries, {self.cost['seconds']:.2g} s"
+        return f"{self.claim}\n({self.kind}: {entries})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, as `json` takes them."""
+        bound = self.bound if isinstance(self.bound, float) else self.bound.tolist()
+        return {
+            "kind": self.kind,
+            "claim": self.claim,
+            "bound": bound,
+            "certainty": self.certainty,
+            "risk_factor": self.risk_factor,
+            "vacuous": self.vacuous,
+            "inputs": dict(self.inputs),
+            "cost": dict(self.cost),
+        }
+
+    def to_json(self) -> str:
+        """Return the record as JSON; a number beyond the range, which JSON has no word for, as null."""
+        return json.dumps(_finite(self.as_dict()))
+
+    def to_html(self) -> str:
+        """Return the record as one row of an HTML table: kind, claim, bound, certainty, risk factor, cost."""
+        factor = "" if self.risk_factor is None else f"{self.risk_factor:.3g}"
+        cost = f"{self.cost['kernel_entries']:.3g} kernel entries, {self.cost['seconds']:.2g} s"
+        cells = (self.kind, self.claim, _numbers(self.bound), self.certainty, factor, cost)
+        return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+
+    def meets(self, risk_tolerance: float, loo_rms: float | Floats | None = None) -> bool:
+        """Tell whether the fit is proved as close to exact as `risk_tolerance`, the paper's epsilon, asks.
+
+        Trace and operator: the risk factor is at most `(1 + 2 epsilon)^2`, as Theorem 3 has it. Audit: the bound is at
+        most epsilon times `loo_rms`, the root mean square of the leave-one-out residuals, of every target.
+        """
+        if not 0 < risk_tolerance < math.inf:
+            msg = f"risk_tolerance must be positive and finite, got {risk_tolerance!r}"
+            raise ParameterError(msg)
+        if self.risk_factor is not None:
+            return self.risk_factor <= bounds.theorem_3_risk_factor(risk_tolerance)
+        if loo_rms is None:
+            msg = "an audit is held against the leave-one-out residuals; give their root mean square as loo_rms"
+            raise ParameterError(msg)
+        return bool((np.atleast_1d(self.bound) <= risk_tolerance * np.asarray(loo_rms)).all())
+
+
+def issue(
+    kind: Kind,
+    fit: LandmarkFit,
+    bound: Floats,
+    cost: Mapping[str, float],
+    inputs: Mapping[str, Any],
+    *,
+    failure_probability: float | None = None,
+    risk_factor: float | None = None,
+) -> Certificate:
+    """Return the certificate with its claim put into words."""
+    if not np.isfinite(bound).all():
+        msg = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
+        raise NumericalError(msg)
+    dimension = effective_dimension(fit)
+    unmeasured = np.sqrt(primal_value(fit))
+    known = {
+        "n_rows": fit.moments.n_rows,
+        "n_landmarks": fit.factor.cross_kernel.n_landmarks,
+        "scaled_ridge": fit.scaled_ridge.tolist(),
+        "effective_dimension": list(dimension),
+        "target_rms": np.sqrt(fit.solver.target_variance).tolist(),
+        "unmeasured": unmeasured.tolist(),
+        **inputs,
+    }
+    if failure_probability is not None:
+        known["failure_probability"] = failure_probability
+    sentences = [_claim(bound, failure_probability, risk_factor)]
+    if _says_nothing(bound, unmeasured):
+        known_before = f"without any measurement it would be {_numbers(unmeasured)}"
+        sentences.append(f"This says next to nothing: {known_before}. {what_would_help(fit)}")
+    return Certificate(
+        kind,
+        " ".join(sentences),
+        float(bound[0]) if len(bound) == 1 else bound,
+        "deterministic" if failure_probability is None else "probability",
+        risk_factor,
+        known,
+        cost,
+    )
+
+
+def check_failure_probability(value: float) -> None:
+    """Refuse what is no probability between 0 and 1."""
+    if not 0 < value < 1:
+        msg = f"failure_probability must lie between 0 and 1, got {value!r}"
+        raise ParameterError(msg)
+
+
+def what_would_help(fit: LandmarkFit) -> str:
+    """Say how to come closer to exact: about how many landmarks, and what else.
+
+    Two landmarks for every effective dimension, in the geometric middle of its bracket; twice as many as there are
+    where these are fewer.
+    """
+    have = fit.factor.cross_kernel.n_landmarks
+    lower, upper = effective_dimension(fit)
+    wanted = math.ceil(2.0 * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
+    wanted = min(max(wanted, 2 * have), fit.moments.n_rows)
+    more = f"about {wanted} landmarks in place of {have}, " if wanted > have else ""
+    return (
+        f"What would help: {more}landmarks by leverage scores where these were uniform, a larger lambda, "
+        "or refinement to the exact solution."
+    )
+
+
+def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> str:
+    """Say what Theorem 3 promises before any measurement for as many draws as there are landmarks.
+
+    With `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` its count `8 (d_eff(lambda epsilon) + 1/6) log(n/rho)` is met
+    by `epsilon = d_eff(lambda)/(p/(8 log(n/rho)) - 1/6)`; d_eff by its upper side, and without the condition on lambda,
+    which is not needed.
+    """
+    p, n = fit.factor.cross_kernel.n_landmarks, fit.moments.n_rows
+    upper = effective_dimension(fit).upper
+    epsilon = bounds.theorem_3_epsilon(n, p, upper, failure_probability)
+    head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
+    if epsilon > 1.0:
+        needed = bounds.theorem_3_count(n, upper / 0.1, failure_probability)
+        return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed} draws)."
+    return (
+        f"{head}: in-sample risk within {bounds.theorem_3_risk_factor(epsilon):.3g} times that of exact kernel ridge "
+        f"regression with probability {1 - failure_probability:g}, for a lambda chosen without looking at y."
+    )
+
+
+def effective_dimension(fit: LandmarkFit) -> Bracket:
+    """Return d_eff of the exact problem at the smallest ridge: that of L, and at most tr(K - L)/(n lambda) more."""
+    scaled_ridge = float(fit.scaled_ridge.min())
+    lower = fit.solver.effective_dimension(scaled_ridge)
+    return Bracket(lower, min(float(fit.moments.n_rows), lower + fit.moments.trace_residual / scaled_ridge))
+
+
+def _says_nothing(bound: Floats, unmeasured: Floats) -> bool:
+    return bool((bound > _SAYING * unmeasured).any())
+
+
+def _claim(bound: Floats, failure_probability: float | None, risk_factor: float | None) -> str:
+    sure = "" if failure_probability is None else f"with probability {1 - failure_probability:g} "
+    each = "" if len(bound) == 1 else ", one for each target"
+    said = (
+        f"{sure}fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
+        "regression on these rows"
+    )
+    if risk_factor is not None:
+        said += (
+            f", and the in-sample risk is at most {risk_factor:.4g} times the exact one for a lambda chosen without "
+            "looking at y"
+        )
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _numbers(values: float | Floats) -> str:
+    return ", ".join(_rounded_up(float(value)) for value in np.atleast_1d(values))
+
+
+def _rounded_up(value: float) -> str:
+    """Return three digits that are not below the value: a bound must not shrink on its way to the reader."""
+    if not 0 < value < math.inf:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,92 @@
+"""The audit on a sample of the rows, where all of K is too much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.certificates.dual import ROUNDING, FittedRows, between
+from ridgemark.certificates.trace import feature_rounding
+from ridgemark.passes import RowPasses, row_weights
+from ridgemark.rows import Block
+from ridgemark.sampling import draw_sequence
+from ridgemark.solvers import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+
+def sampled(
+    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, size: int, rho: float, rng: np.random.Generator
+) -> tuple[Floats, dict[str, Any]]:
+    """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted); the intercept only makes |r| smaller.
+
+    `r = E a` up to what the fit leaves unsolved, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies between 0
+    and `tr(E) |a| |r|`. Of m such numbers of mean `Q = |r|^2`, the average Q^ has, with probability 1 - rho,
+    `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. Then with `G <= |y - f| |r|` as in
+    `audit`.
+    """
+    total, scaled_ridge = rows.total_weight, fit.scaled_ridge
+    residual_diagonal = _residual_diagonal(passes, fit)
+    trace = float(residual_diagonal.sum())
+    drawn = draw_sequence(residual_diagonal, size, rng)
+    chosen, position = np.unique(drawn, return_inverse=True)
+    product = passes.kernel_rows_product(fit.factor.cross_kernel.kernel, chosen, rows.dual)
+    weights, probability = rows.weights[chosen][:, None], (residual_diagonal[chosen] / trace)[:, None]
+    seen = weights * (product - rows.values[chosen]) ** 2 / probability
+    unsolved = fit.factor.whitener.T @ rows.unsolved
+    features = fit.factor.features(passes.take(chosen).features)
+    passes.n_kernel_evaluations += features.shape[0] * fit.factor.cross_kernel.n_landmarks
+    slack = ROUNDING * np.sqrt(rows.diagonal[chosen])[:, None] * rows.size
+    slack += np.sqrt(weights) * np.abs(features @ unsolved)
+    average = seen[position].mean(axis=0)
+    widened = (np.sqrt(average) + np.sqrt((slack**2 / probability)[position].mean(axis=0))) ** 2
+    length = np.sqrt(total) * rows.rms_left / scaled_ridge
+    spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
+    from_sample = np.sqrt(_largest_root(widened, spread) / total)
+    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * rows.size + np.abs(fit.intercept))
+    rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
+    gap = rows.rms_left * from_sample
+    closed = between(gap, rows.scaled_primal(scaled_ridge))
+    square = np.minimum(between(from_sample**2, gap), closed)
+    return np.sqrt(square + rows.offset**2) + rounding, {
+        "sampled_rows": size,
+        "energy_bound": from_sample.tolist(),
+        "energy_estimate": np.sqrt(average / total).tolist(),
+        "gap_bound": np.sqrt(gap).tolist(),
+        "rounding": rounding.tolist(),
+        "duality_gap": (total * ((rounding + np.sqrt(closed)) ** 2 + rows.offset**2)).tolist(),
+        "trace_residual": trace,
+        "rms_left": rows.rms_left.tolist(),
+    }
+
+
+def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
+    """Return `w_i (K_ii - |b_i|^2)` for every row, raised by its rounding so that none is too small."""
+    factor = fit.factor
+    kernel, width = factor.cross_kernel.kernel, factor.cross_kernel.n_landmarks
+    first, second = feature_rounding(factor)
+
+    def of_block(block: Block) -> Floats:
+        features = np.matmul(
+            passes.cross_block(factor.cross_kernel, block),
+            factor.whitener,
+            out=passes.scratch.array("features", (block.n_rows, factor.rank)),
+        )
+        diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
+        np.abs(features, out=features)
+        rounded = diagonal + 2.0 * np.sqrt(diagonal) * (features @ first)
+        np.square(features, out=features)
+        rounded += features @ second
+        return row_weights(block) * (np.maximum(diagonal - features.sum(axis=1), 0.0) + ROUNDING * rounded)
+
+    return passes.map("residual diagonal", of_block, width, width)
+
+
+def _largest_root(average: Floats, spread: Floats) -> Floats:
+    """Return the largest root of `Q = average + spread Q^(3/4)`, from above: every step bounds it."""
+    root = spread + average**0.25
+    for _ in range(200):
+        root = (average + spread * root**3) ** 0.25
+    return root**4
