@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.certificates import KINDS, Certificate, certify
 from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range
 from ridgemark.nystrom import NystromFactor, nystrom_factor
-from ridgemark.passes import DistinctRows, Moments, RowPasses
+from ridgemark.passes import Moments, RowPasses
+from ridgemark.rows import Block
+from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.base import PILOT
-from ridgemark.solvers import LandmarkFit, SpectralSolver
-from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, default_ridges, gcv_path, loo_path
+from ridgemark.selection.count import memory_limit
+from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
+from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, default_ridges, gcv_path, leave_one_out, loo_path
 
 Floats = NDArray[np.float64]
 
 _SEEN_FOR_ORIGIN = 1000  # rows whose targets say where the targets lie
 _MOVED = 10.0  # by which factor a ridge must move for its landmarks to be drawn again
+_SEEN_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
+_SHARE_OF_RESIDUAL = 1e-3  # of the training error: how far from the direct solution a gradient may stop
+_MOST_PRODUCTS = 1000  # of the gradient, each one pass
+SOLVERS = ("auto", "direct", "gradient")
 _ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
 
 
@@ -39,14 +49,26 @@ class Recipe:
     failure_probability: float = 0.05
     ridge_per_target: bool = False
     fit_intercept: bool = False
+    solver: Any = "direct"
+    certify_with: Any = None
 
     def __post_init__(self) -> None:
         check_ridge(self.ridge)
+        if not (isinstance(self.solver, str) and self.solver in SOLVERS):
+            msg = f"solver must be one of {', '.join(map(repr, SOLVERS))}, got {self.solver!r}"
+            raise ParameterError(msg)
+        if self.certify_with is not None and self.certify_with not in KINDS:
+            msg = f"certify_with must be None or one of {', '.join(map(repr, KINDS))}, got {self.certify_with!r}"
+            raise ParameterError(msg)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < largest:
                 msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
                 raise ParameterError(msg)
+
+        if self.certify_with is not None and self.solver == "gradient":
+            msg = 'certify_with needs the sums that a direct solver keeps; leave solver="auto" or choose "direct"'
+            raise ParameterError(msg)
 
     @property
     def one_ridge(self) -> bool:
@@ -69,13 +91,14 @@ class Recipe:
 class Prepared:
     """Landmarks drawn, and all rows seen through them once."""
 
+    problem: Problem
     landmarks: Landmarks
     count: LandmarkCount
+    solver: str  # "direct", or "gradient": then factor and moments are those of a part of the landmarks
     factor: NystromFactor
     moments: Moments
     target_origin: Floats
     whitened: str  # "before" the products were summed, or "after"
-    distinct: DistinctRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +149,116 @@ def tune(
     fit = LandmarkFit(factor, moments, recipe.fit_intercept, ridges * moments.total_weight, target_origin)
     fit.__dict__["solver"] = solver  # known already: what the property would compute once more
     return Tuned(fit, ridges, path, left_out)
+
+
+def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:
+    """Solve for all landmarks at the ridge that a part of them found, to a thousandth of what that fit leaves."""
+    landmarks, moments = prepared.landmarks, prepared.moments
+    left = np.array([fit.solver.training_error(float(s))[t] for t, s in enumerate(fit.scaled_ridge)])
+    tol = _SHARE_OF_RESIDUAL * math.sqrt(float(left.min()))
+    # Each landmark stands for rows: as many as equal it, over its chance to be drawn.
+    stands_for = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
+    if landmarks.draw is not None and landmarks.draw.n_draws == len(landmarks.draw.indices):
+        distinct = prepared.problem.distinct
+        counts = distinct.totals(prepared.problem.passes.row_counts())[landmarks.draw.indices]
+        stands_for = counts / inclusion_probabilities(landmarks.draw)
+    return landmark_gradient(
+        prepared.problem.passes,
+        prepared.problem.kernel,
+        Block(0, landmarks.points, taken=landmarks.indices),
+        stands_for,
+        fit.scaled_ridge,
+        prepared.target_origin,
+        fit.fit_intercept,
+        max(tol, 1e-12 * float(np.sqrt(fit.solver.target_variance.max()))),
+        _MOST_PRODUCTS,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerance:
+    """Whether a fit was certified as close to exact as `risk_tolerance` asks, and how it went.
+
+    Attributes
+    ----------
+    met : bool
+        Whether the certificate proves it.
+    reason : str
+        Why the fit ended here.
+    n_landmarks : tuple of int
+        Landmarks of every round.
+    bounds : tuple of float
+        The certificate's bound after every round, the largest over targets.
+    """
+
+    met: bool
+    reason: str
+    n_landmarks: tuple[int, ...]
+    bounds: tuple[float, ...]
+
+
+def fit_to_tolerance(
+    recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator
+) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
+    """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or nothing is left to add.
+
+    Round j spends `failure_probability/2^j`, so that all rounds together keep to it.
+    """
+    passes, sizes, reached = prepared.problem.passes, [], []
+    for attempt in itertools.count(1):
+        certificate = certify(
+            recipe.certify_with,
+            passes,
+            tuned.fit,
+            landmark_indices=prepared.landmarks.indices,
+            failure_probability=recipe.failure_probability / 2**attempt,
+            rng=rng,
+        )
+        sizes.append(count_rows(prepared.landmarks.points))
+        reached.append(float(np.max(certificate.bound)))
+        met = certificate.meets(recipe.risk_tolerance, _loo_rms(passes, tuned))
+        reason = "the certificate meets the tolerance" if met else _why_no_more(prepared, recipe)
+        if reason:
+            return prepared, tuned, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
+        prepared = _with_more_landmarks(prepared, recipe, rng)
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+    raise AssertionError  # the rounds end where the rows do
+
+
+def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
+    """Return the weighted root mean square of the leave-one-out residuals, per target."""
+    fit, left_out = tuned.fit, tuned.left_out
+    if left_out is None:
+        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+    return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.moments.total_weight)
+
+
+def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
+    """Say why no landmarks can be added; nothing where they can."""
+    have, problem = count_rows(prepared.landmarks.points), prepared.problem
+    if recipe.n_landmarks != "auto":
+        return "the number of landmarks was given"
+    if prepared.landmarks.indices is None:
+        return "the landmarks are no training rows, so none can be added"
+    if have >= len(problem.distinct):
+        return "all distinct rows are landmarks"
+    if 2 * have > memory_limit(problem.passes.memory_budget):
+        return "twice the landmarks exceed the memory budget"
+    return ""
+
+
+def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Generator) -> Prepared:
+    """Double the landmarks by the same selection; those there stay."""
+    problem, old = prepared.problem, prepared.landmarks
+    assert old.indices is not None
+    wanted = min(2 * len(old.indices), len(problem.distinct))
+    drawn = make_selection(recipe.selection).choose(problem, wanted, rng)
+    assert drawn.indices is not None
+    new = drawn.indices[~np.isin(drawn.indices, old.indices)][: wanted - len(old.indices)]
+    indices = np.concatenate([old.indices, new])
+    landmarks = Landmarks(problem.passes.take(indices).features, indices, None, old.scores)
+    count = replace(prepared.count, n_landmarks=len(indices), rule="doubled until certified")
+    return _see_through(problem, recipe, landmarks, count, rng)
 
 
 def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem:
@@ -192,9 +325,30 @@ def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> 
 
 def _see_through_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> Prepared:
     """Draw the landmarks and sum over all rows."""
-    landmarks, count = draw_landmarks(problem, recipe, rng)
-    factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
+    return _see_through(problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
+
+
+def _see_through(
+    problem: Problem, recipe: Recipe, landmarks: Landmarks, count: LandmarkCount, rng: np.random.Generator
+) -> Prepared:
+    """Sum over all rows the products of their features; where a gradient will solve, of a part of the landmarks."""
+    solver = _solver_for(problem, recipe, landmarks)
+    points, indices = landmarks.points, landmarks.indices
+    if solver == "gradient":
+        part = np.sort(rng.permutation(count_rows(points))[:_SEEN_BEFORE_GRADIENT])
+        points, indices = points[part], None if indices is None else indices[part]
+    factor = nystrom_factor(problem.kernel, points, indices)
     smallest = problem.scaled_ridge(rng) if recipe.one_ridge else None
     assert problem.target_origin is not None
     moments = problem.passes.moments(factor, problem.target_origin, smallest)
-    return Prepared(landmarks, count, factor, moments, problem.target_origin, problem.passes.whitened, problem.distinct)
+    whitened = problem.passes.whitened
+    return Prepared(problem, landmarks, count, solver, factor, moments, problem.target_origin, whitened)
+
+
+def _solver_for(problem: Problem, recipe: Recipe, landmarks: Landmarks) -> str:
+    if recipe.solver != "auto":
+        return str(recipe.solver)
+    if recipe.certify_with is not None:
+        return "direct"
+    source = problem.passes.source
+    return choose_solver(source.n_rows, count_rows(landmarks.points), source.n_features, source.n_targets)

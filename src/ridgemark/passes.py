@@ -190,15 +190,6 @@ class RowPasses:
 
         return self.map("features", of_block, width + whitener.shape[1], width)
 
-    def predict(self, factor: NystromFactor, dual_coef: Floats, intercept: Floats) -> Floats:
-        """Return the product with C plus a constant, `k(x)' dual_coef + intercept`, for every row."""
-        width = factor.cross_kernel.n_landmarks
-
-        def of_block(block: Block) -> Floats:
-            return self.cross_block(factor.cross_kernel, block) @ dual_coef + intercept
-
-        return self.map("predictions", of_block, width, width)
-
     def feature_values(self, factor: NystromFactor, coefficients: Floats) -> Floats:
         """Return `B c` in one pass."""
         width = factor.cross_kernel.n_landmarks

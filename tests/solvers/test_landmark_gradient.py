@@ -31,7 +31,7 @@ def _both(X, Y, landmarks, ridge, weights=None, fit_intercept=True, tol=1e-5, me
     fit = landmark_gradient(passes, kernel, rows, share, ridges, origin, fit_intercept, tol, 500)
     factor = nystrom_factor(kernel, rows.features, landmarks)
     direct = LandmarkFit(factor, passes.moments(factor, origin), fit_intercept, ridges, origin)
-    values = (passes.predict(factor, f.dual_coef, f.intercept) for f in (fit, direct))
+    values = (passes.cross_values(factor.cross_kernel, f.dual_coef) + f.intercept for f in (fit, direct))
     return *values, fit
 
 

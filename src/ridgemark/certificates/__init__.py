@@ -1,18 +1,51 @@
 """How far a fit is from exact kernel ridge regression: numbers with their certainty, in words a user understands."""
 
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from ridgemark.certificates.audit import KERNEL_ENTRIES, audit
 from ridgemark.certificates.operator import operator_certificate
 from ridgemark.certificates.points import distance_at
 from ridgemark.certificates.record import Certificate, theorem_3_promise, what_would_help
 from ridgemark.certificates.trace import trace_certificate
+from ridgemark.errors import ParameterError
+from ridgemark.passes import RowPasses
+from ridgemark.solvers import LandmarkFit
 
 __all__ = [
     "KERNEL_ENTRIES",
     "Certificate",
     "audit",
+    "certify",
     "distance_at",
     "operator_certificate",
     "theorem_3_promise",
     "trace_certificate",
     "what_would_help",
 ]
+
+KINDS = ("audit", "operator", "trace")
+
+
+def certify(
+    kind: Any,
+    passes: RowPasses,
+    fit: LandmarkFit,
+    *,
+    landmark_indices: NDArray[np.intp] | None,
+    failure_probability: float,
+    rng: np.random.Generator,
+) -> Certificate:
+    """Return the certificate of the kind asked for, from the rows the fit was made of."""
+    if kind == "audit":
+        return audit(passes, fit, rng=rng, landmark_indices=landmark_indices, failure_probability=failure_probability)
+    if kind == "operator":
+        return operator_certificate(passes, fit, rng=rng, failure_probability=failure_probability)
+    if kind == "trace":
+        return trace_certificate(fit)
+    msg = f"the kind of a certificate must be one of {', '.join(map(repr, KINDS))}, got {kind!r}"
+    raise ParameterError(msg)

@@ -81,7 +81,7 @@ def _whole(
     gain, improved = ascend(passes, fit, rows, product, residual, landmark_indices)
     closed = scaled_ridge * (np.maximum(inner - gain, 0.0) + ROUNDING * improved**2) / total
     towards = _regression(passes, fit, rows.weights[:, None] * residual)
-    rest = residual - rows.centred(passes.predict(fit.factor, towards, np.zeros(len(scaled_ridge))))
+    rest = residual - rows.centred(passes.cross_values(fit.factor.cross_kernel, towards))
     size = function_size(fit, towards)
     norm = (towards * (fit.factor.landmark_kernel @ towards)).sum(axis=0) + ROUNDING * size**2
     energy = (rows.weights @ rest**2 + scaled_ridge * norm) / total

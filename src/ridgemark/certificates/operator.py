@@ -147,7 +147,7 @@ class _Products:
         return self._passes.cross_product(self._fit.factor.cross_kernel, vector[:, None])[:, 0]
 
     def _from_landmarks(self, vector: Floats) -> Floats:
-        return self._passes.predict(self._fit.factor, vector[:, None], np.zeros(1))[:, 0]
+        return self._passes.cross_values(self._fit.factor.cross_kernel, vector[:, None])[:, 0]
 
     def _centred(self, vector: Floats) -> Floats:
         return vector - self._mean * (self._mean @ vector) if self._fit.fit_intercept else vector

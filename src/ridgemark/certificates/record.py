@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ridgemark import bounds
 from ridgemark.certificates.dual import primal_value
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.leverage import Bracket
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
@@ -121,7 +120,7 @@ def issue(
     if not np.isfinite(bound).all():
         msg = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
         raise NumericalError(msg)
-    dimension = effective_dimension(fit)
+    dimension = fit.effective_dimension
     unmeasured = np.sqrt(primal_value(fit))
     known = {
         "n_rows": fit.moments.n_rows,
@@ -163,7 +162,7 @@ def what_would_help(fit: LandmarkFit) -> str:
     where these are fewer.
     """
     have = fit.factor.cross_kernel.n_landmarks
-    lower, upper = effective_dimension(fit)
+    lower, upper = fit.effective_dimension
     wanted = math.ceil(2.0 * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
     wanted = min(max(wanted, 2 * have), fit.moments.n_rows)
     more = f"about {wanted} landmarks in place of {have}, " if wanted > have else ""
@@ -181,7 +180,7 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     which is not needed.
     """
     p, n = fit.factor.cross_kernel.n_landmarks, fit.moments.n_rows
-    upper = effective_dimension(fit).upper
+    upper = fit.effective_dimension.upper
     epsilon = bounds.theorem_3_epsilon(n, p, upper, failure_probability)
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:
@@ -191,13 +190,6 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
         f"{head}: in-sample risk within {bounds.theorem_3_risk_factor(epsilon):.3g} times that of exact kernel ridge "
         f"regression with probability {1 - failure_probability:g}, for a lambda chosen without looking at y."
     )
-
-
-def effective_dimension(fit: LandmarkFit) -> Bracket:
-    """Return d_eff of the exact problem at the smallest ridge: that of L, and at most tr(K - L)/(n lambda) more."""
-    scaled_ridge = float(fit.scaled_ridge.min())
-    lower = fit.solver.effective_dimension(scaled_ridge)
-    return Bracket(lower, min(float(fit.moments.n_rows), lower + fit.moments.trace_residual / scaled_ridge))
 
 
 def _says_nothing(bound: Floats, unmeasured: Floats) -> bool:

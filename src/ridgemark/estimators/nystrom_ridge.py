@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +12,15 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
+from ridgemark.certificates import certify, distance_at, trace_certificate
 from ridgemark.diagnostics import diagnose
-from ridgemark.errors import DataError, NumericalError
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError
 from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitting import Recipe, prepare, tune
+from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, solve_by_gradient, tune
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
 from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
-from ridgemark.leverage import Bracket
 from ridgemark.passes import same_rows
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
@@ -51,9 +53,17 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         How landmarks are chosen: "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",
         "rank_leverage", an object of `ridgemark.selection`, or the landmarks themselves.
     risk_tolerance : float, default=0.1
-        The paper's epsilon: scores are taken at lambda epsilon.
+        The paper's epsilon: scores are taken at lambda epsilon. With `certify_with`, what the fit has to meet: a risk
+        within `(1 + 2 epsilon)^2` of the exact one; for an audit, a distance of epsilon times the leave-one-out error.
     failure_probability : float, default=0.05
         The paper's rho.
+    certify_with : {None, "audit", "operator", "trace"}, default=None
+        A kind of certificate that makes `risk_tolerance` a promise: with `n_landmarks="auto"` landmarks are doubled
+        until it is met or nothing is left to add, as `tolerance_` says.
+    solver : {"auto", "direct", "gradient"}, default="auto"
+        "direct" sums the products of features, "gradient" solves for many landmarks by conjugate gradients; "auto"
+        takes the one of less work by `ridgemark.solvers.solver_cost`. Before a gradient, 2,000 of the landmarks choose
+        the ridge.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
     memory_budget : int, optional
@@ -89,6 +99,14 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         `calibrate`. `calibration_.guaranteed` says what intervals promise.
     effective_dimension_ : Bracket
         d_eff of exact kernel ridge regression at `ridge_`, from both sides.
+    certificate_ : Certificate
+        How far the fit is from exact: by the trace of K - L, free, or what `certify_with` measured. None after a
+        gradient, which sums no trace, and for targets so large that distances exceed the floating-point range.
+    tolerance_ : Tolerance
+        Whether `risk_tolerance` was met, with `certify_with`.
+    solver_ : {"direct", "gradient"}
+        What solved; after a gradient `solver_bound_` is the RMS distance of its fitted values from the direct
+        solution's, at most.
     n_landmarks_ : int
         Number of landmarks, p.
     landmark_count_ : LandmarkCount
@@ -124,6 +142,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         selection="leverage",
         risk_tolerance=0.1,
         failure_probability=0.05,
+        certify_with=None,
+        solver="auto",
         fit_intercept=True,
         memory_budget=None,
         random_state=None,
@@ -137,6 +157,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.selection = selection
         self.risk_tolerance = risk_tolerance
         self.failure_probability = failure_probability
+        self.certify_with = certify_with
+        self.solver = solver
         self.fit_intercept = fit_intercept
         self.memory_budget = memory_budget
         self.random_state = random_state
@@ -160,13 +182,18 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         self
         """
-        recipe = self._recipe()
+        recipe, rng = self._recipe(), make_generator(self.random_state)
         passes = self._passes(self._open(X, y, sample_weight))
-        prepared = prepare(passes, recipe, make_generator(self.random_state))
+        prepared = prepare(passes, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        certificate = tolerance = None
+        if recipe.certify_with is not None:
+            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
         self._take_landmarks(prepared, passes)
-        self._take_fit(tuned)
-        if tuned.left_out is not None:
+        self._take_fit(tuned, solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None)
+        if tolerance is not None:
+            self.certificate_, self.tolerance_ = certificate, tolerance
+        if tuned.left_out is not None and prepared.solver == "direct":
             self._take_left_out(tuned.left_out, passes)
             self._take_calibration(passes, tuned.left_out, everything=True)
         self._warn_of_edge(tuned)
@@ -192,7 +219,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         self
         """
-        recipe, first = self._recipe(), not hasattr(self, "_fit")
+        recipe, first = replace(self._recipe(), solver="direct"), not hasattr(self, "dual_coef_")
+        if not first:
+            self._check_moments("partial_fit")
         passes = self._passes(self._open(X, y, sample_weight, reset=first))
         if first:
             prepared = prepare(passes, recipe, make_generator(self.random_state))
@@ -223,10 +252,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         check_is_fitted(self)
         source = self._rows(X)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
-        values = self._passes(source).predict(self._fit.factor, dual_coef, np.atleast_1d(self.intercept_))
+        values = self._passes(source).cross_values(self._cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
         values = self._predictions(values, source)
         if not return_std:
             return values
+        self._check_moments("a standard deviation")
         spread = standard_deviations(self._passes(source), self._fit)
         return values, self._shaped(spread.astype(values.dtype, copy=False))
 
@@ -272,6 +302,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self
         """
         check_is_fitted(self)
+        self._check_moments("calibrate")
         passes = self._passes(self._open(X, y, sample_weight, reset=False))
         fit = self._fit
         given = passes.moments(fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
@@ -287,6 +318,62 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self._take_left_out(left_out, passes)
         self._take_calibration(passes, left_out, everything)
         return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def certify(self, X, y=None, kind="audit", sample_weight=None):
+        """Measure how far the fit is from exact kernel ridge regression on its rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, as for `fit`; other rows are refused.
+        kind : {"audit", "operator", "trace"}, default="audit"
+            "audit" bounds the distance for these targets: always true up to some 90,000 rows, by one product with the
+            kernel matrix, and with probability `1 - failure_probability` on a sample of rows beyond. "operator" holds
+            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free.
+
+        Returns
+        -------
+        Certificate
+            `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
+        """
+        check_is_fitted(self)
+        self._check_moments("certify")
+        passes = self._passes(self._open(X, y, sample_weight, reset=False))
+        return certify(
+            kind,
+            passes,
+            self._fit,
+            landmark_indices=self._rows_among(passes),
+            failure_probability=self.failure_probability,
+            rng=make_generator(self.random_state),
+        )
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
+        """Bound the distance of predictions at new rows from those of exact kernel ridge regression.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            Where.
+        certificate : Certificate
+            The fit's audit, from `certify`; the bounds are as certain as it is.
+        X_fit, y_fit, sample_weight
+            The rows of the fit.
+
+        Returns
+        -------
+        bounds : array of shape (n,) or (n, n_targets)
+            In units of y.
+        """
+        check_is_fitted(self)
+        self._check_moments("distance_to_exact")
+        points = self._passes(self._rows(X))
+        training = self._passes(self._open(X_fit, y_fit, sample_weight, reset=False))
+        return self._shaped(distance_at(points, training, self._fit, certificate, self._rows_among(training)))
 
     def diagnose(self):
         """Say what state the fit is in and which rows drive it.
@@ -366,6 +453,18 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
         return False, "landmarks, bandwidth or ridge were chosen from these rows"
 
+    def _rows_among(self, passes):
+        """Return the landmarks' row numbers where all rows of the fit are at hand as they were then."""
+        return self.landmark_indices_ if self._chosen_at_once else None
+
+    def _check_moments(self, what):
+        if not hasattr(self, "_fit"):
+            msg = (
+                f"{what} needs the sums that a direct solver keeps, and this fit of {self.n_landmarks_} landmarks was "
+                'solved by gradients; fit with solver="direct" or fewer landmarks'
+            )
+            raise DataError(msg)
+
     @property
     def _chosen_at_once(self):
         """Whether landmarks were drawn from all rows of the fit, not from those of a first batch."""
@@ -392,9 +491,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
         self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
         self.n_landmarks_, self.landmark_count_ = count_rows(landmarks.points), prepared.count
-        self.whitened_ = prepared.whitened
+        self._cross_kernel = kernel.against(landmarks.points, landmarks.indices)
+        self.whitened_, self.solver_ = prepared.whitened, prepared.solver
         self._choosing = prepared.moments.without_products()
-        distinct = prepared.distinct
+        distinct = prepared.problem.distinct
         self._n_duplicates = prepared.moments.n_rows - len(distinct)
         self._constant_columns = () if kernel.pairwise else passes.constant_columns(distinct.indices[:100])
         for name in ("leverage_scores_", "coherence_"):
@@ -402,28 +502,38 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if landmarks.scores is not None:
             self.leverage_scores_, self.coherence_ = landmarks.scores, landmarks.scores.coherence
 
-    def _take_fit(self, tuned):
-        """Keep the coefficients and what chose them."""
+    def _take_fit(self, tuned, gradient=None):
+        """Keep the coefficients and what chose them; what an earlier fit left behind goes."""
         fit = tuned.fit
-        dual_coef, intercept = fit.dual_coef, fit.intercept
+        solution = fit if gradient is None else gradient
+        dual_coef, intercept = solution.dual_coef, solution.intercept
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        self._fit = fit
+        for name in ("_fit", "ridge_path_", "loo_residuals_", "_left_out", "_absent", "calibration_", "tolerance_"):
+            self.__dict__.pop(name, None)
         self.dual_coef_, self.intercept_ = self._shaped(dual_coef), self._shaped(intercept)
         per_target = self.ridge_per_target and not self._flat_targets
         self.ridge_: Any = tuned.ridges if per_target else float(tuned.ridges[0])
         self.scaled_ridge_ = self.ridge_ * fit.moments.total_weight
-        self.effective_dimension_ = _dimension(fit)
-        for name in ("ridge_path_", "loo_residuals_", "_left_out", "_absent", "calibration_"):
-            self.__dict__.pop(name, None)
+        self.effective_dimension_ = fit.effective_dimension
         self._ridge_given = tuned.path is None
         if tuned.path is not None:
             self.ridge_path_ = tuned.path
+        self.certificate_ = None
+        if gradient is None:
+            self._fit = fit
+            with suppress(NumericalError):  # of targets so large that their distances exceed the range
+                self.certificate_ = trace_certificate(fit)
+        else:
+            self.solver_bound_ = self._shaped(gradient.bound)
+            self._warn_of_gradient(gradient)
 
-
-def _dimension(fit):
-    """Return d_eff of the exact kernel at the ridge: at least that of L, at most tr(K - L)/(n lambda) more."""
-    scaled_ridge = float(fit.scaled_ridge.min())
-    lower = fit.solver.effective_dimension(scaled_ridge)
-    return Bracket(lower, min(float(fit.moments.n_rows), lower + fit.moments.trace_residual / scaled_ridge))
+    def _warn_of_gradient(self, gradient):
+        """Say that the gradient ended short of its goal."""
+        if any(outcome != "converged" for outcome in gradient.outcomes):
+            msg = (
+                f"the gradient ended after {int(gradient.n_products.max())} products, its fitted values within "
+                f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
+            )
+            warnings.warn(msg, ConvergenceWarning, stacklevel=5)

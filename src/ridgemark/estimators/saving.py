@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
+from ridgemark.certificates import Certificate
 from ridgemark.errors import ModelFileError
+from ridgemark.fitting import Tolerance
 from ridgemark.intervals import Calibration
-from ridgemark.kernels import Kernel
+from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import Moments
@@ -29,7 +31,7 @@ TYPES = [
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, base) and one is not base
     ),
-    *(Bracket, Calibration, LandmarkCount, LeaveOneOut, Moments, RidgePath, ScoreBracket),
+    *(Bracket, Calibration, Certificate, LandmarkCount, LeaveOneOut, Moments, RidgePath, ScoreBracket, Tolerance),
 ]
 
 
@@ -63,6 +65,8 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> Any
 
 def _to_tree(value: Any) -> Any:
     """Return what a file holds of a fitted attribute."""
+    if isinstance(value, CrossKernel):
+        return {"cross kernel": True}  # of the landmarks, and made again
     if not isinstance(value, LandmarkFit):
         return value
     factor = value.factor
@@ -73,7 +77,9 @@ def _to_tree(value: Any) -> Any:
 
 
 def _from_tree(value: Any, fitted: dict[str, Any]) -> Any:
-    if not (isinstance(value, dict) and "landmark fit" in value):
+    if not (isinstance(value, dict) and ("landmark fit" in value or "cross kernel" in value)):
         return value
     cross_kernel = fitted["kernel_"].against(fitted["landmarks_"], fitted["landmark_indices_"])
+    if "cross kernel" in value:
+        return cross_kernel
     return LandmarkFit(NystromFactor(cross_kernel, *value["landmark fit"]), *value["rest"])

@@ -68,7 +68,7 @@ def count_landmarks(
     rules = {
         f"{_PER_DIMENSION:g} per effective dimension": wanted,
         "Theorem 3": theorem,
-        "memory budget": _memory_limit(problem.passes.memory_budget),
+        "memory budget": memory_limit(problem.passes.memory_budget),
         f"{_PER_ROOT:g} sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(_PER_ROOT * math.sqrt(problem.passes.source.n_rows))),
         "all distinct rows": available,
     }
@@ -78,6 +78,7 @@ def count_landmarks(
     return LandmarkCount(count, rule, scores.effective_dimension, theorem)
 
 
-def _memory_limit(memory_budget: int | None) -> int:
+def memory_limit(memory_budget: int | None) -> int:
+    """Return how many landmarks a direct fit has memory for."""
     budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
     return max(1, math.isqrt(budget // (8 * _MATRICES)))

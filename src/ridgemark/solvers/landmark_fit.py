@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.leverage import Bracket
 from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import Moments
 from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
@@ -34,6 +35,13 @@ class LandmarkFit:
     def solution(self) -> RidgeSolution:
         """The coefficients of the features, and the intercept measured from `target_origin`."""
         return self.solver.solution(self.scaled_ridge)
+
+    @property
+    def effective_dimension(self) -> Bracket:
+        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `tr(K - L)/(n lambda)` more."""
+        scaled_ridge = float(self.scaled_ridge.min())
+        lower = self.solver.effective_dimension(scaled_ridge)
+        return Bracket(lower, min(float(self.moments.n_rows), lower + self.moments.trace_residual / scaled_ridge))
 
     @property
     def dual_coef(self) -> Floats:
