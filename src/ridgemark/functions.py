@@ -12,7 +12,7 @@ from scipy import sparse
 from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.estimators import NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
@@ -122,7 +122,7 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
     kernel : callable or Kernel, optional
         The kernel the model was made with, where that is, or contains, the user's own code: a file does not hold it.
     """
-    return load_model(path, [NystromRidge], kernel)
+    return load_model(path, [NystromRidge, ExactKernelRidge], kernel)
 
 
 def _open(X: Any, sample_weight: Any) -> RowSource:

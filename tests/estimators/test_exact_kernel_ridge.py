@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.utils.estimator_checks import check_estimator
 
+import ridgemark
 from ridgemark import ExactKernelRidge, NystromRidge, exact, open_rows
 from ridgemark.errors import ConvergenceWarning, ParameterError
 from ridgemark.kernels import Gaussian
@@ -114,3 +115,14 @@ def test_several_targets_sparse_rows_files_and_precomputed_kernels(data):
 def test_options_out_of_range_are_refused_by_name(data, name, value):
     with pytest.raises(ParameterError, match=f"{name} must be"):
         ExactKernelRidge(**{name: value}).fit(*data)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_a_saved_model_predicts_the_same_bits(targets, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    Y = np.sin(X[:, :targets]) + 0.1 * rng.normal(size=(200, targets))
+    model = ExactKernelRidge(ridge=1e-3, random_state=0).fit(X, Y if targets > 1 else Y[:, 0])
+    loaded = ridgemark.load(model.save(tmp_path / "m"))
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.history_[-1].returned.tolist() == model.history_[-1].returned.tolist()

@@ -38,7 +38,7 @@ def audit(
     With `alpha = (y - f)/(n lambda)` and `r = K alpha - f` (weighted and centred where the fit is), the distance is
     `d = n lambda (K + n lambda)^-1 r` for whatever f, and
 
-        |d|^2 <= n lambda r'(K + n lambda)^-1 r = min over functions v of |r - v(X)|^2 + n lambda |v|^2.
+    `|d|^2 <= n lambda r'(K + n lambda)^-1 r`, which is the least over functions v of `|r - v(X)|^2 + n lambda |v|^2`.
 
     Any v gives a bound. Two are at hand: v_L, the regression of r on the landmarks, gives the *energy* E^2; and
     `h = sum_i alpha_i k(., x_i) - f`, whose values are r itself, gives the *duality gap* `G = n lambda |h|^2`, the

@@ -62,7 +62,7 @@ class Certificate:
 
     def __str__(self) -> str:
         entries = f"{self.cost['kernel_entries']:.3g} kernel entries, {self.cost['seconds']:.2g} s"
-        return f"{self.claim}\n({self.kind}: {entries})"
+        return f"{self.claim}\n({self.kind}: {entries})\nBefore any measurement: {self.inputs['theorem_3']}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, as `json` takes them."""
@@ -129,6 +129,7 @@ def issue(
         "effective_dimension": list(dimension),
         "target_rms": np.sqrt(fit.solver.target_variance).tolist(),
         "unmeasured": unmeasured.tolist(),
+        "theorem_3": theorem_3_promise(fit, failure_probability or 0.05),
         **inputs,
     }
     if failure_probability is not None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
 from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune
 from ridgemark.kernels.base import count_rows
 from ridgemark.sampling import make_generator
@@ -29,8 +30,22 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Parameters
     ----------
-    kernel, bandwidth, ridge, n_landmarks, selection, fit_intercept, memory_budget, random_state
-        As for `NystromRidge`; scores are taken at lambda itself. More landmarks make fewer steps.
+    kernel : str, Kernel or callable, default="gaussian"
+        As for `NystromRidge`, like all but `tol` and `max_iter`.
+    bandwidth : "median", float or array of shape (n_features,), default="median"
+        The kernel's bandwidth.
+    ridge : "loo", "gcv", float or array of floats, default="loo"
+        The paper's lambda; searched with the landmarks.
+    n_landmarks : int or "auto", default="auto"
+        Number of landmarks: more of them make fewer steps.
+    selection : str, Selection or array of points, default="leverage"
+        How landmarks are chosen; scores are taken at lambda itself.
+    fit_intercept : bool, default=True
+        Whether to fit an unpenalised constant jointly.
+    memory_budget : int, optional
+        Bytes for blocks and, where it fits, the kernel matrix; 1 GiB when not given.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of all draws.
     tol : float, default=1e-6
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
@@ -141,6 +156,10 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         dual_coef = self.dual_coef_.reshape(cross_kernel.n_landmarks, -1)
         values = self._passes(source).cross_values(cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
         return self._predictions(values, source)
+
+    def save(self, path, overwrite=True):
+        """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
+        return save_model(self, path, overwrite)
 
     def _recipe(self):
         if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 < float(self.tol) < np.inf:

@@ -20,7 +20,7 @@ from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import Moments
 from ridgemark.persistence import load_state, save_state
 from ridgemark.selection import LandmarkCount, Selection
-from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers import LandmarkFit, RefinementStep
 from ridgemark.tuning import LeaveOneOut, RidgePath
 
 # The only classes a file can ask for.
@@ -31,7 +31,18 @@ TYPES = [
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, base) and one is not base
     ),
-    *(Bracket, Calibration, Certificate, LandmarkCount, LeaveOneOut, Moments, RidgePath, ScoreBracket, Tolerance),
+    *(
+        Bracket,
+        Calibration,
+        Certificate,
+        LandmarkCount,
+        LeaveOneOut,
+        Moments,
+        RefinementStep,
+        RidgePath,
+        ScoreBracket,
+        Tolerance,
+    ),
 ]
 
 
