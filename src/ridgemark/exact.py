@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError, ParameterError
@@ -296,8 +297,9 @@ def _check_size(n: int) -> None:
         raise ParameterError(msg)
 
 
-def _sketch(sketch: Any, n: int) -> Floats:
-    S = np.asarray(sketch, dtype=np.float64)
+def _sketch(sketch: Any, n: int) -> Any:
+    """Return a sketch as a dense or sparse matrix of n rows; one of drawn columns is mostly zeros."""
+    S = sketch.astype(np.float64) if sparse.issparse(sketch) else np.asarray(sketch, dtype=np.float64)
     if S.ndim != 2 or S.shape[0] != n:
         msg = f"a sketch needs shape ({n}, p), got {S.shape}"
         raise DataError(msg)
