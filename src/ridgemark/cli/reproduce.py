@@ -42,7 +42,9 @@ _RECORDS = "records.json"
     help="Folder with the real data sets, NAME.npz each with X and y (docs/data.md).",
 )
 @click.option("--seed", default=SEED, show_default=True, type=click.IntRange(min=0), help="Seed of points and draws.")
-@click.option("--repeats", default=Settings.repeats, show_default=True, type=click.IntRange(min=1), help="Draws of the columns.")
+@click.option(
+    "--repeats", default=Settings.repeats, show_default=True, type=click.IntRange(min=1), help="Draws of the columns."
+)
 @click.option("--quick", is_flag=True, help="A look in under a minute: smaller grids and designs, 2 repeats.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def reproduce_command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, as_json: bool) -> None:

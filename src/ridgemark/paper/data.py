@@ -22,7 +22,10 @@ class DataSet:
 Sets = Mapping[str, DataSet]
 """Data sets by name; what is absent is left out of the experiments and said so."""
 
-_GAS = "UCI, Gas Sensor Array Drift at Different Concentrations: batch{}.dat, the 128 raw columns as X, the gas concentration as y"
+_GAS = (
+    "UCI, Gas Sensor Array Drift at Different Concentrations: batch{}.dat, the 128 raw columns as X, the gas "
+    "concentration as y"
+)
 _PUMADYN = "Delve, pumadyn family, {}: the 32 raw columns as X, thetadd6 as y"
 
 ORIGINS: Mapping[str, str] = {

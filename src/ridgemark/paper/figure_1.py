@@ -96,9 +96,7 @@ def figure_1(seed: int, repeats: int, columns: tuple[int, ...] = COLUMNS) -> Fig
     )
 
 
-def _choosers(
-    scores: SyntheticScores, spectrum: Spectrum, rank: int, rng: np.random.Generator
-) -> dict[str, Chooser]:
+def _choosers(scores: SyntheticScores, spectrum: Spectrum, rank: int, rng: np.random.Generator) -> dict[str, Chooser]:
     """Return the ways to draw: from the number of columns to different row numbers."""
     passes = RowPasses(open_rows(scores.points[:, None]))
     problem = Problem(passes, passes.distinct_rows(), Bernoulli(order=2), N_ROWS * RIDGE, RISK_TOLERANCE)

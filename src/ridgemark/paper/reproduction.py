@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.paper import comparison as introduction
 from ridgemark.paper import cross_validation, sketch_ridge, theorem_3, theorem_4
 from ridgemark.paper import figure_1 as figure
@@ -60,6 +61,7 @@ class Reproduction:
     sketch_ridge: tuple[SketchRidgeCurve, ...]
 
 
+@one_blas_thread()  # the matrices are many and small: BLAS threads would mostly wait for each other
 def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress = lambda _: None) -> Reproduction:
     """Run every experiment; `version` is the package's own, for the record."""
     seed, quick, many, few = settings.seed, settings.quick, 4 * settings.repeats, max(1, settings.repeats // 3)
@@ -84,7 +86,9 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
         tuple(sorted(sets)),
         each("Table 1", rows, lambda row: measure_row(designs, row, settings.repeats)),
         each(
-            "Cross validation", _tunable(rows, sets), lambda row: cross_validation.cross_validate(designs, row, bandwidths)
+            "Cross validation",
+            _tunable(rows, sets),
+            lambda row: cross_validation.cross_validate(designs, row, bandwidths),
         ),
         step("Figure 1", lambda: figure.figure_1(seed, many, figure.COLUMNS[::3] if quick else figure.COLUMNS)),
         step(
@@ -94,9 +98,11 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
         each("Theorem 3", TABLE_1, lambda row: theorem_3.theorem_3_counts(designs, row, few)),
         step(
             "The open question",
-            lambda: theorem_3.open_question(designs, few, theorem_3.RIDGES[::2], 100)
-            if quick
-            else theorem_3.open_question(designs, few),
+            lambda: (
+                theorem_3.open_question(designs, few, theorem_3.RIDGES[::2], 100)
+                if quick
+                else theorem_3.open_question(designs, few)
+            ),
         ),
         step(
             "Theorem 4",

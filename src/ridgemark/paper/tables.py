@@ -24,7 +24,7 @@ def tables(run: Reproduction) -> dict[str, Table]:
         "cross_validation": flat(run.choices),
         "figure_1_scores": (
             ["x", "score"],
-            [[float(x), float(l)] for x, l in zip(figure.scores.points, figure.scores.scores, strict=True)],
+            [[float(x), float(score)] for x, score in zip(figure.scores.points, figure.scores.scores, strict=True)],
         ),
         "figure_1_risk": (
             ["method", "columns", "mean_risk", "low", "high", "exact_risk"],
@@ -39,11 +39,7 @@ def tables(run: Reproduction) -> dict[str, Table]:
         "open_question": flat(run.open_question),
         "theorem_4": (
             ["design", "n_draws", "mean_error", "largest_error", "above_exact", "bound"],
-            [
-                [t.design, e.n_draws, e.mean, e.largest, e.above_exact, e.bound]
-                for t in run.theorem_4
-                for e in t.errors
-            ],
+            [[t.design, e.n_draws, e.mean, e.largest, e.above_exact, e.bound] for t in run.theorem_4 for e in t.errors],
         ),
         "sketch_ridge": (
             ["tolerance", "columns", "mean_risk_ratio"],

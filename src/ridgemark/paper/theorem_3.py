@@ -114,9 +114,7 @@ def _spectra(designs: Designs, most_rows: int) -> dict[str, Spectrum]:
     }
 
 
-def needed(
-    spectrum: Spectrum, weights: Floats, scaled_ridge: float, repeats: int, seed: int
-) -> tuple[float, float]:
+def needed(spectrum: Spectrum, weights: Floats, scaled_ridge: float, repeats: int, seed: int) -> tuple[float, float]:
     """Return the fewest draws, and the different columns among them, with risk ratio at most 1.05: medians.
 
     Signal and noise by the protocol "prior". Draws are the beginnings of one sequence, so that L only grows.
@@ -126,9 +124,7 @@ def needed(
     return float(draws), float(columns)
 
 
-def _needed_once(
-    spectrum: Spectrum, weights: Floats, scaled_ridge: float, rng: np.random.Generator
-) -> tuple[int, int]:
+def _needed_once(spectrum: Spectrum, weights: Floats, scaled_ridge: float, rng: np.random.Generator) -> tuple[int, int]:
     """Double the number until it is enough, then halve the gap: few sketches are large where few columns do."""
     truth = prior(spectrum, scaled_ridge, rng)
     tolerable = TOLERABLE * exact.risk(spectrum, truth.signal, truth.noise_variance, scaled_ridge).total

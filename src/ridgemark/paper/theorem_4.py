@@ -61,9 +61,7 @@ def theorem_4(seed: int, repeats: int, draws: tuple[int, ...] = DRAWS) -> tuple[
     )
 
 
-def _measure(
-    name: str, spectrum: Spectrum, ridge: float, draws: tuple[int, ...], repeats: int, seed: int
-) -> Theorem4:
+def _measure(name: str, spectrum: Spectrum, ridge: float, draws: tuple[int, ...], repeats: int, seed: int) -> Theorem4:
     n, trace = spectrum.n_rows, float(spectrum.eigenvalues.sum())
     scores = exact.leverage_scores(spectrum, n * ridge)
     errors = []

@@ -16,7 +16,6 @@ class Html(str):
     __slots__ = ()
 
 
-
 Tone = Literal["good", "bad", "open"]
 
 # Nothing may be fetched and no script may run; matplotlib writes its styles into the figures' elements.
@@ -29,6 +28,11 @@ class Column:
 
     heading: str
     numeric: bool = False
+
+
+def number_columns(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading, numeric=True) for heading in headings]
 
 
 def page(title: str, blocks: Sequence[Html]) -> str:
@@ -97,13 +101,18 @@ def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
     return Html(f'<dl class="numbers">{cells}</dl>')
 
 
-def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Html:
-    """Return a table that scrolls by itself where the page is narrower; the first column heads the rows."""
+def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], stacked: bool = False) -> Html:
+    """Return a table; the first column heads the rows.
+
+    Where the page is too narrow for it the table scrolls by itself or, if `stacked`, shows each row as a card.
+    """
     head = "".join(f'<th scope="col"{_align(column)}>{escape(column.heading)}</th>' for column in columns)
     body = "\n".join(_row(columns, row) for row in rows)
+    look = ' class="stacked"' if stacked else ""
     return Html(
         f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0">\n'
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n"
+        f"<table{look}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table>\n"
         "</div>"
     )
 
@@ -123,7 +132,9 @@ def side_by_side(figures: Sequence[Html]) -> Html:
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
     first, *rest = zip(columns, cells, strict=True)
-    others = "".join(f"<td{_align(column)}>{_shown(cell)}</td>" for column, cell in rest)
+    others = "".join(
+        f'<td{_align(column)} data-heading="{escape(column.heading)}">{_shown(cell)}</td>' for column, cell in rest
+    )
     return f'<tr><th scope="row"{_align(first[0])}>{_shown(first[1])}</th>{others}</tr>'
 
 

@@ -74,8 +74,9 @@ def draw(chart: Chart, name: str) -> str:
         "legend.frameon": False,
         "legend.fontsize": 8.5,
     }
-    # Settings of the user's own must not reach the page.
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **settings}):
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # settings of the user's own must not reach the page
+        matplotlib.rcParams.update(settings)
         figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
@@ -88,7 +89,8 @@ def _matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure
     except ImportError as error:
-        raise MissingExtraError("report", "matplotlib", "A page with figures") from error
+        extra = "report"
+        raise MissingExtraError(extra, "matplotlib", "A page with figures") from error
     return matplotlib
 
 
@@ -123,7 +125,14 @@ def _add(axes: Any, series: Series, number: int) -> None:
         return
     dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
     axes.plot(
-        series.x, series.y, color=colour, linewidth=1.6, linestyle=dashes, marker=marker, markersize=4, label=series.label
+        series.x,
+        series.y,
+        color=colour,
+        linewidth=1.6,
+        linestyle=dashes,
+        marker=marker,
+        markersize=4,
+        label=series.label,
     )
     if series.low is not None and series.high is not None:
         axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
@@ -162,4 +171,5 @@ def _inline(document: str, name: str) -> str:
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     # The page's font, and the page's width: only the shape of the drawing is its own.
     svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)
-    return re.sub(r'(<svg[^>]*?) height="[^"]*"|(<svg[^>]*?) width="[^"]*"', lambda m: m[1] or m[2], svg).strip()
+    head, rest = svg.split(">", 1)
+    return re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest.strip()

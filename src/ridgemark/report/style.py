@@ -24,12 +24,14 @@ body { margin: 0; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 1rem; }
-h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.5rem 0 .75rem; padding-top: .75rem; border-top: 1px solid var(--line); }
+h2 { font-size: 1.3rem; line-height: 1.25; margin: 2.5rem 0 .75rem; padding-top: .75rem;
+  border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 1.5rem 0 .5rem; }
 p, ul { max-width: 46rem; }
 li { margin: .2rem 0; }
 a { color: var(--link); }
-nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; padding: 0; margin: 0 0 1rem; max-width: none; }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; padding: 0; margin: 0 0 1rem;
+  max-width: none; }
 .note { background: var(--panel); border-left: 4px solid var(--quiet); padding: .6rem .9rem; }
 .numbers { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 1rem 0; }
 .numbers > div { background: var(--panel); border-radius: 8px; padding: .7rem .9rem; }
@@ -37,12 +39,14 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; p
 .numbers dd { margin: .15rem 0 0; font-size: 1.35rem; font-weight: 650; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; margin: 1rem 0; border: 1px solid var(--line); border-radius: 8px; }
 .scroll:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4;
+  font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: .6rem .75rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; border-top: 1px solid var(--line); }
 th { font-weight: 600; }
 thead th { background: var(--panel); vertical-align: bottom; }
 th.number, td.number { text-align: right; white-space: nowrap; }
+th[scope=row] { min-width: 6.5rem; }
 .badge { display: inline-block; font-weight: 650; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
@@ -54,6 +58,10 @@ figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-to
   main { padding: 1rem .75rem 3rem; }
   h1 { font-size: 1.4rem; }
   th, td { padding: .4rem .5rem; }
+  .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  .stacked tr { display: block; border-top: 1px solid var(--line); padding: .5rem .25rem; }
+  .stacked th, .stacked td { display: block; border: 0; padding: .1rem .5rem; }
+  .stacked td::before { content: attr(data-heading) ": "; color: var(--quiet); }
 }
 @media print {
   :root {

@@ -1,0 +1,209 @@
+"""`ridgemark reproduce` as a user meets it: files, page, errors."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgemark import __version__
+from ridgemark.paper.data import ORIGINS
+from tests.browser import look
+
+TABLES = {
+    "claims", "table_1", "table_1_ratios", "cross_validation", "figure_1_scores", "figure_1_risk", "comparison",
+    "theorem_3", "open_question", "theorem_4", "sketch_ridge",
+}  # fmt: skip
+
+
+def run(*arguments, **environment):
+    inherited = {name: value for name, value in os.environ.items() if name != "RIDGEMARK_DATA"}
+    return subprocess.run(
+        [sys.executable, "-m", "ridgemark", "reproduce", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=inherited | environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """A quick run with one small data set, and no other, in the data folder."""
+    pytest.importorskip("matplotlib")
+    folder = tmp_path_factory.mktemp("reproduce")
+    data = folder / "data"
+    data.mkdir()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    np.savez_compressed(data / "gas-batch2.npz", X=X, y=np.sin(X[:, 0]) + 0.1 * rng.normal(size=60))
+    result = run("--quick", "--output", folder / "out", "--data", data)
+    assert result.returncode == 0, result.stderr
+    return folder / "out", result
+
+
+def test_the_pages_path_is_printed_last_and_nothing_on_stderr(reproduced):
+    output, result = reproduced
+    assert result.stdout.splitlines()[-1] == str(output / "index.html")
+    assert result.stderr == ""
+
+
+def test_page_records_and_tables_are_written_and_nothing_else(reproduced):
+    output, _ = reproduced
+    assert {path.name for path in output.iterdir()} == {"index.html", "records.json"} | {f"{t}.csv" for t in TABLES}
+    assert [path.name for path in output.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_records_hold_seed_versions_and_parameters(reproduced):
+    output, _ = reproduced
+    records = json.loads((output / "records.json").read_text())
+    assert records["settings"] == {"seed": 0, "repeats": 2, "quick": True}
+    assert records["versions"]["ridgemark"] == __version__
+    assert records["versions"]["numpy"] == np.__version__
+    assert records["sets"] == ["gas-batch2"]
+    assert len(records["table_1"]) == 11
+    assert records["table_1"][0]["effective_dimension"] == pytest.approx(24.58, abs=0.01)
+
+
+def test_tables_have_a_header_and_rows_of_its_length(reproduced):
+    output, _ = reproduced
+    for name in TABLES:
+        with (output / f"{name}.csv").open(newline="") as file:
+            header, *rows = csv.reader(file)
+        assert rows, name
+        assert all(len(row) == len(header) for row in rows), name
+
+
+def test_the_page_begins_with_what_the_paper_says_and_names_missing_files(reproduced):
+    page = (reproduced[0] / "index.html").read_text()
+    for heading in ("the paper says", "we measured", "same?"):
+        assert heading in page[: page.index("<h2>")]
+    assert "gas-batch3.npz is not in the data folder" in page
+    assert page.count('role="img"') >= 8
+    assert all(re.findall(r'role="img" aria-label="([^"]*)"', page))
+
+
+def test_the_page_fetches_nothing(reproduced):
+    page = (reproduced[0] / "index.html").read_text()
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert all(link.startswith("#") for link in links)
+    anchors = set(re.findall(r'\bid="([^"]*)"', page))
+    assert {link[1:] for link in links} <= anchors
+    assert len(re.findall(r'\bid="([^"]*)"', page)) == len(anchors)
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_in_a_browser_the_page_fits_its_window_without_complaint(reproduced, width, tmp_path):
+    scroll_width, n_words, smallest, messages = look(reproduced[0] / "index.html", width, tmp_path)
+    assert messages == []
+    assert scroll_width <= width
+    assert n_words > 50
+    assert smallest >= 8  # pixels: words in figures can be read on a phone
+
+
+def test_a_second_run_replaces_its_own_files_and_leaves_others(reproduced):
+    output, _ = reproduced
+    (output / "mine.txt").write_text("mine")
+    (output / "index.html").write_text("old")
+    code = "import sys; sys.modules['matplotlib'] = None; from ridgemark.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "reproduce", "--quick", "--json", "--output", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if name != "RIDGEMARK_DATA"},
+    )
+    assert result.returncode == 0, result.stderr
+    assert (output / "mine.txt").read_text() == "mine"
+    # Without the extra: records only, and it says so.
+    assert (output / "index.html").read_text() == "old"
+    assert "ridgemark[report]" in result.stderr
+    printed = json.loads(result.stdout)
+    assert printed["page"] is None
+    assert json.loads((output / "records.json").read_text())["sets"] == []
+    assert {claim["same"] for claim in printed["claims"]} <= {"yes", "no", "in part", "open", "not run"}
+
+
+def _one_line(result, pattern):
+    assert result.returncode == 2, result.stderr
+    assert "Traceback" not in result.stderr
+    assert re.search(pattern, result.stderr.splitlines()[-1]), result.stderr
+
+
+def test_a_missing_output_option_is_refused():
+    _one_line(run("--quick"), "Missing option '--output'")
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    _one_line(run("--quick", "--output", tmp_path / "file"), "is a file; give a folder")
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_an_output_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    _one_line(run("--quick", "--output", tmp_path / "file" / "below"), "ridgemark: .*file")
+
+
+def test_an_unwritable_output_is_refused(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    if os.access(folder, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    _one_line(run("--quick", "--output", folder), "cannot be written")
+    _one_line(run("--quick", "--output", folder / "below"), "Permission denied")
+
+
+def test_a_data_folder_that_is_not_there_is_refused(tmp_path):
+    _one_line(run("--quick", "--output", tmp_path / "out", "--data", tmp_path / "none"), "does not exist")
+    _one_line(run("--quick", "--output", tmp_path / "out", RIDGEMARK_DATA=str(tmp_path / "none")), "does not exist")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.ones((4, 2))}, "one target is needed"),
+        ({"X": np.ones((4, 2)), "y": np.ones(3)}, "gas-batch2|rows"),
+        ({"X": np.array([[1.0, np.nan]]), "y": np.ones(1)}, "nan|finite|missing"),
+        ({"y": np.ones(3)}, "X"),
+    ],
+)
+def test_a_data_file_that_cannot_be_used_is_named_in_one_line(tmp_path, arrays, message):
+    np.savez(tmp_path / "gas-batch2.npz", **arrays)
+    result = run("--quick", "--output", tmp_path / "out", "--data", tmp_path)
+    _one_line(result, message)
+    assert len(result.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["gas-batch2.npz"]
+
+
+@pytest.mark.parametrize("option", [("--repeats", "0"), ("--repeats", "x"), ("--seed", "-1"), ("--nonsense",)])
+def test_a_bad_option_is_refused(tmp_path, option):
+    _one_line(run("--output", tmp_path / "out", *option), "Error: ")
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from ridgemark.cli import reproduce as module
+
+    def interrupt(*_):
+        assert len(list(tmp_path.iterdir())) == 1  # what is being written
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "reproduce", interrupt)
+    result = CliRunner().invoke(module.reproduce_command, ["--output", str(tmp_path / "out")])
+    assert result.exit_code != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_data_file_is_described_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+    assert all(f"`{name}.npz`" in text for name in ORIGINS)
