@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ridgemark import __version__
+from ridgemark.cli import main
 from ridgemark.paper.data import ORIGINS
 from tests.browser import look
 
@@ -131,39 +132,51 @@ def test_a_second_run_replaces_its_own_files_and_leaves_others(reproduced):
     assert {claim["same"] for claim in printed["claims"]} <= {"yes", "no", "in part", "open", "not run"}
 
 
-def _one_line(result, pattern):
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    assert re.search(pattern, result.stderr.splitlines()[-1]), result.stderr
+@pytest.fixture
+def refused(monkeypatch, capsys):
+    """Run the command in this process; it must end with code 2 and one line that says why."""
+
+    def run_here(pattern, *arguments):
+        monkeypatch.setattr(sys, "argv", ["ridgemark", "reproduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        errors = capsys.readouterr().err.splitlines()
+        assert stop.value.code == 2
+        assert re.search(pattern, errors[-1]), errors
+        return errors
+
+    monkeypatch.delenv("RIDGEMARK_DATA", raising=False)
+    return run_here
 
 
-def test_a_missing_output_option_is_refused():
-    _one_line(run("--quick"), "Missing option '--output'")
+def test_a_missing_output_option_is_refused(refused):
+    refused("Missing option '--output'", "--quick")
 
 
-def test_an_output_that_is_a_file_is_refused(tmp_path):
+def test_an_output_that_is_a_file_is_refused(tmp_path, refused):
     (tmp_path / "file").write_text("")
-    _one_line(run("--quick", "--output", tmp_path / "file"), "is a file; give a folder")
+    refused("is a file; give a folder", "--quick", "--output", tmp_path / "file")
     assert (tmp_path / "file").read_text() == ""
 
 
-def test_an_output_that_cannot_be_made_is_refused(tmp_path):
+def test_an_output_that_cannot_be_made_is_refused(tmp_path, refused):
     (tmp_path / "file").write_text("")
-    _one_line(run("--quick", "--output", tmp_path / "file" / "below"), "ridgemark: .*file")
+    refused("ridgemark: .*file", "--quick", "--output", tmp_path / "file" / "below")
 
 
-def test_an_unwritable_output_is_refused(tmp_path):
+def test_an_unwritable_output_is_refused(tmp_path, refused):
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     if os.access(folder, os.W_OK):
         pytest.skip("this user may write everywhere")
-    _one_line(run("--quick", "--output", folder), "cannot be written")
-    _one_line(run("--quick", "--output", folder / "below"), "Permission denied")
+    refused("cannot be written", "--quick", "--output", folder)
+    refused("Permission denied", "--quick", "--output", folder / "below")
 
 
-def test_a_data_folder_that_is_not_there_is_refused(tmp_path):
-    _one_line(run("--quick", "--output", tmp_path / "out", "--data", tmp_path / "none"), "does not exist")
-    _one_line(run("--quick", "--output", tmp_path / "out", RIDGEMARK_DATA=str(tmp_path / "none")), "does not exist")
+def test_a_data_folder_that_is_not_there_is_refused(tmp_path, refused, monkeypatch):
+    refused("does not exist", "--quick", "--output", tmp_path / "out", "--data", tmp_path / "none")
+    monkeypatch.setenv("RIDGEMARK_DATA", str(tmp_path / "none"))
+    refused("does not exist", "--quick", "--output", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,17 +189,15 @@ def test_a_data_folder_that_is_not_there_is_refused(tmp_path):
         ({"y": np.ones(3)}, "X"),
     ],
 )
-def test_a_data_file_that_cannot_be_used_is_named_in_one_line(tmp_path, arrays, message):
+def test_a_data_file_that_cannot_be_used_is_named_in_one_line(tmp_path, arrays, message, refused):
     np.savez(tmp_path / "gas-batch2.npz", **arrays)
-    result = run("--quick", "--output", tmp_path / "out", "--data", tmp_path)
-    _one_line(result, message)
-    assert len(result.stderr.splitlines()) == 1
+    assert len(refused(message, "--quick", "--output", tmp_path / "out", "--data", tmp_path)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["gas-batch2.npz"]
 
 
 @pytest.mark.parametrize("option", [("--repeats", "0"), ("--repeats", "x"), ("--seed", "-1"), ("--nonsense",)])
-def test_a_bad_option_is_refused(tmp_path, option):
-    _one_line(run("--output", tmp_path / "out", *option), "Error: ")
+def test_a_bad_option_is_refused(tmp_path, option, refused):
+    refused("Error: ", "--output", tmp_path / "out", *option)
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):

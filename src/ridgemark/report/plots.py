@@ -18,7 +18,7 @@ _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(-
 _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_SIZE = (5.2, 3.7)  # inches: about a phone's width, so that words are not shrunk there
+_SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _plain_ticks(axes: Any, chart: Chart) -> None:
         if logarithmic:
             low, high = sorted(axis.get_view_interval())
             axis.set_major_formatter(FuncFormatter(_number))
-            narrow = low > 0 and high / low < 20
+            narrow = low > 0 and high / low < 100
             axis.set_minor_formatter(FuncFormatter(_minor) if narrow else NullFormatter())
 
 

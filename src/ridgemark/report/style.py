@@ -47,10 +47,11 @@ th { font-weight: 600; }
 thead th { background: var(--panel); vertical-align: bottom; }
 th.number, td.number { text-align: right; white-space: nowrap; }
 th[scope=row] { min-width: 6.5rem; }
+thead th.number { white-space: normal; }
 .badge { display: inline-block; font-weight: 650; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem; }
-figure { margin: 1rem 0; max-width: 36rem; }
+figure { margin: 1rem 0; max-width: 32rem; }
 .plot svg { display: block; width: 100%; height: auto; }
 .plot text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }
 figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-top: .4rem; }
