@@ -108,7 +108,10 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
             "Theorem 4",
             lambda: theorem_4.theorem_4(seed, settings.repeats, theorem_4.DRAWS[::3] if quick else theorem_4.DRAWS),
         ),
-        step("L_gamma", lambda: sketch_ridge.sketch_ridge(seed, many)),
+        step(
+            "L_gamma",
+            lambda: sketch_ridge.sketch_ridge(seed, many, sketch_ridge.COLUMNS[::3] if quick else sketch_ridge.COLUMNS),
+        ),
     )
 
 
