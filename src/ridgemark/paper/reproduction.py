@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,50 +69,33 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
     designs = Designs(sets, seed)
     rows = (*TABLE_1, PART_OF_32FM) if PART_OF_32FM.file in sets else TABLE_1
 
-    def each(what: str, given: tuple[PrintedRow, ...], run: Callable[[PrintedRow], Any]) -> tuple[Any, ...]:
-        found = []
-        for row in given:
-            progress(f"{what}, {row.name}")
-            found.append(run(row))
-        return tuple(record for record in found if record is not None)
+    def thin(grid: tuple[Any, ...]) -> tuple[Any, ...]:
+        return grid[1::3] if quick else grid
 
     def step(what: str, run: Callable[[], Any]) -> Any:
         progress(what)
         return run()
 
-    bandwidths = cross_validation.BANDWIDTHS[1::3] if quick else cross_validation.BANDWIDTHS
+    def each(what: str, given: tuple[PrintedRow, ...], run: Callable[[PrintedRow], Any]) -> tuple[Any, ...]:
+        found = [step(f"{what}, {row.name}", partial(run, row)) for row in given]
+        return tuple(record for record in found if record is not None)
+
+    def tune(row: PrintedRow) -> Choice | None:
+        return cross_validation.cross_validate(designs, row, thin(cross_validation.BANDWIDTHS))
+
+    n_compared, n_asked = (300, 100) if quick else (introduction.N_ROWS, theorem_3.N_ASKED)
     return Reproduction(
         settings,
         _versions(version),
         tuple(sorted(sets)),
         each("Table 1", rows, lambda row: measure_row(designs, row, settings.repeats)),
-        each(
-            "Cross validation",
-            _tunable(rows, sets),
-            lambda row: cross_validation.cross_validate(designs, row, bandwidths),
-        ),
-        step("Figure 1", lambda: figure.figure_1(seed, many, figure.COLUMNS[::3] if quick else figure.COLUMNS)),
-        step(
-            "Comparison",
-            lambda: introduction.comparison(seed, settings.repeats, 300 if quick else introduction.N_ROWS),
-        ),
+        each("Cross validation", _tunable(rows, sets), tune),
+        step("Figure 1", lambda: figure.figure_1(seed, many, thin(figure.COLUMNS))),
+        step("Comparison", lambda: introduction.comparison(seed, settings.repeats, n_compared)),
         each("Theorem 3", TABLE_1, lambda row: theorem_3.theorem_3_counts(designs, row, few)),
-        step(
-            "The open question",
-            lambda: (
-                theorem_3.open_question(designs, few, theorem_3.RIDGES[::2], 100)
-                if quick
-                else theorem_3.open_question(designs, few)
-            ),
-        ),
-        step(
-            "Theorem 4",
-            lambda: theorem_4.theorem_4(seed, settings.repeats, theorem_4.DRAWS[::3] if quick else theorem_4.DRAWS),
-        ),
-        step(
-            "L_gamma",
-            lambda: sketch_ridge.sketch_ridge(seed, many, sketch_ridge.COLUMNS[::3] if quick else sketch_ridge.COLUMNS),
-        ),
+        step("The open question", lambda: theorem_3.open_question(designs, few, thin(theorem_3.RIDGES), n_asked)),
+        step("Theorem 4", lambda: theorem_4.theorem_4(seed, settings.repeats, thin(theorem_4.DRAWS))),
+        step("L_gamma", lambda: sketch_ridge.sketch_ridge(seed, many, thin(sketch_ridge.COLUMNS))),
     )
 
 

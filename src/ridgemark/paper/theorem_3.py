@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 FAILURE_PROBABILITY = 0.05
 TOLERABLE = 1.05
 RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the open question, in units of the kernel's mean diagonal
+N_ASKED = 600  # rows of each set there
 _PRECISION = 0.05  # relative, of the number of draws found
 _MOST_DRAWS = 16  # per row: beyond that hardly a row is left undrawn
 
@@ -80,7 +81,7 @@ def theorem_3_counts(designs: Designs, row: PrintedRow, repeats: int) -> Counts 
 
 
 def open_question(
-    designs: Designs, repeats: int, ridges: tuple[float, ...] = RIDGES, most_rows: int = 600
+    designs: Designs, repeats: int, ridges: tuple[float, ...] = RIDGES, most_rows: int = N_ASKED
 ) -> tuple[Needed, ...]:
     """Find the smallest number of columns over sets and lambdas."""
     epsilon = (np.sqrt(TOLERABLE) - 1.0) / 2.0
