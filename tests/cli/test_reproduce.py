@@ -187,6 +187,8 @@ def test_a_data_folder_that_is_not_there_is_refused(tmp_path, refused, monkeypat
         ({"X": np.ones((4, 2)), "y": np.ones(3)}, "gas-batch2|rows"),
         ({"X": np.array([[1.0, np.nan]]), "y": np.ones(1)}, "nan|finite|missing"),
         ({"y": np.ones(3)}, "X"),
+        ({"X": np.arange(4.0)[:, None], "y": np.ones(4)}, "all rows have the same y"),
+        ({"X": np.ones((4, 2)), "y": np.arange(4.0)}, "all rows have the same X"),
     ],
 )
 def test_a_data_file_that_cannot_be_used_is_named_in_one_line(tmp_path, arrays, message, refused):

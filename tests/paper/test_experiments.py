@@ -120,7 +120,8 @@ def test_a_stand_in_gives_what_depends_on_inputs_alone_and_says_why_the_rest_is_
     assert row.source == "pumadyn-32nm"
     assert row.effective_dimension is not None
     assert [ratio.protocol for ratio in row.ratios] == ["prior", "smooth"]
-    assert "targets is missing" in row.missing
+    assert "this set's targets are missing" in row.missing
+    assert "pumadyn-32fh.npz is not in the data folder" in row.missing
 
 
 def test_a_sets_own_file_comes_before_its_stand_in():

@@ -78,7 +78,11 @@ def _read_set(path: Path) -> DataSet:
         raise DataError(msg)
     block = source.take(np.arange(source.n_rows))
     assert block.targets is not None
-    return DataSet(np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64))
+    X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
+    if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
+        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
+        raise DataError(msg)
+    return DataSet(X, y)
 
 
 @contextmanager

@@ -74,9 +74,9 @@ class Designs:
         if source is None:
             return how_to_get(row.stand_in or row.file)
         return (
-            f"{row.file}.npz is not in the data folder: inputs are those of {source}, which have the same distribution "
-            f"(d_eff and d_mof depend on inputs alone); what needs this set's targets is missing. "
-            f"Source: see {row.file} in docs/data.md."
+            f"Inputs are those of {source}, which have the same distribution: d_eff, d_mof and the ratios shown depend "
+            "on inputs alone. The ratios that take the signal from this set's targets are missing. "
+            f"{how_to_get(row.file)}"
         )
 
     def _spectrum(self, source: str, inputs: Floats, kernel: Kernel, raw: bool) -> Spectrum:

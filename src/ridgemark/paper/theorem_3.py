@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,7 @@ def theorem_3_counts(designs: Designs, row: PrintedRow, repeats: int) -> Counts 
     scores = exact.leverage_scores(spectrum, at)
     draws, columns = needed(spectrum, scores, n * row.ridge, repeats, designs.seed)
     d_mof = exact.max_degrees_of_freedom(spectrum, at)
+    smallest = float(scores.min())
     return Counts(
         row.name,
         n,
@@ -75,7 +77,7 @@ def theorem_3_counts(designs: Designs, row: PrintedRow, repeats: int) -> Counts 
         row.n_draws,
         draws,
         columns,
-        bounds.theorem_3_minimum_lambda(n, float(spectrum.eigenvalues[0]), float(scores.min())),
+        bounds.theorem_3_minimum_lambda(n, float(spectrum.eigenvalues[0]), smallest) if smallest > 0 else math.inf,
         row.ridge,
     )
 
