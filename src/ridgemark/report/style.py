@@ -62,7 +62,7 @@ figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-to
   .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .stacked tr { display: block; border-top: 1px solid var(--line); padding: .5rem .25rem; }
   .stacked th, .stacked td { display: block; border: 0; padding: .1rem .5rem; }
-  .stacked td::before { content: attr(data-heading) ": "; color: var(--quiet); }
+  .stacked td::before { content: attr(data-heading) " "; color: var(--quiet); }
 }
 @media print {
   :root {
@@ -79,6 +79,8 @@ figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-to
   table { font-size: 7.5pt; }
   th, td { padding: 2pt 3pt; }
   th.number, td.number { white-space: normal; }
+  .figures { grid-template-columns: 1fr 1fr; }
+  figure { max-width: 11cm; }
   figure, tr, .note { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
 }
