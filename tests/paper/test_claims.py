@@ -22,7 +22,7 @@ def _row(position, **numbers):
 
 
 @pytest.mark.parametrize(
-    ("value", "whole", "same"), [(1450.9, 1450, True), (746.7, 747, True), (32.0, 31, False), (31.4, 32, False)]
+    ("value", "whole", "same"), [(1450.9, 1450, True), (746.7, 747, True), (31.9996, 31, False), (31.4, 32, False)]
 )
 def test_a_whole_number_may_be_rounded_or_cut(value, whole, same):
     assert _prints_as(value, whole) is same

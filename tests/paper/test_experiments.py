@@ -89,6 +89,23 @@ def test_protocols_are_those_that_are_described(spectrum):
     assert found["prior"].noise_variance == 0.5
 
 
+def test_a_seed_fixes_the_signal_whatever_the_signs_of_the_eigenvectors(spectrum):
+    signs = np.where(np.arange(80) % 2, 1.0, -1.0)
+    flipped = exact.Spectrum(spectrum.eigenvalues, spectrum.eigenvectors * signs)
+    for ours, theirs in zip(
+        from_inputs(spectrum, 0.5, np.random.default_rng(6)).values(),
+        from_inputs(flipped, 0.5, np.random.default_rng(6)).values(),
+        strict=True,
+    ):
+        assert ours.signal == pytest.approx(theirs.signal, abs=1e-12)
+
+
+def test_the_prior_has_the_kernel_as_its_covariance(spectrum):
+    rng = np.random.default_rng(7)
+    draws = np.stack([prior(spectrum, 0.5, rng).signal for _ in range(4000)])
+    assert np.abs(draws.T @ draws / 4000 - _kernel(spectrum)).max() < 6 * np.sqrt(2 / 4000)
+
+
 # --- Table 1 ---
 
 

@@ -209,8 +209,9 @@ def _open_question(run: Reproduction) -> Claim:
 
 
 def _prints_as(value: float, whole: int) -> bool:
-    """Whether the table's whole number is this one, rounded as most of its numbers are or cut as some are."""
-    return whole in (round(value), math.floor(value))
+    """Whether the table's whole number is this one, to one decimal rounded, as most of its numbers are, or cut."""
+    shown = round(value, 1)
+    return whole in (round(shown), math.floor(shown))
 
 
 def _stand_in(rows: list[Row]) -> str:

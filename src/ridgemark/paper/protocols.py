@@ -44,11 +44,16 @@ def from_targets(spectrum: Spectrum, targets: Floats, scaled_ridge: float) -> di
 
 def from_inputs(spectrum: Spectrum, scaled_ridge: float, rng: np.random.Generator) -> dict[str, Truth]:
     """Return the protocols that draw the signal."""
-    smooth = spectrum.eigenvectors @ (spectrum.eigenvalues * rng.standard_normal(len(spectrum.eigenvalues)))
+    smooth = _applied(spectrum, spectrum.eigenvalues, rng.standard_normal(spectrum.n_rows))
     return {"prior": prior(spectrum, scaled_ridge, rng), "smooth": Truth(smooth / smooth.std(), 0.1)}
 
 
 def prior(spectrum: Spectrum, scaled_ridge: float, rng: np.random.Generator) -> Truth:
     """Draw `f* ~ N(0, K)`; with noise variance n lambda kernel ridge regression is the posterior mean."""
-    draw = np.sqrt(spectrum.eigenvalues) * rng.standard_normal(len(spectrum.eigenvalues))
-    return Truth(spectrum.eigenvectors @ draw, scaled_ridge)
+    draw = _applied(spectrum, np.sqrt(spectrum.eigenvalues), rng.standard_normal(spectrum.n_rows))
+    return Truth(draw, scaled_ridge)
+
+
+def _applied(spectrum: Spectrum, values: Floats, vector: Floats) -> Floats:
+    """Return `U diag(values) U' v`, which no sign or rotation of the eigenvectors changes: a seed fixes the signal."""
+    return spectrum.eigenvectors @ (values * (spectrum.eigenvectors.T @ vector))

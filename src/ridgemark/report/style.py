@@ -41,8 +41,8 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; p
 .scroll:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4;
   font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: .6rem .75rem; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .75rem; border-top: 1px solid var(--line); }
+caption { text-align: left; font-weight: 600; padding: .6rem; }
+th, td { text-align: left; vertical-align: top; padding: .45rem .6rem; border-top: 1px solid var(--line); }
 th { font-weight: 600; }
 thead th { background: var(--panel); vertical-align: bottom; }
 th.number, td.number { text-align: right; white-space: nowrap; }
