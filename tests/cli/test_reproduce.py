@@ -109,8 +109,10 @@ def test_in_a_browser_the_page_fits_its_window_without_complaint(reproduced, wid
     assert smallest >= 8  # pixels: words in figures can be read on a phone
 
 
-def test_a_second_run_replaces_its_own_files_and_leaves_others(reproduced):
-    output, _ = reproduced
+def test_without_the_extra_records_are_written_beside_what_is_there(tmp_path):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "records.json").write_text("old")
     (output / "mine.txt").write_text("mine")
     (output / "index.html").write_text("old")
     code = "import sys; sys.modules['matplotlib'] = None; from ridgemark.cli import main; main()"
@@ -123,7 +125,6 @@ def test_a_second_run_replaces_its_own_files_and_leaves_others(reproduced):
     )
     assert result.returncode == 0, result.stderr
     assert (output / "mine.txt").read_text() == "mine"
-    # Without the extra: records only, and it says so.
     assert (output / "index.html").read_text() == "old"
     assert "ridgemark[report]" in result.stderr
     printed = json.loads(result.stdout)

@@ -9,6 +9,9 @@ import pytest
 from ridgemark.errors import MissingExtraError
 from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
 
+# Old releases of matplotlib import what new releases of pyparsing have renamed.
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated - use:DeprecationWarning")
+
 CHART = Chart(
     "columns <p> & $x_1$",
     "risk",
