@@ -240,3 +240,16 @@ def test_columns_of_psi_have_the_scores_as_squared_lengths(problem):
 def test_what_cannot_be_answered_is_refused_in_words(call, error, words, problem):
     with pytest.raises(error, match=words):
         call(problem[2])
+
+
+@pytest.mark.parametrize("scaled_sketch_ridge", [0.0, 0.3])
+def test_the_spectrum_of_an_approximation_is_that_of_its_matrix(scaled_sketch_ridge):
+    rng = np.random.default_rng(5)
+    K = exact.kernel_matrix(rng.normal(size=(60, 2)), "gaussian", 1.0)
+    S = exact.gaussian_sketch(60, 12, rng)
+    got = exact.nystrom_spectrum(K, S, scaled_sketch_ridge)
+    L = exact.nystrom_approximation(K, S, scaled_sketch_ridge)
+    assert (got.eigenvectors * got.eigenvalues) @ got.eigenvectors.T == pytest.approx(L, abs=1e-12)
+    assert got.eigenvalues == pytest.approx(np.linalg.eigvalsh(L)[::-1][:12], abs=1e-12)
+    signal = rng.normal(size=60)
+    assert exact.risk(got, signal, 0.1, 0.5).total == pytest.approx(exact.risk(L, signal, 0.1, 0.5).total)

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("arrow",)
+EXTRAS = ("arrow", "report")
 TEST_TOOLS = ("pytest", "hypothesis", "pandas", "polars")
 
 

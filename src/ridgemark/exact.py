@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError, ParameterError
@@ -37,6 +38,7 @@ __all__ = [
     "leverage_scores",
     "max_degrees_of_freedom",
     "nystrom_approximation",
+    "nystrom_spectrum",
     "psi",
     "rademacher_sketch",
     "rank_leverage_scores",
@@ -217,17 +219,15 @@ def nystrom_approximation(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: 
     Computed as `K^1/2 Q diag(r^2/(r^2 + n gamma)) Q' K^1/2` from the singular vectors Q and values r of `K^1/2 S`:
     so `L_gamma <= L <= K` survives rounding, which forming S'KS would not.
     """
-    s = spectrum(kernel_matrix)
-    if not 0 <= scaled_sketch_ridge < np.inf:
-        msg = f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}"
-        raise ParameterError(msg)
-    sketch = _sketch(sketch, s.n_rows)
-    root = np.sqrt(s.eigenvalues)[:, None]
-    left, singular, _ = scipy.linalg.svd(root * (s.eigenvectors.T @ sketch), full_matrices=False)
-    rank = numerical_rank(singular, np.dtype(np.float64))
-    kept = np.sqrt(singular[:rank] ** 2 / (singular[:rank] ** 2 + scaled_sketch_ridge))
-    factor = s.eigenvectors @ (root * left[:, :rank]) * kept
+    factor = _nystrom_factor(spectrum(kernel_matrix), sketch, scaled_sketch_ridge)
     return factor @ factor.T
+
+
+def nystrom_spectrum(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float = 0.0) -> Spectrum:
+    """Return the spectrum of `nystrom_approximation` without forming it: O(n p^2) beside one product with K^1/2."""
+    factor = _nystrom_factor(spectrum(kernel_matrix), sketch, scaled_sketch_ridge)
+    left, singular, _ = scipy.linalg.svd(factor, full_matrices=False)
+    return Spectrum(singular**2, left)
 
 
 def psi(kernel_matrix: Any, scaled_sketch_ridge: float) -> Floats:
@@ -241,6 +241,19 @@ def spectral_error(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float) 
     columns = psi(kernel_matrix, scaled_sketch_ridge)
     sketched = columns @ _sketch(sketch, columns.shape[1])
     return float(scipy.linalg.eigvalsh(columns @ columns.T - sketched @ sketched.T)[-1])
+
+
+def _nystrom_factor(s: Spectrum, sketch: Any, scaled_sketch_ridge: float) -> Floats:
+    """Return the n x rank factor of L or L_gamma."""
+    if not 0 <= scaled_sketch_ridge < np.inf:
+        msg = f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}"
+        raise ParameterError(msg)
+    sketch = _sketch(sketch, s.n_rows)
+    root = np.sqrt(s.eigenvalues)[:, None]
+    left, singular, _ = scipy.linalg.svd(root * (s.eigenvectors.T @ sketch), full_matrices=False)
+    rank = numerical_rank(singular, np.dtype(np.float64))
+    kept = np.sqrt(singular[:rank] ** 2 / (singular[:rank] ** 2 + scaled_sketch_ridge))
+    return s.eigenvectors @ (root * left[:, :rank]) * kept
 
 
 def _shrinkage(s: Spectrum, scaled_ridge: float) -> Floats:
@@ -284,8 +297,9 @@ def _check_size(n: int) -> None:
         raise ParameterError(msg)
 
 
-def _sketch(sketch: Any, n: int) -> Floats:
-    S = np.asarray(sketch, dtype=np.float64)
+def _sketch(sketch: Any, n: int) -> Any:
+    """Return a sketch as a dense or sparse matrix of n rows; one of drawn columns is mostly zeros."""
+    S = sketch.astype(np.float64) if sparse.issparse(sketch) else np.asarray(sketch, dtype=np.float64)
     if S.ndim != 2 or S.shape[0] != n:
         msg = f"a sketch needs shape ({n}, p), got {S.shape}"
         raise DataError(msg)

@@ -8,6 +8,7 @@ import click
 
 from ridgemark import __version__
 from ridgemark.cli.demo import demo
+from ridgemark.cli.reproduce import reproduce_command
 from ridgemark.errors import RidgemarkError
 
 
@@ -18,6 +19,7 @@ def commands() -> None:
 
 
 commands.add_command(demo)
+commands.add_command(reproduce_command)
 
 
 def main() -> None:

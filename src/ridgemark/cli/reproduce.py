@@ -1,0 +1,146 @@
+"""`ridgemark reproduce`: the paper's experiments, as one page and its records."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+
+from ridgemark import __version__
+from ridgemark.errors import DataError, MissingExtraError
+from ridgemark.paper.claims import claims
+from ridgemark.paper.data import ORIGINS, DataSet, Sets
+from ridgemark.paper.page import reproduction_page
+from ridgemark.paper.reproduction import Progress, Reproduction, Settings, plain, reproduce
+from ridgemark.paper.synthetic import SEED
+from ridgemark.paper.tables import tables
+from ridgemark.report.plots import require_matplotlib
+from ridgemark.report.tables import write_csv
+from ridgemark.rows import open_rows
+
+_PAGE = "index.html"
+_RECORDS = "records.json"
+
+
+@click.command("reproduce", epilog="Example: ridgemark reproduce --output reproduction --data data")
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write; made if absent.")
+@click.option(
+    "--data",
+    envvar="RIDGEMARK_DATA",
+    show_envvar=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the real data sets, NAME.npz each with X and y (docs/data.md).",
+)
+@click.option("--seed", default=SEED, show_default=True, type=click.IntRange(min=0), help="Seed of points and draws.")
+@click.option(
+    "--repeats", default=Settings.repeats, show_default=True, type=click.IntRange(min=1), help="Draws of the columns."
+)
+@click.option("--quick", is_flag=True, help="A look in under a minute: smaller grids and designs, 2 repeats.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+def reproduce_command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, as_json: bool) -> None:
+    """Run the paper's experiments and write one page and its records.
+
+    Table 1, Figure 1, the introduction's comparison and the theorems' counts, beside what the paper prints. Writes
+    index.html, records.json and CSV files; the page needs the extra `report`. Takes some minutes. Without the real
+    data the rows that need them say which file is missing.
+    """
+    settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
+    with _staged(output) as folder:
+        sets = _read(data)
+        with _progress() as progress:
+            run = reproduce(sets, settings, __version__, progress)
+        page = _write(run, folder)
+    _print(run, output, page, as_json)
+
+
+def _read(folder: Path | None) -> Sets:
+    """Read the sets that are there; a file that is there and cannot be used is an error."""
+    if folder is None:
+        return {}
+    paths = {name: folder / f"{name}.npz" for name in ORIGINS}
+    return {name: _read_set(path) for name, path in paths.items() if path.exists()}
+
+
+def _read_set(path: Path) -> DataSet:
+    source = open_rows(path)
+    if source.n_targets != 1:
+        msg = f"{path}: one target is needed, in the array y; got {source.n_targets}"
+        raise DataError(msg)
+    block = source.take(np.arange(source.n_rows))
+    assert block.targets is not None
+    X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
+    if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
+        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
+        raise DataError(msg)
+    return DataSet(X, y)
+
+
+@contextmanager
+def _staged(output: Path) -> Iterator[Path]:
+    """Give a folder beside the output, and move what was written there into place once all of it is there."""
+    if output.exists() and not output.is_dir():
+        msg = f"{output} is a file; give a folder"
+        raise click.BadParameter(msg, param_hint="--output")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    if output.exists() and not os.access(output, os.W_OK):
+        msg = f"{output} cannot be written; choose another folder"
+        raise click.BadParameter(msg, param_hint="--output")
+    folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+    try:
+        yield folder
+        folder.chmod(0o755)  # made for our eyes only
+        if output.exists():  # other files there stay
+            for path in folder.iterdir():
+                path.replace(output / path.name)
+        else:
+            folder.rename(output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(run: Reproduction, folder: Path) -> str | None:
+    """Write all files; return the page's name, or None where the extra for figures is not installed."""
+    records: dict[str, Any] = plain(run)
+    records["claims"] = plain(claims(run))
+    (folder / _RECORDS).write_text(json.dumps(records, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    for name, (header, rows) in tables(run).items():
+        write_csv(folder / f"{name}.csv", header, rows)
+    try:
+        require_matplotlib()
+    except MissingExtraError as error:
+        click.echo(f"No page was written, only the records: {error}", err=True)
+        return None
+    (folder / _PAGE).write_text(reproduction_page(run), encoding="utf-8")
+    return _PAGE
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Show on a terminal what is being run."""
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() and console.is_terminal):
+        yield lambda _: None
+        return
+    with console.status("Reading") as status:
+        yield lambda what: status.update(what)
+
+
+def _print(run: Reproduction, output: Path, page: str | None, as_json: bool) -> None:
+    found = claims(run)
+    written = str(output / (page or _RECORDS))
+    if as_json:
+        click.echo(json.dumps({"claims": plain(found), "records": str(output / _RECORDS), "page": page and written}))
+        return
+    for claim in found:
+        click.echo(f"{claim.same:>8}  {claim.place}: {claim.paper} | {claim.measured}")
+    click.echo(written)

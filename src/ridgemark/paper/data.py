@@ -1,0 +1,54 @@
+"""The paper's data sets: what each is called here, where it comes from, and how it is prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Raw columns and one target of every row."""
+
+    X: Floats  # (n, d)
+    y: Floats  # (n,)
+
+
+Sets = Mapping[str, DataSet]
+"""Data sets by name; what is absent is left out of the experiments and said so."""
+
+_GAS = (
+    "UCI, Gas Sensor Array Drift at Different Concentrations: batch{}.dat, the 128 raw columns as X, the gas "
+    "concentration as y"
+)
+_PUMADYN = "Delve, pumadyn family, {}: the 32 raw columns as X, thetadd6 as y"
+
+ORIGINS: Mapping[str, str] = {
+    "gas-batch2": _GAS.format(2),
+    "gas-batch3": _GAS.format(3),
+    "pumadyn-32nm": _PUMADYN.format("pumadyn-32nm (often distributed as puma32H)"),
+    "pumadyn-32fm": _PUMADYN.format("pumadyn-32fm"),
+    "pumadyn-32fh": _PUMADYN.format("pumadyn-32fh"),
+    "pumadyn-32nh": _PUMADYN.format("pumadyn-32nh"),
+    "pumadyn-32fm-fann1024": "pumadyn-32fm, the 1,024 rows shipped as a benchmark with the library FANN",
+}
+"""Where each file comes from."""
+
+
+def how_to_get(name: str) -> str:
+    """Say which file is missing and how to make it."""
+    return (
+        f"{name}.npz is not in the data folder. Source: {ORIGINS[name]}. Save it with "
+        f'numpy.savez_compressed("{name}.npz", X=X, y=y) and give the folder with --data.'
+    )
+
+
+def standardised(X: Floats) -> Floats:
+    """Return columns of mean 0 and standard deviation 1 (ddof 0); columns constant up to rounding are left out."""
+    X = X[:, X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)]
+    return (X - X.mean(axis=0)) / X.std(axis=0)

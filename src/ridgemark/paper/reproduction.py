@@ -1,0 +1,131 @@
+"""All experiments in one run, and their records as plain data."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.paper import comparison as introduction
+from ridgemark.paper import cross_validation, sketch_ridge, theorem_3, theorem_4
+from ridgemark.paper import figure_1 as figure
+from ridgemark.paper.comparison import Comparison
+from ridgemark.paper.cross_validation import Choice
+from ridgemark.paper.data import Sets
+from ridgemark.paper.designs import Designs
+from ridgemark.paper.figure_1 import Figure1
+from ridgemark.paper.printed import PART_OF_32FM, TABLE_1, PrintedRow
+from ridgemark.paper.sketch_ridge import SketchRidgeCurve
+from ridgemark.paper.table_1 import Row, measure_row
+from ridgemark.paper.theorem_3 import Counts, Needed
+from ridgemark.paper.theorem_4 import Theorem4
+
+Progress = Callable[[str], None]
+"""Called with the name of what begins."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run depends on beside the data.
+
+    `repeats` is for Table 1 and the comparison; cheap experiments take four times as many, and those that search for
+    the number of columns a third. `quick` shrinks grids and designs: a look, no reproduction.
+    """
+
+    seed: int = 0
+    repeats: int = 10
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The records of one run."""
+
+    settings: Settings
+    versions: dict[str, str]
+    sets: tuple[str, ...]
+    table_1: tuple[Row, ...]
+    choices: tuple[Choice, ...]
+    figure_1: Figure1
+    comparison: Comparison
+    theorem_3: tuple[Counts, ...]
+    open_question: tuple[Needed, ...]
+    theorem_4: tuple[Theorem4, ...]
+    sketch_ridge: tuple[SketchRidgeCurve, ...]
+
+
+@one_blas_thread()  # the matrices are many and small: BLAS threads would mostly wait for each other
+def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress = lambda _: None) -> Reproduction:
+    """Run every experiment; `version` is the package's own, for the record."""
+    seed, quick, many, few = settings.seed, settings.quick, 4 * settings.repeats, max(1, settings.repeats // 3)
+    designs = Designs(sets, seed)
+    rows = (*TABLE_1, PART_OF_32FM) if PART_OF_32FM.file in sets else TABLE_1
+
+    def thin(grid: tuple[Any, ...]) -> tuple[Any, ...]:
+        return grid[1::3] if quick else grid
+
+    def step(what: str, run: Callable[[], Any]) -> Any:
+        progress(what)
+        return run()
+
+    def each(what: str, given: tuple[PrintedRow, ...], run: Callable[[PrintedRow], Any]) -> tuple[Any, ...]:
+        found = [step(f"{what}, {row.name}", partial(run, row)) for row in given]
+        return tuple(record for record in found if record is not None)
+
+    def tune(row: PrintedRow) -> Choice | None:
+        return cross_validation.cross_validate(designs, row, thin(cross_validation.BANDWIDTHS))
+
+    n_compared, n_asked = (300, 100) if quick else (introduction.N_ROWS, theorem_3.N_ASKED)
+    return Reproduction(
+        settings,
+        _versions(version),
+        tuple(sorted(sets)),
+        each("Table 1", rows, lambda row: measure_row(designs, row, settings.repeats)),
+        each("Cross validation", _tunable(rows, sets), tune),
+        step("Figure 1", lambda: figure.figure_1(seed, many, thin(figure.COLUMNS))),
+        step("Comparison", lambda: introduction.comparison(seed, settings.repeats, n_compared)),
+        each("Theorem 3", TABLE_1, lambda row: theorem_3.theorem_3_counts(designs, row, few)),
+        step("The open question", lambda: theorem_3.open_question(designs, few, thin(theorem_3.RIDGES), n_asked)),
+        step("Theorem 4", lambda: theorem_4.theorem_4(seed, settings.repeats, thin(theorem_4.DRAWS))),
+        step("L_gamma", lambda: sketch_ridge.sketch_ridge(seed, many, thin(sketch_ridge.COLUMNS))),
+    )
+
+
+def plain(record: Any) -> Any:
+    """Return a record as dicts, lists, strings and numbers; what is no finite number becomes None."""
+    if is_dataclass(record) and not isinstance(record, type):
+        return {f.name: plain(getattr(record, f.name)) for f in fields(record)}
+    if isinstance(record, dict):
+        return {str(key): plain(value) for key, value in record.items()}
+    if isinstance(record, tuple | list | np.ndarray):
+        return [plain(value) for value in record]
+    if isinstance(record, np.generic):
+        return plain(record.item())
+    return None if isinstance(record, float) and not math.isfinite(record) else record
+
+
+def _tunable(rows: tuple[PrintedRow, ...], sets: Sets) -> tuple[PrintedRow, ...]:
+    """Return the rows with targets of their own, and the complete Pumadyn set at hand, which the paper did not use."""
+    own = tuple(row for row in rows if row.file is None or row.file in sets)
+    if "pumadyn-32nm" not in sets:
+        return own
+    others = (row for row in TABLE_1 if row.dataset == "Pum-32nh")
+    return own + tuple(replace(row, dataset="Pum-32nm", file="pumadyn-32nm", in_paper=False) for row in others)
+
+
+def _versions(version: str) -> dict[str, str]:
+    return {
+        "ridgemark": version,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }

@@ -1,0 +1,146 @@
+"""Building blocks of a self-contained page: each takes plain text, escapes it and returns HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+from ridgemark.report.style import STYLE
+
+
+class Html(str):
+    """Text that is HTML already; a plain string is escaped wherever it is shown."""
+
+    __slots__ = ()
+
+
+Tone = Literal["good", "bad", "open"]
+
+# Nothing may be fetched and no script may run; matplotlib writes its styles into the figures' elements.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and whether it holds numbers, which stand to the right."""
+
+    heading: str
+    numeric: bool = False
+
+
+def number_columns(*headings: str) -> list[Column]:
+    """Return columns of numbers."""
+    return [Column(heading, numeric=True) for heading in headings]
+
+
+def page(title: str, blocks: Sequence[Html]) -> str:
+    """Return the whole document."""
+    body = "\n".join(blocks)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def section(title: str, anchor: str, blocks: Sequence[Html]) -> Html:
+    """Return a part of the page under its own heading, which links can reach by the anchor."""
+    inner = "\n".join(blocks)
+    return Html(f'<section id="{escape(anchor)}">\n<h2>{escape(title)}</h2>\n{inner}\n</section>')
+
+
+def contents(entries: Sequence[tuple[str, str]]) -> Html:
+    """Return links to sections, given as pairs of title and anchor."""
+    links = "".join(f'<li><a href="#{escape(anchor)}">{escape(title)}</a></li>' for title, anchor in entries)
+    return Html(f'<nav aria-label="Contents"><ul>{links}</ul></nav>')
+
+
+def heading(text: str) -> Html:
+    """Return a heading inside a section."""
+    return Html(f"<h3>{escape(text)}</h3>")
+
+
+def paragraph(text: str) -> Html:
+    """Return a paragraph."""
+    return Html(f"<p>{escape(text)}</p>")
+
+
+def bullets(entries: Sequence[str]) -> Html:
+    """Return a list of sentences."""
+    return Html("<ul>" + "".join(f"<li>{escape(entry)}</li>" for entry in entries) + "</ul>")
+
+
+def note(text: str) -> Html:
+    """Return a remark set off from the text."""
+    return Html(f'<p class="note">{escape(text)}</p>')
+
+
+def badge(text: str, tone: Tone) -> Html:
+    """Return a short verdict; its words carry the meaning, its colour only repeats it."""
+    return Html(f'<span class="badge {tone}">{escape(text)}</span>')
+
+
+def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
+    """Return a row of large numbers, given as pairs of what and how much."""
+    cells = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in entries)
+    return Html(f'<dl class="numbers">{cells}</dl>')
+
+
+def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], stacked: bool = False) -> Html:
+    """Return a table; the first column heads the rows.
+
+    Where the page is too narrow for it the table scrolls by itself or, if `stacked`, shows each row as a card.
+    """
+    head = "".join(f'<th scope="col"{_align(column)}>{escape(column.heading)}</th>' for column in columns)
+    body = "\n".join(_row(columns, row) for row in rows)
+    look = ' class="stacked"' if stacked else ""
+    return Html(
+        f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0">\n'
+        f"<table{look}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table>\n"
+        "</div>"
+    )
+
+
+def figure(svg: str, alt: str, caption: str) -> Html:
+    """Return a figure; the alternative text says in words what it shows."""
+    return Html(
+        f'<figure><div class="plot" role="img" aria-label="{escape(alt)}">{svg}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def side_by_side(figures: Sequence[Html]) -> Html:
+    """Return figures in a row where there is room, below each other elsewhere."""
+    return Html('<div class="figures">' + "\n".join(figures) + "</div>")
+
+
+def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
+    first, *rest = zip(columns, cells, strict=True)
+    others = "".join(
+        f'<td{_align(column)} data-heading="{escape(column.heading)}">{_shown(cell)}</td>' for column, cell in rest
+    )
+    return f'<tr><th scope="row"{_align(first[0])}>{_shown(first[1])}</th>{others}</tr>'
+
+
+def _align(column: Column) -> str:
+    return ' class="number"' if column.numeric else ""
+
+
+def _shown(cell: str) -> str:
+    return cell if isinstance(cell, Html) else escape(cell)

@@ -1,0 +1,175 @@
+"""Charts as inline SVG: words stay words, and colours are the page's, so that they follow light, dark and print."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ridgemark.errors import MissingExtraError
+from ridgemark.report.style import SERIES
+
+# Colours no palette has: each is replaced by a variable of the page's style.
+_TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(--line)"} | {
+    f"#0102{number:02x}": f"var(--series-{number})" for number in range(SERIES)
+}
+_INK, _QUIET, _LINE = list(_TOKENS)[:3]
+_PALETTE = list(_TOKENS)[3:]
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve or cloud of points; `low` and `high` draw a band around it."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    kind: Literal["line", "dashed", "points"] = "line"
+    colour: int | None = None  # number in the palette; by default its place among the series
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series on one pair of axes, with level lines across."""
+
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    levels: Sequence[tuple[str, float]] = ()
+    log_x: bool = False
+    log_y: bool = False
+    diagonal: str | None = None  # label of the line y = x
+
+
+def draw(chart: Chart, name: str) -> str:
+    """Return the chart as an SVG element; the name keeps its ids apart from those of other charts on the page.
+
+    The same chart gives the same text, byte for byte.
+    """
+    matplotlib = _matplotlib()
+    settings = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "text.parse_math": False,
+        "font.size": 10,
+        "text.color": _INK,
+        "axes.labelcolor": _INK,
+        "axes.edgecolor": _QUIET,
+        "xtick.color": _QUIET,
+        "ytick.color": _QUIET,
+        "xtick.labelcolor": _INK,
+        "ytick.labelcolor": _INK,
+        "grid.color": _LINE,
+        "grid.linewidth": 0.6,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "legend.fontsize": 8.5,
+    }
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # settings of the user's own must not reach the page
+        matplotlib.rcParams.update(settings)
+        figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
+        _fill(figure, chart)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _inline(text.getvalue(), name)
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+        import matplotlib.figure
+    except ImportError as error:
+        extra = "report"
+        raise MissingExtraError(extra, "matplotlib", "A page with figures") from error
+    return matplotlib
+
+
+def require_matplotlib() -> None:
+    """Raise the error that names the extra where matplotlib is not installed."""
+    _matplotlib()
+
+
+def _fill(figure: Any, chart: Chart) -> None:
+    axes = figure.add_subplot()
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+    if chart.log_x:
+        axes.set_xscale("log")
+    if chart.log_y:
+        axes.set_yscale("log")
+    for number, series in enumerate(chart.series):
+        _add(axes, series, number if series.colour is None else series.colour)
+    for label, level in chart.levels:
+        axes.axhline(level, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
+    if chart.diagonal is not None:
+        axes.axline((1.0, 1.0), (10.0, 10.0), color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
+    _plain_ticks(axes, chart)
+    columns = 2 if len(chart.series) + len(chart.levels) + (chart.diagonal is not None) > 1 else 1
+    figure.legend(loc="outside lower center", ncols=columns)
+
+
+def _add(axes: Any, series: Series, number: int) -> None:
+    colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+    if series.kind == "points":
+        axes.scatter(series.x, series.y, s=16, color=colour, marker=marker, alpha=0.8, linewidths=0, label=series.label)
+        return
+    dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
+    axes.plot(
+        series.x,
+        series.y,
+        color=colour,
+        linewidth=1.6,
+        linestyle=dashes,
+        marker=marker,
+        markersize=4,
+        label=series.label,
+    )
+    if series.low is not None and series.high is not None:
+        axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _plain_ticks(axes: Any, chart: Chart) -> None:
+    """Write numbers as a reader would: 0.01 and 1e-05, never as pictures of powers."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    for axis, logarithmic in ((axes.xaxis, chart.log_x), (axes.yaxis, chart.log_y)):
+        if logarithmic:
+            low, high = sorted(axis.get_view_interval())
+            axis.set_major_formatter(FuncFormatter(_number))
+            narrow = low > 0 and high / low < 100
+            axis.set_minor_formatter(FuncFormatter(_minor) if narrow else NullFormatter())
+
+
+def _number(value: float, _: object = None) -> str:
+    return f"{value:g}"
+
+
+def _minor(value: float, _: object = None) -> str:
+    """Label 2 and 5 between the decades."""
+    leading = f"{value:.0e}"[0]
+    return f"{value:g}" if leading in "25" and f"{value:.3e}"[2:5] == "000" else ""
+
+
+def _inline(document: str, name: str) -> str:
+    """Return the svg element of a document, with the page's colours and with ids of its own."""
+    svg = document[document.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    for token, variable in _TOKENS.items():
+        svg = svg.replace(token, variable)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    # The page's font, and the page's width: only the shape of the drawing is its own.
+    svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)
+    head, rest = svg.split(">", 1)
+    return re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest.strip()

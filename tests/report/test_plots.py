@@ -1,0 +1,79 @@
+"""Charts: the same text for the same chart, words as words, the page's colours, no id twice."""
+
+import functools
+import re
+import sys
+
+import pytest
+
+from ridgemark.errors import MissingExtraError
+from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
+
+# Old releases of matplotlib import what new releases of pyparsing have renamed.
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated - use:DeprecationWarning")
+
+CHART = Chart(
+    "columns <p> & $x_1$",
+    "risk",
+    (
+        Series("one", (1, 10, 100), (3.0, 2.0, 1.0), (2.5, 1.5, 0.9), (3.5, 2.5, 1.1)),
+        Series("two", (1, 10, 100), (4.0, 3.0, 2.0), kind="dashed"),
+        Series("three", (1, 10, 100), (5.0, 4.0, 3.0), kind="points"),
+    ),
+    levels=(("exact", 1.0),),
+    log_x=True,
+    log_y=True,
+    diagonal="y = x",
+)
+
+
+drawn = functools.cache(draw)
+
+
+@pytest.fixture(autouse=True)
+def matplotlib():
+    return pytest.importorskip("matplotlib")
+
+
+def test_a_chart_is_the_same_text_every_time():
+    assert draw(CHART, "a") == drawn(CHART, "a")
+
+
+def test_words_stay_words_and_are_escaped():
+    svg = drawn(CHART, "a")
+    assert "columns &lt;p&gt; &amp; $x_1$" in svg
+    assert all(f">{label}</text>" in svg for label in ("one", "two", "three", "exact", "y = x", "risk"))
+
+
+def test_colours_are_the_pages_so_that_dark_and_print_work():
+    svg = drawn(CHART, "a")
+    assert "var(--series-0)" in svg
+    assert "var(--ink)" in svg
+    assert not re.search(r"#[0-9a-f]{6}\b", svg)
+
+
+def test_two_charts_on_a_page_share_no_id_and_every_reference_leads_somewhere():
+    pages = drawn(CHART, "a") + drawn(CHART, "b")
+    ids = re.findall(r'\bid="([^"]+)"', pages)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', pages)) <= {(i, "") for i in ids} | {("", i) for i in ids}
+
+
+def test_a_chart_takes_the_pages_width():
+    head = drawn(CHART, "a").split(">")[0]
+    assert "viewBox" in head
+    assert " width=" not in head
+    assert " height=" not in head
+
+
+def test_settings_of_the_user_do_not_reach_the_page(matplotlib):
+    before = drawn(CHART, "a")
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "#ff0000"}):
+        assert draw(CHART, "a") == before
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"ridgemark\[report\]"):
+        require_matplotlib()
