@@ -29,12 +29,20 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Parameters
     ----------
-    kernel, bandwidth, ridge, n_landmarks, selection, fit_intercept, memory_budget, random_state
-        As for `NystromRidge`; scores are taken at lambda itself. More landmarks make fewer steps.
+    kernel, bandwidth : as for `NystromRidge`
+        The kernel.
+    ridge : "loo", "gcv", float or array of floats, default="loo"
+        As for `NystromRidge`, chosen for the landmark model. All rows together can make use of a smaller one, the more
+        so the fewer the landmarks; give it as a number where it is known.
+    n_landmarks, selection : as for `NystromRidge`
+        Which landmarks; scores are taken at lambda itself. More landmarks make fewer steps, and better ones do too:
+        "recursive" and "rpcholesky" take longer to choose and save steps.
     tol : float, default=1e-6
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
         Most products with the kernel matrix; a warning says what was reached when they do not suffice.
+    fit_intercept, memory_budget, random_state : as for `NystromRidge`
+        The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
