@@ -17,7 +17,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range
 from ridgemark.nystrom import NystromFactor, nystrom_factor
 from ridgemark.passes import Moments, RowPasses
-from ridgemark.rows import Block
+from ridgemark.rows import ArrayRows, Block
 from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.base import PILOT
@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 _SEEN_FOR_ORIGIN = 1000  # rows whose targets say where the targets lie
 _MOVED = 10.0  # by which factor a ridge must move for its landmarks to be drawn again
+_EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _SEEN_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
 _SHARE_OF_RESIDUAL = 1e-3  # of the training error: how far from the direct solution a gradient may stop
 _MOST_PRODUCTS = 1000  # of the gradient, each one pass
@@ -149,6 +150,23 @@ def tune(
     fit = LandmarkFit(factor, moments, recipe.fit_intercept, ridges * moments.total_weight, target_origin)
     fit.__dict__["solver"] = solver  # known already: what the property would compute once more
     return Tuned(fit, ridges, path, left_out)
+
+
+def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
+    """Settle kernel and ridge on some rows, all of them landmarks: by exact leave-one-out.
+
+    Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise in units of the
+    signal, hardly depends on the number of rows, so that of the sample serves for all; with fewer landmarks than rows
+    a larger one is best, which would be too large here.
+    """
+    present = np.flatnonzero(passes.row_counts())
+    rows = passes.take(np.sort(rng.permutation(present)[:_EXACT_SAMPLE]))
+    sample = RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
+    everyone = replace(recipe, n_landmarks=rows.n_rows, selection="uniform")
+    prepared = prepare(sample, everyone, rng)
+    tuned = tune(sample, everyone, prepared.factor, prepared.moments, prepared.target_origin)
+    settled = float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())
+    return replace(recipe, kernel=prepared.problem.kernel, bandwidth="median", ridge=settled), tuned
 
 
 def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:

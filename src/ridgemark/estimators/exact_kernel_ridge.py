@@ -14,7 +14,8 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
 from ridgemark.estimators.base import LandmarkEstimator
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitting import Recipe, prepare, tune
+from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
+from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
@@ -24,9 +25,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     """Kernel ridge regression on all rows, to a tolerance that is certified.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
-    `scaled_ridge = ridge * sum_i w_i`. A landmark model chooses the ridge, as `NystromRidge` does, and is then refined
-    by conjugate gradients, each step one product with the n x n kernel matrix, which is held only where the memory
-    budget allows. After every step `history_` says how far the function can still be from the exact one.
+    `scaled_ridge = ridge * sum_i w_i`. A landmark model, as `NystromRidge` fits it, is refined by conjugate gradients,
+    each step one product with the n x n kernel matrix, which is held only where the memory budget allows. After every
+    step `history_` says how far the function can still be from the exact one.
 
     Parameters
     ----------
@@ -35,7 +36,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     bandwidth : "median", float or array of shape (n_features,), default="median"
         The kernel's bandwidth.
     ridge : "loo", "gcv", float or array of floats, default="loo"
-        The paper's lambda; searched with the landmarks.
+        The paper's lambda. Where it is searched, by exact leave-one-out on at most 2,500 rows: the `scaled_ridge` best
+        for these serves for all.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks: more of them make fewer steps.
     selection : str, Selection or array of points, default="leverage"
@@ -50,6 +52,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
         Most products with the kernel matrix; a warning says what was reached when they do not suffice.
+    fit_intercept, memory_budget, random_state : as for `NystromRidge`
+        The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
@@ -126,12 +130,16 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         self
         """
-        recipe = self._recipe()
+        recipe, rng = self._recipe(), make_generator(self.random_state)
         passes = self._passes(self._open(X, y, sample_weight))
-        prepared = prepare(passes, recipe, make_generator(self.random_state))
+        searched = None
+        if not recipe.one_ridge and not make_kernel(self.kernel).pairwise:
+            recipe, searched = tune_on_sample(passes, recipe, rng)
+        prepared = prepare(passes, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        searched = tuned if searched is None else searched
         self._warn_of_few_rows(prepared.count)
-        self._warn_of_edge(tuned)
+        self._warn_of_edge(searched)
         kernel = prepared.factor.cross_kernel.kernel
         refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
         self._take(passes, kernel, refined)
@@ -139,8 +147,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.ridge_: Any = float(tuned.ridges[0])
         self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight
         self.__dict__.pop("ridge_path_", None)
-        if tuned.path is not None:
-            self.ridge_path_ = tuned.path
+        if searched.path is not None:
+            self.ridge_path_ = searched.path
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         self._warn_of_distance(refined)
         return self
