@@ -1,7 +1,7 @@
 """ExactKernelRidge on real data: products with K until predictions are certified, test error, and peak memory.
 
 Two parts. On many rows of kin40k (90% train, 10% test): products, seconds, memory and test error. On 5,000 rows: the
-products it takes to a certified 1e-6 and the true distance to the dense solution, for landmarks by leverage and uniform.
+products to a certified 1e-6 and the true distance to the dense solution, for landmarks by leverage and uniform ones.
 Inputs and targets are standardised; lambda by leave-one-out.
 
 Run: python benchmarks/exact.py --data FOLDER (or set RIDGEMARK_DATA); see docs/data.md for the files.
