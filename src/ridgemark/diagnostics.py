@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
+from ridgemark.nystrom import NystromFactor
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import LeaveOneOut
 
@@ -186,9 +188,18 @@ def diagnose(
         scores,
         n_duplicates,
         constant_columns,
-        largest_eigenvalue(fit.factor.landmark_kernel) ** 0.5 * largest_eigenvalue(fit.factor.whitener),
+        _condition(fit.factor),
         fit.factor.n_dropped,
     )
+
+
+def _condition(factor: NystromFactor) -> float:
+    """Return the largest over the smallest eigenvalue of the kernel of the landmarks kept."""
+    scale = float(np.abs(factor.landmark_kernel).max(initial=0.0))
+    if not 0 < scale < np.inf:
+        return 1.0
+    largest = math.sqrt(largest_eigenvalue(factor.landmark_kernel / scale))
+    return max(1.0, largest * largest_eigenvalue(factor.whitener * math.sqrt(scale)))
 
 
 def _by_either(first: Floats, second: Floats) -> NDArray[np.intp]:

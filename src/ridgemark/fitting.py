@@ -58,7 +58,11 @@ class Recipe:
         if not (isinstance(self.solver, str) and self.solver in SOLVERS):
             msg = f"solver must be one of {', '.join(map(repr, SOLVERS))}, got {self.solver!r}"
             raise ParameterError(msg)
-        if self.certify_with is not None and self.certify_with not in KINDS:
+        for name in ("fit_intercept", "ridge_per_target"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                msg = f"{name} must be True or False, got {getattr(self, name)!r}"
+                raise ParameterError(msg)
+        if self.certify_with is not None and not (isinstance(self.certify_with, str) and self.certify_with in KINDS):
             msg = f"certify_with must be None or one of {', '.join(map(repr, KINDS))}, got {self.certify_with!r}"
             raise ParameterError(msg)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
@@ -229,7 +233,7 @@ def fit_to_tolerance(
             passes,
             tuned.fit,
             landmark_indices=prepared.landmarks.indices,
-            failure_probability=recipe.failure_probability / 2**attempt,
+            failure_probability=math.ldexp(recipe.failure_probability, -attempt),
             rng=rng,
         )
         sizes.append(count_rows(prepared.landmarks.points))
@@ -254,7 +258,7 @@ def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
 def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
     """Say why no landmarks can be added; nothing where they can."""
     have, problem = count_rows(prepared.landmarks.points), prepared.problem
-    if recipe.n_landmarks != "auto":
+    if recipe.n_landmarks != "auto" or make_selection(recipe.selection).own_count() is not None:
         return "the number of landmarks was given"
     if prepared.landmarks.indices is None:
         return "the landmarks are no training rows, so none can be added"
@@ -266,14 +270,15 @@ def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
 
 
 def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Generator) -> Prepared:
-    """Double the landmarks by the same selection; those there stay."""
+    """Double the landmarks by the same selection, and uniformly where it finds too few; those there stay."""
     problem, old = prepared.problem, prepared.landmarks
     assert old.indices is not None
     wanted = min(2 * len(old.indices), len(problem.distinct))
     drawn = make_selection(recipe.selection).choose(problem, wanted, rng)
     assert drawn.indices is not None
-    new = drawn.indices[~np.isin(drawn.indices, old.indices)][: wanted - len(old.indices)]
-    indices = np.concatenate([old.indices, new])
+    rest = np.setdiff1d(problem.distinct.indices, np.union1d(old.indices, drawn.indices))
+    new = np.concatenate([drawn.indices[~np.isin(drawn.indices, old.indices)], rng.permutation(rest)])
+    indices = np.concatenate([old.indices, new[: wanted - len(old.indices)]])
     landmarks = Landmarks(problem.passes.take(indices).features, indices, None, old.scores)
     count = replace(prepared.count, n_landmarks=len(indices), rule="doubled until certified")
     return _see_through(problem, recipe, landmarks, count, rng)
@@ -284,9 +289,14 @@ def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem
     distinct = passes.distinct_rows()
     kernel = choose_kernel(recipe.kernel, recipe.bandwidth, passes.source, distinct, rng)
     total_weight = float(passes.row_counts().sum())
-    if recipe.one_ridge and not float(recipe.ridge) * total_weight > 1e-300:
-        msg = f"ridge {recipe.ridge:g} times the sum of weights {total_weight:g} vanishes; rescale the weights"
-        raise NumericalError(msg)
+    if not isinstance(recipe.ridge, str):
+        scaled = np.atleast_1d(np.asarray(recipe.ridge, dtype=np.float64)) * total_weight
+        if not (scaled > 1e-300).all() or not (scaled < 1e300).all():
+            msg = (
+                f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
+                f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
+            )
+            raise NumericalError(msg)
     origin = np.zeros(passes.source.n_targets)
     if recipe.fit_intercept:
         # A constant near the targets, so that their sums lose no digits to an offset the intercept holds.

@@ -59,6 +59,7 @@ def sample_size(memory_budget: int | None, width: int) -> int:
 def noise_variance(fit: LandmarkFit) -> Floats:
     """Return `|y - f|^2/(n - 2 tr H + tr H^2)` per target: the variance of the noise, if the fit has no bias."""
     solver = fit.solver
+    solver.check_targets()
     variances = []
     for target, ridge in enumerate(fit.scaled_ridge):
         shrunk = solver.spectrum / (solver.spectrum + ridge)

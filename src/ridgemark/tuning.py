@@ -45,7 +45,11 @@ def choose_kernel(
         sample = rng.choice(distinct.indices, min(_MEDIAN_SAMPLE, len(distinct)), replace=False)
         bandwidth = median_bandwidth(source.take(sample).features)
     elif np.ndim(bandwidth):
-        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        try:
+            bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        except (TypeError, ValueError):
+            msg = f'bandwidth must be "median", a positive number or one per feature, got {bandwidth!r}'
+            raise ParameterError(msg) from None
     # A copy: what is set on the user's kernel after a fit must not reach into the fitted model.
     return clone(make_kernel(kernel, bandwidth))
 
@@ -152,7 +156,15 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`."""
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    return _of_choice(_loo_rows(passes, factor, solver, different, target_origin), chosen)
+    of_block = _loo_block(passes, factor, solver, different, target_origin)
+
+    def of_choice(block: Block) -> Floats:
+        left_out = _of_choice(of_block(block), chosen)
+        return np.hstack([left_out.residuals, left_out.potential])
+
+    width, columns = factor.cross_kernel.n_landmarks, len(different) * (len(chosen) + 1)
+    both = passes.map("leave-one-out", of_choice, width + columns, width)
+    return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :])
 
 
 def default_ridges(mean_diagonal: float) -> Floats:
@@ -165,6 +177,7 @@ def _descending(ridges: Floats) -> Floats:
 
 
 def _path(solver: SpectralSolver, ridges: Floats, loo_error: Floats | None, per_target: bool) -> RidgePath:
+    solver.check_targets()
     descending = _descending(ridges)
     scaled = descending * solver.total_weight
     gcv = np.array([solver.generalised_cross_validation(r) for r in scaled])
@@ -204,17 +217,17 @@ def _loo_errors(
     def sums(block: Block) -> Floats:
         return np.einsum("i,igt->gt", row_weights(block), of_block(block)[:, :, :-1] ** 2)
 
-    width = factor.cross_kernel.n_landmarks
-    return passes.reduce("leave-one-out", sums, width, width) / solver.total_weight, None
+    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (source.n_targets + 1)
+    return passes.reduce("leave-one-out", sums, width + columns, width) / solver.total_weight, None
 
 
 def _loo_rows(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Floats:
     """Return each row's residuals for all ridges and targets, and last its potential: (n, ridges, targets + 1)."""
-    width = factor.cross_kernel.n_landmarks
+    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (passes.source.n_targets + 1)
     of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
-    return passes.map("leave-one-out", of_block, width + len(scaled_ridges), width)
+    return passes.map("leave-one-out", of_block, width + columns, width)
 
 
 def _loo_block(

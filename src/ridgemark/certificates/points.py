@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import ROUNDING, function_size
-from ridgemark.certificates.record import Certificate
+from ridgemark.certificates.record import Certificate, fingerprint
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
 from ridgemark.passes import RowPasses, row_weights
@@ -43,8 +43,12 @@ def distance_at(
         The training rows J: those of the landmarks. None, for landmarks that are no training rows, takes as many rows
         spread over the training data.
     """
-    if audit.kind != "audit":
-        msg = f'distances at new points need a certificate of kind "audit", got {audit.kind!r}'
+    if not isinstance(audit, Certificate) or audit.kind != "audit":
+        got = repr(audit.kind) if isinstance(audit, Certificate) else type(audit).__name__
+        msg = f'distances at new points need a certificate of kind "audit", got {got}'
+        raise ParameterError(msg)
+    if not np.allclose(audit.inputs["fit"], fingerprint(fit), rtol=1e-9, atol=0.0):
+        msg = "the audit is that of another fit; certify this one on its rows"
         raise ParameterError(msg)
     if points.source.n_features != training.source.n_features:
         msg = f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
@@ -53,6 +57,7 @@ def distance_at(
     if kernel.pairwise:
         msg = "distances at new points need k(x, x), which rows of a precomputed kernel do not hold"
         raise ParameterError(msg)
+    given = indices is not None
     if indices is None:
         present = np.flatnonzero(training.row_counts())
         most = min(fit.factor.cross_kernel.n_landmarks, len(present))
@@ -61,6 +66,7 @@ def distance_at(
     cross_kernel = kernel.against(seen.features, seen.indices)
     block = cross_kernel(seen.features).astype(np.float64)
     among, weights = (block + block.T) / 2, row_weights(seen)
+    _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # More noise than there is, by the rounding of W, only makes the bound larger.
     noise = ROUNDING * len(weights) * float(weights @ np.diagonal(among))
@@ -77,6 +83,14 @@ def distance_at(
     width = cross_kernel.n_landmarks
     points.n_kernel_evaluations += width * width
     return points.map("distance to exact", of_block, 2 * width, width)
+
+
+def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
+    """Refuse training rows of which the landmarks' numbers are other rows than the fit's landmarks."""
+    known = fit.factor.landmark_kernel
+    if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
+        msg = "these are not the rows the model was fitted on, or not in their order then"
+        raise DataError(msg)
 
 
 def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:

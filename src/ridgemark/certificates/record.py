@@ -125,6 +125,7 @@ def issue(
     known = {
         "n_rows": fit.moments.n_rows,
         "n_landmarks": fit.factor.cross_kernel.n_landmarks,
+        "fit": fingerprint(fit),
         "scaled_ridge": fit.scaled_ridge.tolist(),
         "effective_dimension": list(dimension),
         "target_rms": np.sqrt(fit.solver.target_variance).tolist(),
@@ -147,6 +148,11 @@ def issue(
         known,
         cost,
     )
+
+
+def fingerprint(fit: LandmarkFit) -> list[float]:
+    """Return a few numbers by which a certificate knows its fit."""
+    return [*fit.scaled_ridge.tolist(), *np.abs(fit.dual_coef).sum(axis=0).tolist(), *fit.intercept.tolist()]
 
 
 def check_failure_probability(value: float) -> None:
@@ -182,6 +188,8 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     """
     p, n = fit.factor.cross_kernel.n_landmarks, fit.moments.n_rows
     upper = fit.effective_dimension.upper
+    if not upper > 0:
+        return "Theorem 3 has nothing to promise: the kernel is constant on these rows, d_eff is 0."
     epsilon = bounds.theorem_3_epsilon(n, p, upper, failure_probability)
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:

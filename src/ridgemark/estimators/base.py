@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,22 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, RowSource, open_rows
 
 
+def all_or_nothing(method):
+    """Leave an estimator as it was when a method of it fails."""
+
+    @wraps(method)
+    def guarded(self, *args, **options):
+        before = self.__dict__.copy()
+        try:
+            return method(self, *args, **options)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded
+
+
 class LandmarkEstimator(BaseEstimator):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
@@ -36,6 +53,7 @@ class LandmarkEstimator(BaseEstimator):
                 msg = "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
                 raise DataError(msg)
             if reset:
+                self._check_square((X.n_rows, X.n_features))
                 self._take_names(X)
             else:
                 self._check_features(X)
@@ -52,11 +70,22 @@ class LandmarkEstimator(BaseEstimator):
             raise DataTypeError(msg)
         X, y = self._validate(X, y, reset=reset)
         if reset:
-            self._check_square(X)
+            self._check_square(X.shape)
         self._check_targets(y.ndim == 1, X.dtype == y.dtype == np.float32, y[:1].size, reset)
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, dtype=np.float64)
-        return ArrayRows(X, y, sample_weight)
+        return ArrayRows(X, y, self._weights(sample_weight, X.shape[0]))
+
+    def _weights(self, sample_weight, n_rows):
+        """Return the weights as floats, or say what was got."""
+        if sample_weight is None:
+            return None
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
+            msg = (
+                f"sample_weight must be an array of one number for each of the {n_rows} rows, got "
+                f"{weights.dtype} of shape {weights.shape}"
+            )
+            raise DataError(msg)
+        return weights.astype(np.float64)
 
     def _check_targets(self, flat, single, count, reset):
         """Keep the shape and precision of the targets; refuse further ones of another number."""
@@ -66,9 +95,9 @@ class LandmarkEstimator(BaseEstimator):
             msg = f"the model was fitted on {self._n_targets} targets, got {count}"
             raise DataError(msg)
 
-    def _check_square(self, X):
-        if make_kernel(self.kernel).pairwise and X.shape[0] != X.shape[1]:
-            msg = f"a precomputed kernel of the training rows must be square, got shape {X.shape}"
+    def _check_square(self, shape):
+        if make_kernel(self.kernel).pairwise and shape[0] != shape[1]:
+            msg = f"a precomputed kernel of the training rows must be square, got shape {shape}"
             raise DataError(msg)
 
     def _take_names(self, source):
@@ -133,12 +162,12 @@ class LandmarkEstimator(BaseEstimator):
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns"
-            raise NumericalError(msg)
         if self._single and source.dtype == np.float32:
             values = values.astype(np.float32)
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns or the targets"
+            raise NumericalError(msg)
         return self._shaped(values)
 
     def _shaped(self, values):

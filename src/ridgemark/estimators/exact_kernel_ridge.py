@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
-from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
 from ridgemark.kernels import make_kernel
@@ -112,6 +112,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.memory_budget = memory_budget
         self.random_state = random_state
 
+    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -157,7 +158,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     @np.errstate(over="ignore", invalid="ignore")
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
         pairwise = self.kernel_.pairwise
         cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))

@@ -8,11 +8,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.fitting import Recipe, draw_landmarks, pose
 from ridgemark.kernels.base import count_rows
 from ridgemark.nystrom import nystrom_factor
-from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.rows import ArrayRows, RowSource, open_rows
 from ridgemark.sampling import make_generator
 
 
@@ -82,6 +82,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         self.memory_budget = memory_budget
         self.random_state = random_state
 
+    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -123,15 +124,21 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
 
         With `kernel="precomputed"` the rows are those of their kernel with all training rows.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         source = self._rows(X)
         features = self._passes(source).features(self._cross_kernel, self.normalization_)
         return features.astype(source.dtype, copy=False)
 
     def _open_rows_alone(self, X, sample_weight):
+        if isinstance(X, np.memmap):
+            X, sample_weight = open_rows(X, weight=sample_weight), None
         if isinstance(X, RowSource):
+            if sample_weight is not None:
+                msg = "a RowSource brings its own weights; give weight to open_rows instead"
+                raise ParameterError(msg)
+            self._check_square((X.n_rows, X.n_features))
             self._take_names(X)
             return X
         X = self._validate(X, reset=True)
-        self._check_square(X)
-        return ArrayRows(X, None, None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64))
+        self._check_square(X.shape)
+        return ArrayRows(X, None, self._weights(sample_weight, X.shape[0]))

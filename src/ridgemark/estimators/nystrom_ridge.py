@@ -14,17 +14,24 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at, trace_certificate
 from ridgemark.diagnostics import diagnose
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError
-from ridgemark.estimators.base import LandmarkEstimator
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError
+from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, solve_by_gradient, tune
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
 from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
 from ridgemark.passes import same_rows
+from ridgemark.rows import RowSource
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.tuning import leave_one_out
+
+# What a fit may leave or not, and so must not outlive it.
+_OF_ONE_FIT = (
+    *("_fit", "_left_out", "_landmark_rows", "_absent"),
+    *("ridge_path_", "loo_residuals_", "calibration_", "tolerance_", "solver_bound_"),
+)
 
 
 class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
@@ -164,6 +171,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.random_state = random_state
         self.progress = progress
 
+    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -200,6 +208,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
+    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -208,7 +217,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Moments of disjoint rows add, so any number of calls gives the coefficients that `fit` on all their rows gives
         for the same kernel and landmarks. Earlier rows cannot be visited again: `ridge="loo"` and a list of ridges
         then choose by generalised cross-validation, as `ridge_path_.criterion` says; `ridge_path_.on_edge` says whether
-        the best lies at the edge of those searched, of which no warning is given while rows may still come.
+        the best lies at the edge of those searched, of which no warning is given while rows may still come. The solver
+        is the direct one, and `certify_with` has to wait for `fit`.
 
         Parameters
         ----------
@@ -221,7 +231,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """
         recipe, first = replace(self._recipe(), solver="direct"), not hasattr(self, "dual_coef_")
         if not first:
-            self._check_moments("partial_fit")
+            self._check_more_rows()
         passes = self._passes(self._open(X, y, sample_weight, reset=first))
         if first:
             prepared = prepare(passes, recipe, make_generator(self.random_state))
@@ -249,7 +259,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             approximation that grows with the distance from landmarks and rows. A new observation scatters by the noise
             more; `predict_interval` covers that.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
         values = self._passes(source).cross_values(self._cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
@@ -257,6 +267,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if not return_std:
             return values
         self._check_moments("a standard deviation")
+        if self.kernel_.pairwise:
+            msg = "a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold"
+            raise DataError(msg)
         spread = standard_deviations(self._passes(source), self._fit)
         return values, self._shaped(spread.astype(values.dtype, copy=False))
 
@@ -276,13 +289,15 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         coverage : float, default=0.9
             Share of new observations the intervals are to hold.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
+        self._check_moments("predict_interval")
         if not hasattr(self, "calibration_"):
             msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             raise DataError(msg)
         ends = jackknife_intervals(self._passes(self._rows(X)), self._fit, self.calibration_, coverage)
         return ends[:, :, 0] if self._flat_targets else ends
 
+    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def calibrate(self, X, y=None, sample_weight=None):
@@ -301,7 +316,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         self
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         self._check_moments("calibrate")
         passes = self._passes(self._open(X, y, sample_weight, reset=False))
         fit = self._fit
@@ -313,9 +328,13 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 "leave-one-out residuals need the rows and targets of the fit, with their weights"
             )
             raise DataError(msg)
+        if self.kernel_.pairwise and self._rows_among(passes) is None:
+            msg = "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
+            raise DataError(msg)
         left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
         if everything:
             self._take_left_out(left_out, passes)
+            self._look_at_rows(passes, passes.distinct_rows())
         self._take_calibration(passes, left_out, everything)
         return self
 
@@ -331,14 +350,15 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         kind : {"audit", "operator", "trace"}, default="audit"
             "audit" bounds the distance for these targets: always true up to some 90,000 rows, by one product with the
             kernel matrix, and with probability `1 - failure_probability` on a sample of rows beyond. "operator" holds
-            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free.
+            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free, and
+            looks at no rows.
 
         Returns
         -------
         Certificate
             `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         self._check_moments("certify")
         passes = self._passes(self._open(X, y, sample_weight, reset=False))
         return certify(
@@ -369,12 +389,13 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         bounds : array of shape (n,) or (n, n_targets)
             In units of y.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
         self._check_moments("distance_to_exact")
         points = self._passes(self._rows(X))
         training = self._passes(self._open(X_fit, y_fit, sample_weight, reset=False))
         return self._shaped(distance_at(points, training, self._fit, certificate, self._rows_among(training)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def diagnose(self):
         """Say what state the fit is in and which rows drive it.
 
@@ -384,7 +405,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         Diagnosis
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "dual_coef_")
+        self._check_moments("diagnose")
         if not hasattr(self, "_left_out"):
             msg = "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
             raise DataError(msg)
@@ -393,12 +415,19 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self._fit,
             self._left_out,
             absent=self._absent,
-            landmark_indices=self.landmark_indices_,
+            landmark_indices=self._landmark_rows,
             scores=getattr(self, "leverage_scores_", None),
             effective_dimension=self.effective_dimension_,
             n_duplicates=self._n_duplicates,
             constant_columns=tuple(str(j if names is None else names[j]) for j in self._constant_columns),
         )
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
+        if isinstance(X, RowSource) and y is None:
+            passes = self._passes(X)
+            y, sample_weight = passes.targets(), passes.weights()
+        return super().score(X, y, sample_weight)
 
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
@@ -420,7 +449,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     def _take_left_out(self, left_out, passes):
         """Keep the residuals of all rows."""
-        self._left_out = left_out
+        self._left_out, self._landmark_rows = left_out, self._rows_among(passes)
         self._absent = np.flatnonzero(passes.row_counts() == 0)
         self.loo_residuals_ = self._shaped(left_out.residuals)
 
@@ -428,9 +457,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Keep a uniform sample of the rows with their residuals, and say what intervals from them promise."""
         weights = passes.row_counts()
         eligible = weights > 0
-        guaranteed, reason = self._promise(everything, bool((weights == 1).all()))
+        guaranteed, reason = self._promise(everything, bool((weights == 1).all()), passes)
         if guaranteed and everything:
-            eligible[self.landmark_indices_] = False
+            eligible[self._rows_among(passes)] = False
         rows = np.flatnonzero(eligible)
         most = sample_size(self.memory_budget, self.n_landmarks_ + self.n_features_in_)
         sample = np.sort(make_generator(self.random_state).permutation(rows)[:most])
@@ -438,7 +467,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             passes.take(sample).features, sample, left_out.residuals[sample], weights[sample], guaranteed, reason
         )
 
-    def _promise(self, everything, unweighted):
+    def _promise(self, everything, unweighted, passes):
         """Return whether the calibration rows had no part in choosing the model, and why."""
         if not unweighted:
             return False, "rows with weights are not exchangeable"
@@ -446,16 +475,36 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             if self._ridge_given:
                 return True, "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
             return False, "the ridge was chosen from these rows"
-        by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
-        fixed = self._ridge_given and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
         left = self._fit.moments.n_rows - self.n_landmarks_
-        if by_chance and fixed and not self._n_duplicates and left > 0 and self._chosen_at_once:
+        by_chance = self._chosen_blindly and self._ridge_given and not self._n_duplicates
+        if by_chance and left > 0 and self._rows_among(passes) is not None:
             return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
         return False, "landmarks, bandwidth or ridge were chosen from these rows"
 
     def _rows_among(self, passes):
-        """Return the landmarks' row numbers where all rows of the fit are at hand as they were then."""
-        return self.landmark_indices_ if self._chosen_at_once else None
+        """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
+        indices = self.landmark_indices_
+        if indices is None or indices.max(initial=0) >= passes.source.n_rows:
+            return None
+        if self.kernel_.pairwise:  # one row cannot be told from another by its features alone, but by its own column
+            rows = passes.take(indices).features
+            known = self._fit.factor.landmark_kernel
+            return indices if np.allclose(rows[:, indices], known, rtol=1e-6, atol=1e-6 * abs(known).max()) else None
+        difference = abs(passes.take(indices).features - self.landmarks_)
+        return indices if difference.max() <= 1e-6 * abs(self.landmarks_).max() else None
+
+    def _check_more_rows(self):
+        """Refuse to add rows where their sums would not be those of the fit."""
+        self._check_moments("partial_fit")
+        if self.kernel_.pairwise:
+            msg = "further rows of a precomputed kernel do not hold their own k(x, x), which partial_fit needs; use fit"
+            raise DataError(msg)
+        if bool(self.fit_intercept) != self._fit.fit_intercept:
+            msg = (
+                f"fit_intercept was {self._fit.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
+                "partial_fit cannot change it, fit anew"
+            )
+            raise ParameterError(msg)
 
     def _check_moments(self, what):
         if not hasattr(self, "_fit"):
@@ -464,11 +513,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 'solved by gradients; fit with solver="direct" or fewer landmarks'
             )
             raise DataError(msg)
-
-    @property
-    def _chosen_at_once(self):
-        """Whether landmarks were drawn from all rows of the fit, not from those of a first batch."""
-        return self._choosing.n_rows == self._fit.moments.n_rows
 
     def _choosing_rows(self, like):
         """Return the sums of the rows that chose the landmarks, ready to be added."""
@@ -494,13 +538,18 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._cross_kernel = kernel.against(landmarks.points, landmarks.indices)
         self.whitened_, self.solver_ = prepared.whitened, prepared.solver
         self._choosing = prepared.moments.without_products()
-        distinct = prepared.problem.distinct
-        self._n_duplicates = prepared.moments.n_rows - len(distinct)
-        self._constant_columns = () if kernel.pairwise else passes.constant_columns(distinct.indices[:100])
+        by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
+        self._chosen_blindly = by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
+        self._look_at_rows(passes, prepared.problem.distinct)
         for name in ("leverage_scores_", "coherence_"):
             self.__dict__.pop(name, None)
         if landmarks.scores is not None:
             self.leverage_scores_, self.coherence_ = landmarks.scores, landmarks.scores.coherence
+
+    def _look_at_rows(self, passes, distinct):
+        """Keep how many rows are equal, and which columns constant."""
+        self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
+        self._constant_columns = () if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
 
     def _take_fit(self, tuned, gradient=None):
         """Keep the coefficients and what chose them; what an earlier fit left behind goes."""
@@ -510,7 +559,17 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        for name in ("_fit", "ridge_path_", "loo_residuals_", "_left_out", "_absent", "calibration_", "tolerance_"):
+        for name in (
+            "_fit",
+            "solver_bound_",
+            "_landmark_rows",
+            "ridge_path_",
+            "loo_residuals_",
+            "_left_out",
+            "_absent",
+            "calibration_",
+            "tolerance_",
+        ):
             self.__dict__.pop(name, None)
         self.dual_coef_, self.intercept_ = self._shaped(dual_coef), self._shaped(intercept)
         per_target = self.ridge_per_target and not self._flat_targets

@@ -48,7 +48,7 @@ TYPES = [
 
 def save_model(model: Any, path: Any, overwrite: bool) -> Path:
     """Write a fitted estimator to one file, whole or not at all."""
-    check_is_fitted(model)
+    check_is_fitted(model, "dual_coef_")
     parameters = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], int | np.integer | None):
         parameters["random_state"] = None  # a generator goes on; a file cannot

@@ -35,6 +35,12 @@ class Precomputed(Kernel):
         if indices is None:
             _check_square(rows)
             return np.diagonal(rows).copy()
+        if len(indices) and indices.max() >= rows.shape[1]:
+            msg = (
+                f"rows of a precomputed kernel hold k(x, x) only for the {rows.shape[1]} training rows, "
+                f"got row {indices.max()}"
+            )
+            raise DataError(msg)
         return rows[np.arange(len(indices)), indices]
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY
+from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
 from ridgemark.passes import Moments
 
@@ -40,6 +41,8 @@ class SpectralSolver:
             cross = cross - moments.total_weight * np.outer(self.feature_mean, self.target_mean)
             square = square - moments.total_weight * self.target_mean**2
         self.total_weight = moments.total_weight
+        # Weights below one count a row as one, as leave-one-out does, which then leaves out all of it.
+        self.n_units = max(moments.total_weight, float(moments.n_rows))
         self.fit_intercept = fit_intercept
         self.spectrum, self.rotation = symmetric_eigen(gram, NUMPY)
         self.rotated = self.rotation.T @ cross
@@ -47,7 +50,9 @@ class SpectralSolver:
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
-        shrunk = self.rotated / (self.spectrum[:, None] + np.asarray(scaled_ridge, dtype=np.float64))
+        # Below its rounding the spectrum says nothing, and a ridge below that would divide by nothing.
+        rounding = np.finfo(np.float64).eps * self.spectrum.max(initial=0.0)
+        shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
         coefficients = self.rotation @ shrunk
         return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
 
@@ -63,7 +68,18 @@ class SpectralSolver:
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
 
     def generalised_cross_validation(self, scaled_ridge: float) -> Floats:
-        """Return `training_error / (1 - tr H/n)^2` per target, H with the intercept's one."""
+        """Return `training_error / (1 - tr H/n)^2` per target, H with the intercept's one; infinite where tr H is n."""
         trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
-        left = max(1.0 - trace / self.total_weight, np.finfo(np.float64).eps)
+        left = 1.0 - trace / self.n_units
+        if left <= 1e-12:
+            return np.full(len(self.target_variance), np.inf)
         return self.training_error(scaled_ridge) / left**2
+
+    def check_targets(self) -> None:
+        """Refuse targets whose squares leave the floating-point range: no error could be told from another."""
+        beyond = ~np.isfinite(self.target_variance)
+        beneath = (self.target_variance < 1e-300) & (np.abs(self.rotated) > 0).any(axis=0)
+        if (beyond | beneath).any():
+            what = "exceed" if beyond.any() else "fall below"
+            msg = f"the squares of the targets {what} the floating-point range; rescale the targets"
+            raise NumericalError(msg)
