@@ -559,17 +559,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        for name in (
-            "_fit",
-            "solver_bound_",
-            "_landmark_rows",
-            "ridge_path_",
-            "loo_residuals_",
-            "_left_out",
-            "_absent",
-            "calibration_",
-            "tolerance_",
-        ):
+        for name in _OF_ONE_FIT:
             self.__dict__.pop(name, None)
         self.dual_coef_, self.intercept_ = self._shaped(dual_coef), self._shaped(intercept)
         per_target = self.ridge_per_target and not self._flat_targets
