@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import click
 
 from ridgemark import __version__
+from ridgemark.cli.certify import certify_command
 from ridgemark.cli.demo import demo
+from ridgemark.cli.fit import fit_command
+from ridgemark.cli.predict import predict_command
 from ridgemark.cli.reproduce import reproduce_command
-from ridgemark.errors import RidgemarkError
+from ridgemark.cli.scores import scores_command
+from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,14 +23,30 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-commands.add_command(demo)
-commands.add_command(reproduce_command)
+for command in (certify_command, demo, fit_command, predict_command, reproduce_command, scores_command):
+    commands.add_command(command)
 
 
 def main() -> None:
     """Run the command; a user's error is one line on stderr and exit code 2."""
-    try:
-        commands(prog_name="ridgemark")
-    except (RidgemarkError, OSError) as error:
-        click.echo(f"ridgemark: {error}", err=True)
-        sys.exit(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RidgemarkWarning)
+        warnings.showwarning = _show
+        try:
+            commands(prog_name="ridgemark")
+        except (RidgemarkError, OSError) as error:
+            _fail(str(error))
+        except MemoryError:
+            _fail("there is not enough memory for this; take fewer landmarks, or a file that is read in blocks")
+
+
+def _fail(message: str) -> None:
+    """Print one line, with a remedy for Python turned into one for the command."""
+    said = " ".join(message.split()).replace("with columns=[...]", "with --columns")
+    click.echo(f"ridgemark: {said}", err=True)
+    sys.exit(2)
+
+
+def _show(message: Warning | str, *_: object, **__: object) -> None:
+    """Say a warning in one line, without the place in the code that gave it."""
+    click.echo(f"ridgemark: {message}", err=True)
