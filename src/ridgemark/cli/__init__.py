@@ -12,6 +12,7 @@ from ridgemark.cli.certify import certify_command
 from ridgemark.cli.demo import demo
 from ridgemark.cli.fit import fit_command
 from ridgemark.cli.predict import predict_command
+from ridgemark.cli.report import report_command
 from ridgemark.cli.reproduce import reproduce_command
 from ridgemark.cli.scores import scores_command
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
@@ -23,7 +24,7 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-for command in (certify_command, demo, fit_command, predict_command, reproduce_command, scores_command):
+for command in (certify_command, demo, fit_command, predict_command, report_command, reproduce_command, scores_command):
     commands.add_command(command)
 
 

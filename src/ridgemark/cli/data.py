@@ -86,7 +86,7 @@ def load_model(path: Path, *methods: str) -> Any:
     missing = [name for name in methods if not hasattr(model, name)]
     if missing:
         msg = (
-            f"{shown(path)} holds a {type(model).__name__}, which has no {missing[0]}; give a model of `ridgemark fit`"
+            f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}; give a model of `ridgemark fit`"
         )
         raise ParameterError(msg)
     return model

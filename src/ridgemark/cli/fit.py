@@ -17,6 +17,7 @@ from ridgemark.cli.files import check_output
 from ridgemark.cli.measures import held_out, leave_one_out_error, peak_memory, sample_of, summary
 from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.progress import progress
+from ridgemark.cli.report import check_page, write_page
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import NystromRidge
 from ridgemark.rows import RowSource
@@ -64,15 +65,18 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     help=f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
 )
 @click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
+@click.option("--report", type=shared.PATH, help="Page to write that shows the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.json_option
-def fit_command(data: Path, output: Path, seed: int, as_json: bool, **options: Any) -> None:
+def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_json: bool, **options: Any) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
 
     DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
     be a number; columns of categories are refused unless --encode names them.
     """
     check_output(output)
+    if report is not None:
+        check_page(report)
     begin = time.perf_counter()
     levels = find_levels(data, options["encode"])
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
@@ -107,11 +111,14 @@ def fit_command(data: Path, output: Path, seed: int, as_json: bool, **options: A
     model.set_params(progress=False)  # whoever loads the model decides anew
     model.run_["seconds"] = time.perf_counter() - begin
     model.save(output)
+    if report is not None:
+        write_page(model, report)
     if as_json:
-        print_json(summary(model) | {"model": str(output)})
-    else:
-        _print(model)
-        click.echo(str(output))
+        print_json(summary(model) | {"model": str(output), "report": None if report is None else str(report)})
+        return
+    _print(model)
+    for path in filter(None, (output, report)):
+        click.echo(str(path))
 
 
 def fit_and_measure(model: Any, source: RowSource, kind: str | None = None) -> None:

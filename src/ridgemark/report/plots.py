@@ -18,19 +18,20 @@ _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(-
 _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MARK = "*"
 _SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve or cloud of points; `low` and `high` draw a band around it."""
+    """One curve or cloud of points; `low` and `high` draw a band around the curve, or a bar at each point."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    kind: Literal["line", "dashed", "points"] = "line"
+    kind: Literal["line", "dashed", "points", "mark"] = "line"
     colour: int | None = None  # number in the palette; by default its place among the series
 
 
@@ -120,7 +121,22 @@ def _fill(figure: Any, chart: Chart) -> None:
 
 def _add(axes: Any, series: Series, number: int) -> None:
     colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+    if series.kind == "mark":
+        axes.scatter(
+            series.x,
+            series.y,
+            s=90,
+            color=colour,
+            marker=_MARK,
+            edgecolors=_INK,
+            linewidths=0.6,
+            zorder=5,
+            label=series.label,
+        )
+        return
     if series.kind == "points":
+        if series.low is not None and series.high is not None:
+            axes.vlines(series.x, series.low, series.high, color=colour, alpha=0.25, linewidth=0.8)
         axes.scatter(series.x, series.y, s=16, color=colour, marker=marker, alpha=0.8, linewidths=0, label=series.label)
         return
     dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
