@@ -116,7 +116,7 @@ def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_jso
     if as_json:
         print_json(summary(model) | {"model": str(output), "report": None if report is None else str(report)})
         return
-    _print(model)
+    print_fit(model)
     for path in filter(None, (output, report)):
         click.echo(str(path))
 
@@ -151,7 +151,8 @@ def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, l
     return [shared.key(name) for name in names]
 
 
-def _print(model: Any) -> None:
+def print_fit(model: Any) -> None:
+    """Print a fit in a few lines."""
     run, error = model.run_, leave_one_out_error(model)
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
     chosen = f" (by {model.ridge_path_.criterion})" if hasattr(model, "ridge_path_") else " (given)"

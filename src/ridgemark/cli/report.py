@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ridgemark.cli.fit_record import fit_record
 from ridgemark.cli.measures import held_out
 from ridgemark.cli.output import print_json
 from ridgemark.report.fit_page import fit_page
+from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
@@ -50,8 +52,8 @@ def check_page(output: Path) -> None:
     require_matplotlib()
 
 
-def write_page(model: Any, output: Path, title: str | None = None) -> None:
-    """Write the page of a model, whole or not at all."""
-    text = fit_page(fit_record(model, title))
+def write_page(model: Any, output: Path, title: str | None = None, further: Sequence[Section] = ()) -> None:
+    """Write the page of a model, with further sections at its end, whole or not at all."""
+    text = fit_page(fit_record(model, title), further)
     with staged(output) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -83,14 +83,15 @@ class FitRecord:
     costs: Sequence[tuple[str, str]]
 
 
-def fit_page(record: FitRecord) -> str:
-    """Return the page as one HTML document."""
-    parts = [
+def fit_page(record: FitRecord, further: Sequence[html.Section] = ()) -> str:
+    """Return the page as one HTML document, with further sections at its end."""
+    parts: list[html.Section] = [
         ("What was fitted", "fitted", _fitted(record)),
         ("How good it is", "good", _good(record)),
         ("How far from exact", "exact", _exact(record)),
         ("Which rows matter", "rows", _rows(record)),
         ("Time and memory", "cost", [_pairs("What the fit took", record.costs)]),
+        *further,
     ]
     return html.page(
         printable(record.title),

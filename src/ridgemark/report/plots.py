@@ -113,7 +113,9 @@ def _fill(figure: Any, chart: Chart) -> None:
     for label, level in chart.levels:
         axes.axhline(level, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
     if chart.diagonal is not None:
-        axes.axline((1.0, 1.0), (10.0, 10.0), color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
+        start = chart.series[0].x[0]  # on the line where it is drawn, so that it does not widen the axes
+        further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
+        axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
     _plain_ticks(axes, chart)
     columns = 2 if len(chart.series) + len(chart.levels) + (chart.diagonal is not None) > 1 else 1
     figure.legend(loc="outside lower center", ncols=columns)
