@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -229,7 +230,7 @@ def _path_figure(path: PathCurves) -> Html:
         draw(chart, "path"),
         f"Error against lambda from {min(path.ridges):.2g} to {max(path.ridges):.2g}: the {path.criterion} error is "
         f"least, {min(path.error):.3g} of the spread, at the chosen lambda {picked}.",
-        f"The path of lambdas: {path.criterion} chose {picked}. Training error falls further and means nothing.",
+        f"The path of lambdas: {path.criterion} chose {picked}. The training error says nothing of new rows.",
     )
 
 
@@ -349,4 +350,12 @@ def _each(value: Any, count: int) -> list[Any]:
 
 def _largest(value: Any) -> str:
     known = [entry for entry in _each(value, 1) if entry is not None]
-    return f"{max(known):.3g}" if known else "-"
+    return _rounded_up(max(known)) if known else "-"
+
+
+def _rounded_up(value: float) -> str:
+    """Return three digits that are not below the value: a bound must not shrink on its way to the reader."""
+    if not value > 0:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}"
