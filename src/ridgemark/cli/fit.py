@@ -37,7 +37,7 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     show_default=True,
     type=shared.numbers_or("loo", "gcv"),
     metavar="NUMBER",
-    help="The paper's lambda: a number, numbers apart by commas to choose from, or how to search ten decades.",
+    help="The paper's lambda: a number, numbers apart by commas to choose from, or loo or gcv to search ten decades.",
 )
 @shared.kernel_options
 @click.option(
