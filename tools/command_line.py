@@ -24,8 +24,8 @@ $ ridgemark certify model.ridgemark rows.csv
 
 - **Data** is a `.csv` or `.tsv` (also `.gz`), `.npy`, or `.npz` file (arrays `X` and `y`), and with the extra `arrow` a
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
-- **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category becomes
-  a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
+- **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
+  becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
 - **Models** of `fit` remember which columns were features, target and weight, so that other commands need not be told.
   A model that Python saved does not: give `--columns`, `--target` and `--weight`.
 - **Tables** are written as CSV, safe to open in a spreadsheet, or as one NPY array, by the name of the output.

@@ -10,24 +10,28 @@ import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.rows import RowSource
+from ridgemark.selection.base import PILOT
 from ridgemark.solvers import solver_cost
 
 LONG = 10.0  # seconds from which a run is worth a word beforehand
 _MATRICES = 6  # p x p arrays that a fit holds at a time
 _BLOCK = 2048  # rows of a block, in three arrays for each thread
-_SEARCHED = 41  # ridges searched, whose residuals are held together
+_SEARCHED = 41  # ridges searched, whose residuals are held together, and once more as squares
+_PILOTS = 4  # passes over the rows with a pilot's landmarks
 _SIDE = 384  # of the matrices that measure the machine
+_SHARE = 0.27  # of that speed which whole fits reach: beside products there are exponentials, reading and sums
 
 
 def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float, float]:
     """Return seconds and bytes a fit may take: for "auto", of the most landmarks it would use, `6 sqrt(n)`."""
-    n = source.n_rows
+    n, t = source.n_rows, source.n_targets
     p = min(n, max(500, math.ceil(6 * math.sqrt(n))) if n_landmarks == "auto" else int(n_landmarks))
-    cost = solver_cost(n, p, source.n_features, source.n_targets, _SEARCHED if searched else 1)
-    pilot = solver_cost(n, min(p, 500), source.n_features).direct
-    seconds = (cost.direct + 2 * pilot) / _operations_per_second()
-    residuals = 8.0 * n * (source.n_targets + 1) * _SEARCHED if searched else 0.0
-    memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**28)
+    cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
+    pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
+    seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
+    residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
+    rows = 8.0 * n * (source.n_features + 10)
+    memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
     return seconds, memory
 
 

@@ -100,7 +100,7 @@ def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_jso
         model.run_ |= {
             "data": data.name,
             "target": options["target"],
-            "target_names": [str(name) for name in source.target_names or options["target"] or ["y"]],
+            "target_names": list(source.target_names or map(_called, options["target"] or ["y"])),
             "weight": options["weight"],
             "columns": _asked_again(source, options, levels),
             "levels": levels,
@@ -135,6 +135,10 @@ def fit_and_measure(model: Any, source: RowSource, kind: str | None = None) -> N
         "sample": sample_of(model, source),
         "peak_bytes": peak_memory(),
     }
+
+
+def _called(column: shared.Key) -> str:
+    return column if isinstance(column, str) else f"column {column}"
 
 
 def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> Any:
