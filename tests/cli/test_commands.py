@@ -74,7 +74,15 @@ def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    assert "Error:" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("ridgemark: ")
+    assert result.stderr.endswith("--help\n")
+
+
+def test_the_command_alone_shows_its_help(ridgemark):
+    code, out, errors = ridgemark()
+    assert code in (0, 2)  # as click has it
+    assert "Commands:" in out + "\n".join(errors)
 
 
 def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys):

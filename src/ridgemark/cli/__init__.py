@@ -34,11 +34,26 @@ def main() -> None:
         warnings.simplefilter("always", RidgemarkWarning)
         warnings.showwarning = _show
         try:
-            commands(prog_name="ridgemark")
+            sys.exit(commands(prog_name="ridgemark", standalone_mode=False) or 0)
+        except click.Abort:
+            click.echo("ridgemark: interrupted; nothing was left half-written", err=True)
+            sys.exit(1)
+        except click.UsageError as error:
+            _refuse(error)
         except (RidgemarkError, OSError) as error:
             _fail(str(error))
         except MemoryError:
             _fail("there is not enough memory for this; take fewer landmarks, or a file that is read in blocks")
+
+
+def _refuse(error: click.UsageError) -> None:
+    """Say what is wrong with the command itself, and where its options are listed."""
+    path = "ridgemark" if error.ctx is None else error.ctx.command_path
+    message = error.format_message()
+    if message.startswith("Usage:"):  # called without a word: its message is the help
+        click.echo(message, err=True)
+        sys.exit(2)
+    _fail(f"{message.rstrip('.')}; see {path} --help")
 
 
 def _fail(message: str) -> None:
