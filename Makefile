@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test test-all lint docs bench clean
 
-demo: .venv/core
+demo: .venv/report
 	$(BIN)/ridgemark demo
 
 test: .venv/dev
@@ -36,6 +36,10 @@ clean:
 
 .venv/core: .venv/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/report: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[report]"
 	@touch $@
 
 .venv/dev: .venv/core

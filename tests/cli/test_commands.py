@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from ridgemark import __version__
+from ridgemark.cli import commands
 
 
 def run(*arguments):
@@ -20,25 +22,49 @@ def test_the_module_runs_as_the_command():
 def test_every_command_has_help_with_an_example():
     listing = run("--help")
     assert listing.returncode == 0
-    from ridgemark.cli import commands
-
     for name in commands.commands:
         assert name in listing.stdout
-        assert "Example: ridgemark " + name in run(name, "--help").stdout
+        shown = CliRunner().invoke(commands, [name, "--help"])
+        assert "Example: ridgemark " + name in " ".join(shown.output.split())
 
 
-def test_the_demo_prints_the_scores_as_a_table():
-    result = run("demo")
-    assert result.returncode == 0
-    assert "effective dimension 24.6" in result.stdout
-    assert "largest score" in result.stdout
+def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    code, out, errors = ridgemark("demo")
+    assert (code, errors) == (0, [])
+    assert "effective dimension 24.6" in out
+    assert "largest score" in out
+    assert out.splitlines()[-1] == str(tmp_path / "ridgemark-demo.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["ridgemark-demo.html"]
+    assert (tmp_path / "ridgemark-demo.html").read_text().count('role="img"') == 4
 
 
-def test_the_demo_prints_one_json_object_for_machines():
-    record = json.loads(run("demo", "--json").stdout)
+def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, errors = ridgemark("demo", "--json")
+    assert (code, errors) == (0, [])
+    record = json.loads(out)
     assert record["effective_dimension"] == pytest.approx(24.58, abs=0.01)
     assert sum(region["rows"] for region in record["regions"]) == record["n_rows"] == 500
     assert sum(region["share_of_effective_dimension"] for region in record["regions"]) == pytest.approx(1.0)
+    assert record["page"] is None
+    assert list(tmp_path.iterdir()) == []
+    arm = record["robot_arm"]
+    assert arm["n_features"] == 32
+    assert arm["noise"] <= arm["loo_rms"][0] < 1.1 * arm["noise"]
+    assert arm["rms_from_signal"] < 0.4 * arm["noise"]
+    assert arm["certificate"]["bound"] < 0.1 * arm["loo_rms"][0]
+    assert arm["held_out"]["coverage"][0] == pytest.approx(0.9, abs=0.05)
+
+
+def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, _ = ridgemark("demo")
+    assert code == 0
+    assert "ridgemark[report]" in out.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +74,15 @@ def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    assert "Error:" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr.startswith("ridgemark: ")
+    assert result.stderr.endswith("--help\n")
+
+
+def test_the_command_alone_shows_its_help(ridgemark):
+    code, out, errors = ridgemark()
+    assert code in (0, 2)  # as click has it
+    assert "Commands:" in out + "\n".join(errors)
 
 
 def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import click
 
 from ridgemark import __version__
+from ridgemark.cli.certify import certify_command
 from ridgemark.cli.demo import demo
+from ridgemark.cli.fit import fit_command
+from ridgemark.cli.predict import predict_command
+from ridgemark.cli.report import report_command
 from ridgemark.cli.reproduce import reproduce_command
-from ridgemark.errors import RidgemarkError
+from ridgemark.cli.scores import scores_command
+from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,14 +24,45 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-commands.add_command(demo)
-commands.add_command(reproduce_command)
+for command in (certify_command, demo, fit_command, predict_command, report_command, reproduce_command, scores_command):
+    commands.add_command(command)
 
 
 def main() -> None:
     """Run the command; a user's error is one line on stderr and exit code 2."""
-    try:
-        commands(prog_name="ridgemark")
-    except (RidgemarkError, OSError) as error:
-        click.echo(f"ridgemark: {error}", err=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RidgemarkWarning)
+        warnings.showwarning = _show
+        try:
+            sys.exit(commands(prog_name="ridgemark", standalone_mode=False) or 0)
+        except click.Abort:
+            click.echo("ridgemark: interrupted; nothing was left half-written", err=True)
+            sys.exit(1)
+        except click.UsageError as error:
+            _refuse(error)
+        except (RidgemarkError, OSError) as error:
+            _fail(str(error))
+        except MemoryError:
+            _fail("there is not enough memory for this; take fewer landmarks, or a file that is read in blocks")
+
+
+def _refuse(error: click.UsageError) -> None:
+    """Say what is wrong with the command itself, and where its options are listed."""
+    path = "ridgemark" if error.ctx is None else error.ctx.command_path
+    message = error.format_message()
+    if message.startswith("Usage:"):  # called without a word: its message is the help
+        click.echo(message, err=True)
         sys.exit(2)
+    _fail(f"{message.rstrip('.')}; see {path} --help")
+
+
+def _fail(message: str) -> None:
+    """Print one line, with a remedy for Python turned into one for the command."""
+    said = " ".join(message.split()).replace("with columns=[...]", "with --columns")
+    click.echo(f"ridgemark: {said}", err=True)
+    sys.exit(2)
+
+
+def _show(message: Warning | str, *_: object, **__: object) -> None:
+    """Say a warning in one line, without the place in the code that gave it."""
+    click.echo(f"ridgemark: {message}", err=True)

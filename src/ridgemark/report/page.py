@@ -18,6 +18,9 @@ class Html(str):
 
 Tone = Literal["good", "bad", "open"]
 
+Section = tuple[str, str, Sequence[Html]]
+"""Title, anchor and contents."""
+
 # Nothing may be fetched and no script may run; matplotlib writes its styles into the figures' elements.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 

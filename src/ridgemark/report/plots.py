@@ -18,19 +18,20 @@ _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(-
 _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MARK = "*"
 _SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve or cloud of points; `low` and `high` draw a band around it."""
+    """One curve or cloud of points; `low` and `high` draw a band around the curve, or a bar at each point."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    kind: Literal["line", "dashed", "points"] = "line"
+    kind: Literal["line", "dashed", "points", "mark"] = "line"
     colour: int | None = None  # number in the palette; by default its place among the series
 
 
@@ -112,7 +113,9 @@ def _fill(figure: Any, chart: Chart) -> None:
     for label, level in chart.levels:
         axes.axhline(level, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
     if chart.diagonal is not None:
-        axes.axline((1.0, 1.0), (10.0, 10.0), color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
+        start = chart.series[0].x[0]  # on the line where it is drawn, so that it does not widen the axes
+        further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
+        axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
     _plain_ticks(axes, chart)
     columns = 2 if len(chart.series) + len(chart.levels) + (chart.diagonal is not None) > 1 else 1
     figure.legend(loc="outside lower center", ncols=columns)
@@ -120,7 +123,22 @@ def _fill(figure: Any, chart: Chart) -> None:
 
 def _add(axes: Any, series: Series, number: int) -> None:
     colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+    if series.kind == "mark":
+        axes.scatter(
+            series.x,
+            series.y,
+            s=90,
+            color=colour,
+            marker=_MARK,
+            edgecolors=_INK,
+            linewidths=0.6,
+            zorder=5,
+            label=series.label,
+        )
+        return
     if series.kind == "points":
+        if series.low is not None and series.high is not None:
+            axes.vlines(series.x, series.low, series.high, color=colour, alpha=0.25, linewidth=0.8)
         axes.scatter(series.x, series.y, s=16, color=colour, marker=marker, alpha=0.8, linewidths=0, label=series.label)
         return
     dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table: full precision for numbers, an empty cell for None."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([_safe(cell) for cell in header])
-        writer.writerows([[_safe(cell) for cell in row] for row in rows])
+        writer.writerows([_safe(cell) for cell in row] for row in rows)
 
 
 def _safe(cell: Any) -> Any:

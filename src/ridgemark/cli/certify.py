@@ -1,0 +1,44 @@
+"""`ridgemark certify`: how far a model is from exact kernel ridge regression on its rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ridgemark.cli import options as shared
+from ridgemark.cli.data import load_model, open_for
+from ridgemark.cli.output import print_json
+from ridgemark.cli.progress import progress
+
+
+@click.command("certify", epilog="Example: ridgemark certify model.ridgemark rows.csv --kind audit")
+@click.argument("model", type=shared.PATH)
+@click.argument("data", type=shared.PATH)
+@click.option(
+    "--kind",
+    default="audit",
+    show_default=True,
+    type=click.Choice(["audit", "operator", "trace"]),
+    help="audit: for these targets. operator: for every signal, with a factor on the risk. trace: free.",
+)
+@shared.target_option
+@shared.columns_option
+@shared.weight_option
+@shared.json_option
+def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
+    """Measure how far the fit in the file MODEL is from exact; DATA holds the rows it was fitted on.
+
+    Target, features and weight are those of the fit; a model saved from Python does not know their names, so give them.
+    """
+    fitted = load_model(model, "certify")
+    source = open_for(fitted, data, options, with_target=True)
+    with progress() as tell:
+        fitted.set_params(progress=tell or False)
+        certificate = fitted.certify(source, kind=kind)
+    if as_json:
+        print_json(json.loads(certificate.to_json()))
+    else:
+        click.echo(str(certificate))

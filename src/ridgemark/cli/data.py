@@ -1,0 +1,125 @@
+"""Data files as commands open them: columns by name or position, categories only where asked for."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from ridgemark.cli.options import Key
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.functions import load
+from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows.choice import Header
+from ridgemark.rows.csv_scan import read_first_row
+from ridgemark.rows.files import require_file
+from ridgemark.rows.places import listed, shown
+
+Levels = Mapping[str, Sequence[str]]
+
+_MOST_LEVELS = 100
+
+
+def open_data(
+    path: Path,
+    target: Sequence[Key] | None,
+    columns: Sequence[Key] | None,
+    weight: Key | None,
+    levels: Levels | None = None,
+) -> RowSource:
+    """Open a file; with `levels` the columns named there become one column of 0 and 1 for each level.
+
+    A file with encoded columns is held in memory.
+    """
+    if not levels:
+        return open_rows(path, target=target, columns=columns, weight=weight)
+    names, cells = _text_columns(path, list(levels))
+    chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
+    plain = [names[j] for j in chosen.features if names[j] not in levels]
+    numbers = open_rows(path, target=target, columns=plain or None, weight=weight) if plain else None
+    if numbers is None:
+        msg = f"{shown(path)} has only encoded features; at least one column of numbers is needed beside them"
+        raise DataError(msg)
+    block = numbers.take(np.arange(numbers.n_rows))
+    table: dict[str, Any] = dict(zip(plain, np.asarray(block.features).T, strict=True))
+    encoded: dict[str, Any] = {}
+    for name in (names[j] for j in chosen.features):
+        encoded |= _indicators(name, levels[name], cells[name], path) if name in levels else {name: table[name]}
+    return open_rows(encoded, target=block.targets, weight=block.weights)
+
+
+def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]]:
+    """Return the categories of every column to be encoded, sorted."""
+    if not encode:
+        return {}
+    _, cells = _text_columns(path, [str(name) for name in encode])
+    levels = {name: sorted(set(values)) for name, values in cells.items()}
+    for name, found in levels.items():
+        if len(found) > _MOST_LEVELS:
+            msg = f"column {shown(name)} has {len(found)} categories; at most {_MOST_LEVELS} can be encoded"
+            raise DataError(msg)
+    return levels
+
+
+def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+    """Open a file with the features of a model's fit, and its target and weight where they are known or given."""
+    run = getattr(model, "run_", {})
+    columns = options.get("columns")
+    levels = run.get("levels") or {}
+    if columns is None and (names := run.get("columns")) is not None:
+        columns = names
+    target = weight = None
+    if with_target:
+        target = options.get("target") or run.get("target")
+        weight = options.get("weight") if options.get("weight") is not None else run.get("weight")
+    return open_data(path, target, columns, weight, levels)
+
+
+def load_model(path: Path, *methods: str) -> Any:
+    """Load a model that can do all of these."""
+    model = load(path)
+    missing = [name for name in methods if not hasattr(model, name)]
+    if missing:
+        msg = (
+            f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}; give a model of `ridgemark fit`"
+        )
+        raise ParameterError(msg)
+    return model
+
+
+def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """Return the header of a CSV file and some of its columns as text."""
+    name = path.name.lower()
+    if not name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before"
+        raise ParameterError(msg)
+    found = require_file(path)
+    with gzip.open(found) if name.endswith(".gz") else found.open("rb") as raw:
+        first = read_first_row(cast(IO[bytes], raw), shown(path))
+        header = Header(shown(path), len(first.cells), first.cells)
+        positions = [header.choose(target=column).targets[0] for column in wanted]
+        raw.seek(first.next_offset)
+        text = io.TextIOWrapper(cast(IO[bytes], raw), encoding="utf-8", errors="replace", newline="")
+        rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]
+    short = next((k for k, row in enumerate(rows) if len(row) != len(first.cells)), None)
+    if short is not None:
+        msg = f"row {short} of {shown(path)} has {len(rows[short])} cells, and the header {len(first.cells)}"
+        raise DataError(msg)
+    return first.cells, {column: [row[j] for row in rows] for column, j in zip(wanted, positions, strict=True)}
+
+
+def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Path) -> dict[str, Any]:
+    values = np.asarray(cells, dtype=object)
+    unknown = set(cells) - set(levels)
+    if unknown:
+        msg = (
+            f"column {shown(name)} of {shown(path)} holds {listed(sorted(unknown))}, which the fit did not see; "
+            f"it knows {listed(levels)}"
+        )
+        raise DataError(msg)
+    return {f"{name}={level}": (values == level).astype(np.float64) for level in levels}

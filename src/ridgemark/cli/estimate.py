@@ -1,0 +1,63 @@
+"""What a fit will take, before it begins: operations counted, the machine's speed measured in milliseconds."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from ridgemark.backends.threads import one_blas_thread, worker_threads
+from ridgemark.rows import RowSource
+from ridgemark.selection.base import PILOT
+from ridgemark.solvers import solver_cost
+
+LONG = 10.0  # seconds from which a run is worth a word beforehand
+_MATRICES = 6  # p x p arrays that a fit holds at a time
+_BLOCK = 2048  # rows of a block, in three arrays for each thread
+_SEARCHED = 41  # ridges searched, whose residuals are held together, and once more as squares
+_PILOTS = 4  # passes over the rows with a pilot's landmarks
+_SIDE = 384  # of the matrices that measure the machine
+_SHARE = 0.27  # of that speed which whole fits reach: beside products there are exponentials, reading and sums
+
+
+def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float, float]:
+    """Return seconds and bytes a fit may take: for "auto", of the most landmarks it would use, `6 sqrt(n)`."""
+    n, t = source.n_rows, source.n_targets
+    p = min(n, max(500, math.ceil(6 * math.sqrt(n))) if n_landmarks == "auto" else int(n_landmarks))
+    cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
+    pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
+    seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
+    residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
+    rows = 8.0 * n * (source.n_features + 10)
+    memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
+    return seconds, memory
+
+
+def forecast(source: RowSource, n_landmarks: Any, searched: bool) -> str | None:
+    """Return the estimate in words for a run that may be long; None for a short one."""
+    seconds, memory = estimate(source, n_landmarks, searched)
+    if seconds < LONG:
+        return None
+    return f"{source.n_rows:,} rows: up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB; Ctrl-C leaves nothing"
+
+
+def spoken(seconds: float) -> str:
+    """Return a time in the unit a reader would use."""
+    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.2g} {unit}"
+    raise AssertionError
+
+
+def _operations_per_second() -> float:
+    a = np.ones((_SIDE, _SIDE))
+    threads = worker_threads()
+    with one_blas_thread():
+        a @ a
+        begin = time.perf_counter()
+        for _ in range(3):
+            a @ a
+        taken = time.perf_counter() - begin
+    return threads * 3 * 2.0 * _SIDE**3 / max(taken, 1e-6)

@@ -1,0 +1,176 @@
+"""`ridgemark fit`: rows in a file to a model in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ridgemark.cli import options as shared
+from ridgemark.cli.data import find_levels, open_data, open_for
+from ridgemark.cli.estimate import forecast, spoken
+from ridgemark.cli.files import check_output
+from ridgemark.cli.measures import held_out, leave_one_out_error, peak_memory, sample_of, summary
+from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.progress import progress
+from ridgemark.cli.report import check_page, write_page
+from ridgemark.errors import ParameterError
+from ridgemark.estimators import NystromRidge
+from ridgemark.rows import RowSource
+from ridgemark.rows.places import listed, shown
+from ridgemark.selection import NAMED as SELECTIONS
+
+_AUDITED = 10_000  # rows up to which an audit, one product with the kernel matrix, takes seconds
+
+
+@click.command("fit", epilog="Example: ridgemark fit rows.csv --target y --output model.ridgemark")
+@click.argument("data", type=shared.PATH)
+@shared.target_option
+@click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
+@click.option(
+    "--ridge",
+    default="loo",
+    show_default=True,
+    type=shared.numbers_or("loo", "gcv"),
+    metavar="NUMBER",
+    help="The paper's lambda: a number, numbers apart by commas to choose from, or loo or gcv to search ten decades.",
+)
+@shared.kernel_options
+@click.option(
+    "--landmarks",
+    default="auto",
+    show_default=True,
+    type=shared.count_or_auto,
+    metavar="COUNT",
+    help="How many landmarks.",
+)
+@click.option(
+    "--selection",
+    default="leverage",
+    show_default=True,
+    type=click.Choice(sorted(SELECTIONS)),
+    help="How landmarks are chosen.",
+)
+@shared.columns_option
+@shared.weight_option
+@shared.encode_option
+@click.option(
+    "--certify",
+    "kind",
+    type=click.Choice(["audit", "operator", "trace"]),
+    help=f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
+)
+@click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
+@click.option("--report", type=shared.PATH, help="Page to write that shows the fit; needs the extra `report`.")
+@shared.seed_option
+@shared.json_option
+def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_json: bool, **options: Any) -> None:
+    """Fit kernel ridge regression from landmarks to the rows of DATA.
+
+    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
+    be a number; columns of categories are refused unless --encode names them.
+    """
+    check_output(output)
+    if report is not None:
+        check_page(report)
+    begin = time.perf_counter()
+    levels = find_levels(data, options["encode"])
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    if source.n_targets == 0:
+        msg = f"{shown(data)}: no target to fit; name its column with --target"
+        raise ParameterError(msg)
+    searched = not isinstance(options["ridge"], float)
+    if (expected := forecast(source, options["landmarks"], searched)) is not None:
+        click.echo(expected, err=True)
+    with progress() as tell:
+        model: Any = NystromRidge(  # type: ignore[no-untyped-call]
+            options["kernel"],
+            bandwidth=options["bandwidth"],
+            ridge=options["ridge"],
+            n_landmarks=options["landmarks"],
+            selection=options["selection"],
+            random_state=seed,
+            progress=tell or False,
+        )
+        fit_and_measure(model, source, options["kind"])
+        model.run_ |= {
+            "data": data.name,
+            "target": options["target"],
+            "target_names": list(source.target_names or map(_called, options["target"] or ["y"])),
+            "weight": options["weight"],
+            "columns": _asked_again(source, options, levels),
+            "levels": levels,
+        }
+        if options["test"] is not None:
+            other = open_for(model, options["test"], {}, with_target=True)
+            model.run_["held_out"] = held_out(model, other, options["test"].name)
+    model.set_params(progress=False)  # whoever loads the model decides anew
+    model.run_["seconds"] = time.perf_counter() - begin
+    model.save(output)
+    if report is not None:
+        write_page(model, report)
+    if as_json:
+        print_json(summary(model) | {"model": str(output), "report": None if report is None else str(report)})
+        return
+    print_fit(model)
+    for path in filter(None, (output, report)):
+        click.echo(str(path))
+
+
+def fit_and_measure(model: Any, source: RowSource, kind: str | None = None) -> None:
+    """Fit, and keep in `model.run_` what a report shows beside the model: names, memory, observed and predicted."""
+    model.fit(source)
+    if model.solver_ == "direct":  # a gradient leaves no sums to look back with
+        if not hasattr(model, "calibration_"):
+            model.calibrate(source)
+        kind = kind or ("audit" if source.n_rows <= _AUDITED else "trace")
+        model.certificate_ = model.certify(source, kind=kind)
+    model.run_ = {
+        "n_rows": source.n_rows,
+        "target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)]),
+        "sample": sample_of(model, source),
+        "peak_bytes": peak_memory(),
+    }
+
+
+def _called(column: shared.Key) -> str:
+    return column if isinstance(column, str) else f"column {column}"
+
+
+def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> Any:
+    """Return the feature columns to ask another file for; None where columns have no names."""
+    given: Sequence[shared.Key] | None = options["columns"]
+    if given is not None:
+        return list(given)
+    names = source.feature_names
+    if names is None:
+        return None
+    if levels:  # the columns as they are in the file
+        raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in names]
+        names = tuple(dict.fromkeys(raw))
+    return [shared.key(name) for name in names]
+
+
+def print_fit(model: Any) -> None:
+    """Print a fit in a few lines."""
+    run, error = model.run_, leave_one_out_error(model)
+    ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
+    chosen = f" (by {model.ridge_path_.criterion})" if hasattr(model, "ridge_path_") else " (given)"
+    lines = [
+        ("rows", f"{run['n_rows']:,} of {model.n_features_in_} features, target {listed(run['target_names'])}"),
+        ("kernel", repr(model.kernel_)),
+        ("lambda", ridges + chosen),
+        ("landmarks", f"{model.n_landmarks_:,} by {model.selection} ({model.landmark_count_.rule})"),
+    ]
+    if error is not None:
+        lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))
+    if "held_out" in run:
+        lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run["held_out"]["rms"])))
+    if model.certificate_ is not None:
+        lines.append(("distance", model.certificate_.claim))
+    lines.append(("time", f"{spoken(run['seconds'])}, {model.n_passes_} passes over the rows"))
+    print_lines(lines)

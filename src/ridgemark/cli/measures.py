@@ -1,0 +1,119 @@
+"""How good a fit is, as plain numbers: what a command prints, and what a page is drawn from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ridgemark.rows import RowSource, open_rows
+
+COVERAGE = 0.9
+_SHOWN = 300  # rows in the figure of observed against predicted
+
+
+def leave_one_out_error(model: Any) -> list[float] | None:
+    """Return the root mean square of the leave-one-out residuals of every target; None where there are none."""
+    path = getattr(model, "ridge_path_", None)
+    if path is not None and path.loo_error is not None:
+        chosen = path.loo_error[path.chosen, np.arange(len(path.chosen))]
+        return [float(error) for error in np.sqrt(chosen)]
+    if not hasattr(model, "calibration_"):
+        return None
+    known = model.calibration_
+    return [float(error) for error in np.sqrt(np.average(known.residuals**2, axis=0, weights=known.weights))]
+
+
+def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
+    """Return observed and leave-one-out predicted values of some training rows, with intervals, for every target."""
+    if not hasattr(model, "calibration_"):
+        return None
+    known = model.calibration_
+    part = np.unique(np.linspace(0, len(known.indices) - 1, _SHOWN).astype(np.intp))
+    block = source.take(known.indices[part])
+    assert block.targets is not None
+    return {
+        "rows": known.indices[part].tolist(),
+        "observed": block.targets.T.tolist(),
+        "predicted": (block.targets - known.residuals[part]).T.tolist(),
+    } | _ends(model, _like_source(source, block.features))
+
+
+def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
+    """Return the error on other rows, how many of them the intervals hold, and some of them."""
+    block = source.take(np.arange(source.n_rows))
+    assert block.targets is not None
+    rows = _like_source(source, block.features)
+    predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(block.targets.shape)
+    weights = np.ones(source.n_rows) if block.weights is None else block.weights
+    squares = np.average((block.targets - predicted) ** 2, axis=0, weights=weights)
+    mean = np.average(block.targets, axis=0, weights=weights)
+    spread = np.average((block.targets - mean) ** 2, axis=0, weights=weights)
+    part = np.unique(np.linspace(0, source.n_rows - 1, _SHOWN).astype(np.intp))
+    record = {
+        "data": name,
+        "n_rows": source.n_rows,
+        "rms": np.sqrt(squares).tolist(),
+        "r2": [float(1 - s / v) if v > 0 else None for s, v in zip(squares, spread, strict=True)],
+        "coverage": None,
+        "observed": block.targets[part].T.tolist(),
+        "predicted": predicted[part].T.tolist(),
+        "rows": part.tolist(),
+    }
+    if hasattr(model, "calibration_"):
+        ends = _ends(model, rows)
+        lower, upper = np.array(ends["lower"]).T, np.array(ends["upper"]).T
+        inside = (lower <= block.targets) & (block.targets <= upper)
+        record["coverage"] = np.average(inside, axis=0, weights=weights).tolist()
+        record |= {side: [[values[k] for k in part] for values in ends[side]] for side in ("lower", "upper")}
+    return record
+
+
+def peak_memory() -> int | None:
+    """Return the most memory this process has held, in bytes; None where the system does not tell."""
+    with suppress(ImportError):
+        import resource  # not on Windows
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return int(peak if sys.platform == "darwin" else peak * 1024)
+    return None
+
+
+def summary(model: Any) -> dict[str, Any]:
+    """Return what a fit is in plain numbers, for a machine."""
+    run, certificate = getattr(model, "run_", {}), model.certificate_
+    bandwidth = model.bandwidth_
+    shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes")
+    record = {name: run.get(name) for name in shown} | {
+        "n_features": model.n_features_in_,
+        "kernel": repr(model.kernel_),
+        "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
+        "ridge": np.atleast_1d(model.ridge_).tolist(),
+        "n_landmarks": model.n_landmarks_,
+        "selection": model.selection,
+        "solver": model.solver_,
+        "effective_dimension": list(model.effective_dimension_),
+        "loo_rms": leave_one_out_error(model),
+        "certificate": None if certificate is None else json.loads(certificate.to_json()),
+        "n_passes": model.n_passes_,
+        "n_kernel_evaluations": model.n_kernel_evaluations_,
+    }
+    if "held_out" in run:
+        record["held_out"] = {name: run["held_out"][name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
+    return record
+
+
+def _ends(model: Any, rows: Any) -> dict[str, Any]:
+    ends = np.asarray(model.predict_interval(rows, coverage=COVERAGE))
+    ends = ends.reshape(len(ends), 2, -1)
+    return {"lower": ends[:, 0].T.tolist(), "upper": ends[:, 1].T.tolist()}
+
+
+def _like_source(source: RowSource, features: Any) -> RowSource:
+    """Return rows taken from a source with the names they had there."""
+    if source.feature_names is None:
+        return open_rows(features)
+    return open_rows(dict(zip(source.feature_names, np.asarray(features).T, strict=True)))

@@ -1,0 +1,95 @@
+"""What several commands ask for, said once: columns, kernels, numbers or words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ridgemark.kernels import NAMED as KERNELS
+
+Command = Callable[..., Any]
+Key = str | int
+
+
+def key(text: str) -> Key:
+    """Return a column as asked for: digits are a position (-1 the last) where no column has that name."""
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def columns(text: str) -> list[Key]:
+    """Return column names or positions, apart by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        msg = f"{text!r} has an empty name; give names or positions apart by commas"
+        raise click.BadParameter(msg)
+    return [key(name) for name in names]
+
+
+def numbers_or(*words: str) -> Callable[[str], Any]:
+    """Return what reads one of some words, a number, or numbers apart by commas."""
+
+    def number(text: str) -> Any:
+        if text in words:
+            return text
+        try:
+            numbers = [float(part) for part in text.split(",")]
+        except ValueError:
+            msg = f"{text!r} is neither a number nor {' nor '.join(words)}"
+            raise click.BadParameter(msg) from None
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    return number
+
+
+def count_or_auto(text: str) -> Any:
+    """Return a positive count, or the word auto."""
+    if text == "auto":
+        return text
+    if not re.fullmatch(r"[1-9]\d*", text):
+        msg = f"{text!r} is neither a positive count nor auto"
+        raise click.BadParameter(msg)
+    return int(text)
+
+
+PATH = click.Path(path_type=Path)
+
+target_option = click.option(
+    "--target", type=columns, metavar="COLUMNS", help="Target column, or several apart by commas."
+)
+columns_option = click.option(
+    "--columns",
+    type=columns,
+    metavar="COLUMNS",
+    help="Feature columns apart by commas; by default all that have no other role.",
+)
+weight_option = click.option("--weight", type=key, metavar="COLUMN", help="Column of weights.")
+encode_option = click.option(
+    "--encode",
+    type=columns,
+    metavar="COLUMNS",
+    help="CSV columns of categories, each made one column of 0 and 1 per category.",
+)
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all draws."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+
+
+def kernel_options(command: Command) -> Command:
+    """Add the kernel and its bandwidth."""
+    names = sorted(set(KERNELS) - {"precomputed"})
+    command = click.option(
+        "--bandwidth",
+        default="median",
+        show_default=True,
+        type=numbers_or("median"),
+        metavar="NUMBER",
+        help="Of the kernel: median distance of rows, a number, or one for each feature apart by commas.",
+    )(command)
+    return click.option(
+        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="What makes rows alike."
+    )(command)

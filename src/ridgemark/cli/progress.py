@@ -1,0 +1,40 @@
+"""How far a pass has come, how fast, and how long it will take: on a terminal, on the error stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+Tell = Callable[[str, int, int], None]
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} rows, {task.speed or 0:,.0f} rows/s")
+
+
+@contextmanager
+def progress() -> Iterator[Tell | None]:
+    """Give who is to be told `(what, rows_done, n_rows)`; None where nobody watches."""
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() and console.is_terminal):
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        last = ("", 0)
+
+        def tell(what: str, done: int, total: int) -> None:
+            nonlocal last
+            if what != last[0] or done < last[1]:  # another pass: its rate is its own
+                bar.reset(task, description=what, total=total)
+            last = (what, done)
+            bar.update(task, completed=done)
+
+        yield tell

@@ -1,0 +1,77 @@
+"""`ridgemark scores`: which rows matter, from both sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ridgemark.cli import options as shared
+from ridgemark.cli.data import find_levels, open_data
+from ridgemark.cli.files import check_output
+from ridgemark.cli.output import TABLES, print_json, print_lines, write_table
+from ridgemark.functions import leverage_scores
+
+
+@click.command("scores", epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv")
+@click.argument("data", type=shared.PATH)
+@click.option("--ridge", required=True, type=float, help="The paper's lambda.")
+@shared.kernel_options
+@click.option("--landmarks", type=click.IntRange(min=1), help="Rows drawn for the pilot; by default 500.")
+@click.option("--refine", default=0, show_default=True, type=click.IntRange(min=0), help="Draws of the pilot again.")
+@click.option("--exact", is_flag=True, help="From the whole kernel matrix: some thousand rows at most.")
+@click.option(
+    "--target", type=shared.columns, metavar="COLUMNS", help="Target column, which is left out of the features."
+)
+@shared.columns_option
+@shared.weight_option
+@shared.encode_option
+@click.option("--output", type=shared.PATH, help="Table of all rows to write, .csv or .npy: row, lower, upper.")
+@click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="Rows to print.")
+@shared.seed_option
+@shared.json_option
+def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json: bool, **options: Any) -> None:
+    """Bound the ridge leverage score of every row of DATA: how much of its own fitted value a row decides."""
+    if output is not None:
+        check_output(output, TABLES)
+    levels = find_levels(data, options["encode"])
+    found = leverage_scores(
+        open_data(data, options["target"], options["columns"], options["weight"], levels),
+        ridge=options["ridge"],
+        kernel=options["kernel"],
+        bandwidth=options["bandwidth"],
+        method="exact" if options["exact"] else "approximate",
+        n_landmarks=options["landmarks"],
+        refine=options["refine"],
+        random_state=seed,
+    )
+    if output is not None:
+        rows = np.arange(len(found.lower))
+        write_table(output, ["row", "lower", "upper"], [rows, found.lower, found.upper])
+    order = np.argsort(-found.upper, kind="stable")[:top]
+    if as_json:
+        print_json(
+            {
+                "n_rows": len(found.lower),
+                "scaled_ridge": found.scaled_ridge,
+                "effective_dimension": list(found.effective_dimension),
+                "coherence": list(found.coherence),
+                "verdict": found.verdict(),
+                "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
+                "output": None if output is None else str(output),
+            }
+        )
+        return
+    print_lines(
+        [
+            ("rows", f"{len(found.lower):,}"),
+            ("effective dimension", "{:.4g} to {:.4g}".format(*found.effective_dimension)),
+            ("coherence", "{:.3g} to {:.3g}".format(*found.coherence)),
+            ("landmarks", found.verdict()),
+            *((f"row {k}", f"{found.lower[k]:.4f} to {found.upper[k]:.4f}") for k in order),
+        ]
+    )
+    if output is not None:
+        click.echo(str(output))

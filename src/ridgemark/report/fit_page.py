@@ -1,0 +1,361 @@
+"""The page of a fit: what was fitted, how good it is, how far from exact, and which rows drive it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ridgemark.report import page as html
+from ridgemark.report.page import Column, Html
+from ridgemark.report.plots import Chart, Series, draw
+
+_MOST_NAMES = 24
+_MOST_TARGETS = 4  # with a figure of their own
+_CLOSE = 0.1  # of the leave-one-out error: a distance to exact below it changes no conclusion
+
+
+@dataclass(frozen=True)
+class TargetErrors:
+    """How well one target is predicted; None for what was not measured."""
+
+    name: str
+    spread: float | None  # standard deviation of the target
+    loo: float | None  # root mean squares, in units of the target
+    held_out: float | None = None
+    coverage: float | None = None  # share of held-out rows inside their intervals
+
+
+@dataclass(frozen=True)
+class PathCurves:
+    """Errors over the ridges searched, as root mean squares in units of the targets' spread."""
+
+    ridges: Sequence[float]
+    criterion: str  # "leave-one-out" or "generalised cross-validation"
+    error: Sequence[float]
+    training: Sequence[float]
+    chosen: Sequence[int]  # positions in `ridges`
+
+
+@dataclass(frozen=True)
+class SortedScores:
+    """Some rows by their place in the order of scores, the largest first, and the landmarks among all rows."""
+
+    what: str
+    n_rows: int
+    ranks: Sequence[int]
+    scores: Sequence[float]
+    landmark_ranks: Sequence[int]
+    landmark_scores: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Observed and predicted values of one target on some rows, with intervals where there are any."""
+
+    observed: Sequence[float]
+    predicted: Sequence[float]
+    lower: Sequence[float] | None
+    upper: Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """All a page of a fit shows, as plain numbers and text."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    feature_names: Sequence[str] | None
+    n_rows: int | None
+    n_landmarks: int
+    effective_dimension: tuple[float, float]
+    errors: Sequence[TargetErrors]
+    held_out_rows: int | None
+    certificate: Mapping[str, Any] | None
+    path: PathCurves | None
+    scores: SortedScores | None
+    verdict: str | None  # whether scores were worth it
+    influential: Sequence[Mapping[str, Any]]
+    predictions: Sequence[Predictions]  # one for each target
+    predicted_rows: str  # which rows these are
+    interval_coverage: float
+    interval_promise: str | None
+    costs: Sequence[tuple[str, str]]
+
+
+def fit_page(record: FitRecord, further: Sequence[html.Section] = ()) -> str:
+    """Return the page as one HTML document, with further sections at its end."""
+    parts: list[html.Section] = [
+        ("What was fitted", "fitted", _fitted(record)),
+        ("How good it is", "good", _good(record)),
+        ("How far from exact", "exact", _exact(record)),
+        ("Which rows matter", "rows", _rows(record)),
+        ("Time and memory", "cost", [_pairs("What the fit took", record.costs)]),
+        *further,
+    ]
+    return html.page(
+        printable(record.title),
+        [
+            _numbers(record),
+            _glance(record),
+            html.contents([(title, anchor) for title, anchor, _ in parts]),
+            *(html.section(title, anchor, blocks) for title, anchor, blocks in parts),
+        ],
+    )
+
+
+def printable(name: str) -> str:
+    """Return text from a file without characters that show nothing or turn the text around."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
+
+
+def _numbers(record: FitRecord) -> Html:
+    entries = [("landmarks", f"{record.n_landmarks:,}")]
+    if record.n_rows is not None:
+        entries.insert(0, ("rows", f"{record.n_rows:,}"))
+    if len(record.errors) == 1:
+        errors = record.errors[0]
+        entries += [
+            (label, f"{value:.3g}")
+            for label, value in (("leave-one-out error (RMS)", errors.loo), ("held-out error (RMS)", errors.held_out))
+            if value is not None
+        ]
+        explained = _explained(errors.loo, errors.spread)
+        if explained is not None:
+            entries.append(("variance explained (leave-one-out)", f"{explained:.1%}"))
+    if record.certificate is not None:
+        entries.append(("distance to exact, at most (RMS)", _largest(record.certificate["bound"])))
+    return html.key_numbers(entries)
+
+
+def _glance(record: FitRecord) -> Html:
+    """Return three questions and their answers, with a word for each."""
+    rows: list[list[str]] = []
+    explained = [e for t in record.errors if (e := _explained(t.loo, t.spread)) is not None]
+    if explained:
+        worst = min(explained)
+        tone: html.Tone = "good" if worst > 0.5 else "open" if worst > 0.05 else "bad"
+        word = {"good": "most of it", "open": "some of it", "bad": "hardly anything"}[tone]
+        rows.append(
+            [
+                "Does it predict?",
+                f"Rows left out in turn are predicted with {worst:.1%} of the variance explained"
+                + (" (the worst of the targets)." if len(explained) > 1 else "."),
+                html.badge(word, tone),
+            ]
+        )
+    if record.certificate is not None:
+        rows.append(["Is it close to exact?", record.certificate["claim"], _closeness(record)])
+    if record.verdict is not None:
+        dimension = "effective dimension {:.3g} to {:.3g}".format(*record.effective_dimension)
+        rows.append(["Which rows carry it?", printable(record.verdict), dimension])
+    if not rows:
+        return html.note("Neither leave-one-out residuals nor a certificate came with this model.")
+    return html.table("At a glance", [Column("question"), Column("answer"), Column("in short")], rows, stacked=True)
+
+
+def _closeness(record: FitRecord) -> Html:
+    assert record.certificate is not None
+    if record.certificate["vacuous"]:
+        return html.badge("not known", "open")
+    bounds = _each(record.certificate["bound"], len(record.errors))
+    errors = [errors.loo for errors in record.errors]
+    if all(
+        loo is not None and bound is not None and bound <= _CLOSE * loo
+        for bound, loo in zip(bounds, errors, strict=True)
+    ):
+        return html.badge("yes", "good")
+    return html.badge("partly", "open")
+
+
+def _fitted(record: FitRecord) -> list[Html]:
+    blocks = [_pairs("The fit", record.facts)]
+    if record.feature_names is not None:
+        names = [printable(name) for name in record.feature_names]
+        more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        blocks.append(html.paragraph(f"Features: {', '.join(names[:_MOST_NAMES])}{more}."))
+    return blocks
+
+
+def _good(record: FitRecord) -> list[Html]:
+    blocks = [_errors(record)]
+    figures = [] if record.path is None else [_path_figure(record.path)]
+    for number, (errors, shown) in enumerate(zip(record.errors, record.predictions, strict=False)):
+        if number < _MOST_TARGETS:
+            figures.append(_predicted_figure(record, errors.name, shown, number))
+    if figures:
+        blocks.append(html.side_by_side(figures))
+    if record.interval_promise is not None:
+        blocks.append(html.paragraph(f"What the intervals promise: {record.interval_promise}"))
+    return blocks
+
+
+def _errors(record: FitRecord) -> Html:
+    columns = [
+        Column("target"),
+        *html.number_columns("spread (sd)", "leave-one-out RMS", "variance explained", "held-out RMS", "in interval"),
+    ]
+    rows = [
+        [
+            printable(one.name),
+            _number(one.spread),
+            _number(one.loo),
+            _share(_explained(one.loo, one.spread)),
+            _number(one.held_out),
+            _share(one.coverage),
+        ]
+        for one in record.errors
+    ]
+    held_out = "none" if record.held_out_rows is None else f"{record.held_out_rows:,} rows"
+    return html.table(f"Errors, in units of the target; held out: {held_out}", columns, rows)
+
+
+def _path_figure(path: PathCurves) -> Html:
+    chosen = sorted(set(path.chosen))
+    ridges = [path.ridges[k] for k in chosen]
+    chart = Chart(
+        "lambda",
+        "RMS error / spread of y",
+        [
+            Series(path.criterion, path.ridges, path.error),
+            Series("training", path.ridges, path.training, kind="dashed"),
+            Series("chosen", ridges, [path.error[k] for k in chosen], kind="mark", colour=3),
+        ],
+        log_x=True,
+        log_y=True,
+    )
+    picked = ", ".join(f"{ridge:.3g}" for ridge in ridges)
+    return html.figure(
+        draw(chart, "path"),
+        f"Error against lambda from {min(path.ridges):.2g} to {max(path.ridges):.2g}: the {path.criterion} error is "
+        f"least, {min(path.error):.3g} of the spread, at the chosen lambda {picked}.",
+        f"The path of lambdas: {path.criterion} chose {picked}. The training error says nothing of new rows.",
+    )
+
+
+def _predicted_figure(record: FitRecord, name: str, shown: Predictions, number: int) -> Html:
+    chart = Chart(
+        "predicted",
+        "observed",
+        [Series("observed", shown.predicted, shown.observed, shown.lower, shown.upper, kind="points")],
+        diagonal="observed = predicted",
+    )
+    with_bars = f" Bars are intervals meant to hold {record.interval_coverage:.0%} of observations."
+    bars = "" if shown.lower is None else with_bars
+    return html.figure(
+        draw(chart, f"predicted-{number}"),
+        f"Observed against predicted {printable(name)} for {len(shown.observed)} {record.predicted_rows}, "
+        "scattered around the diagonal.",
+        f"{printable(name)}: {len(shown.observed)} {record.predicted_rows}.{bars}",
+    )
+
+
+def _exact(record: FitRecord) -> list[Html]:
+    certificate = record.certificate
+    if certificate is None:
+        return [html.note("This model has no certificate: a gradient sums nothing to make one from.")]
+    inputs = certificate["inputs"]
+    shown = [(name.replace("_", " "), _value(value)) for name, value in inputs.items() if name != "theorem_3"]
+    certainty = {"deterministic": "always true", "probability": "true with a probability"}.get(
+        certificate["certainty"], certificate["certainty"]
+    )
+    facts = [
+        ("kind", f"{certificate['kind']} ({certainty})"),
+        ("risk, as a factor of the exact one", _number(certificate["risk_factor"])),
+        ("cost", f"{certificate['cost']['kernel_entries']:.3g} kernel entries, {certificate['cost']['seconds']:.2g} s"),
+    ]
+    return [
+        html.note(certificate["claim"]),
+        _pairs("The certificate", facts),
+        _pairs("What it was made from", shown),
+        html.paragraph(f"Before any measurement: {inputs['theorem_3']}"),
+    ]
+
+
+def _rows(record: FitRecord) -> list[Html]:
+    blocks = [] if record.verdict is None else [html.paragraph(printable(record.verdict))]
+    if record.scores is not None:
+        blocks.append(_scores_figure(record.scores))
+    if record.influential:
+        columns = [
+            Column("row", numeric=True),
+            *html.number_columns("leverage", "leave-one-out residual", "studentised", "Cook's distance"),
+            Column("landmark"),
+            Column("why"),
+        ]
+        rows = [
+            [
+                str(one["row"]),
+                f"{one['leverage']:.3f}",
+                f"{one['loo_residual']:.4g}",
+                f"{one['studentised']:.2f}",
+                f"{one['cook_distance']:.2e}",
+                "yes" if one["landmark"] else "no",
+                str(one["why"]),
+            ]
+            for one in record.influential
+        ]
+        blocks.append(html.table("The most influential rows, numbered from 0", columns, rows))
+    return blocks or [html.note("This model keeps no leave-one-out residuals, so no row can be judged.")]
+
+
+def _scores_figure(scores: SortedScores) -> Html:
+    chart = Chart(
+        "place in the order",
+        scores.what,
+        [
+            Series("rows", scores.ranks, scores.scores, kind="points", colour=7),
+            Series("landmarks", scores.landmark_ranks, scores.landmark_scores, kind="points", colour=1),
+        ],
+        log_x=True,
+        log_y=True,
+    )
+    head = f"{scores.what} of {scores.n_rows:,} rows"
+    return html.figure(
+        draw(chart, "scores"),
+        f"The {head} in falling order, from {max(scores.scores):.3g} down to {min(scores.scores):.3g}; landmarks are "
+        f"marked, the first at place {min(scores.landmark_ranks, default=0)}.",
+        f"{head[0].upper()}{head[1:]}, the largest first. Flat: all rows matter alike. Steep: a few carry the fit, and "
+        "landmarks should be among them.",
+    )
+
+
+def _pairs(caption: str, entries: Sequence[tuple[str, str]]) -> Html:
+    rows = [[printable(what), printable(value)] for what, value in entries]
+    return html.table(caption, [Column("what"), Column("value")], rows)
+
+
+def _explained(rms: float | None, spread: float | None) -> float | None:
+    return None if rms is None or not spread else 1.0 - (rms / spread) ** 2
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_value(entry) for entry in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _each(value: Any, count: int) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value] * count
+
+
+def _largest(value: Any) -> str:
+    known = [entry for entry in _each(value, 1) if entry is not None]
+    return _rounded_up(max(known)) if known else "-"
+
+
+def _rounded_up(value: float) -> str:
+    """Return three digits that are not below the value: a bound must not shrink on its way to the reader."""
+    if not value > 0:
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}"

@@ -1,0 +1,330 @@
+"""fit, predict, certify and scores as a user meets them: files, numbers, errors."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, leverage_scores, load, open_rows
+from ridgemark.cli import estimate, progress
+from ridgemark.cli import fit as fit_module
+from tests.cli.conftest import ODD
+
+NUMBERS = f"a,b,{ODD}"
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """A model as Python fits it, and its file."""
+    source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
+    model = NystromRidge(n_landmarks=60, random_state=0).fit(source)
+    return model, source
+
+
+@pytest.fixture
+def model_file(folder, ridgemark):
+    path = folder / "model.ridgemark"
+    if not path.exists():
+        code, _, errors = ridgemark(
+            "fit", folder / "rows.csv", "--target", "y", "--columns", NUMBERS, "--landmarks", 60, "--output", path
+        )
+        assert (code, errors) == (0, [])
+    return path
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, np.array(rows, dtype=float)
+
+
+def test_fit_is_the_fit_of_python(folder, fitted, model_file):
+    model, source = fitted
+    assert np.array_equal(load(model_file).predict(source), model.predict(source))
+    assert load(model_file).progress is False
+
+
+def test_predictions_and_intervals_are_those_of_python_to_the_last_bit(folder, fitted, model_file, ridgemark, tmp_path):
+    code, out, errors = ridgemark(
+        "predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv", "--interval", "0.8"
+    )
+    assert (code, out.splitlines(), errors) == (0, [str(tmp_path / "p.csv")], [])
+    header, rows = read_csv(tmp_path / "p.csv")
+    assert header == ["prediction", "lower", "upper"]
+    model, _ = fitted
+    new = open_rows(folder / "new.csv", columns=["a", "b", ODD])
+    assert np.array_equal(rows[:, 0], model.predict(new))
+    assert np.array_equal(rows[:, 1:], model.predict_interval(new, coverage=0.8))
+
+
+def test_predictions_go_to_npy(folder, fitted, model_file, ridgemark, tmp_path):
+    assert ridgemark("predict", model_file, folder / "new.csv", "--output", tmp_path / "p.npy")[0] == 0
+    model, _ = fitted
+    expected = model.predict(open_rows(folder / "new.csv", columns=["a", "b", ODD]))
+    assert np.array_equal(np.load(tmp_path / "p.npy"), expected)
+
+
+def test_fit_tells_machines_what_it_did(folder, ridgemark, tmp_path):
+    code, out, _ = ridgemark(
+        "fit", folder / "rows.csv", "--target", "y", "--encode", "colour", "--ridge", "1e-3,1e-4", "--landmarks", "50",
+        "--test", folder / "new.csv", "--output", tmp_path / "m", "--json",
+    )  # fmt: skip
+    assert code == 0
+    record = json.loads(out)
+    assert record["n_features"] == 6
+    assert record["ridge"][0] in (1e-3, 1e-4)
+    assert record["target_names"] == ["y"]
+    assert record["certificate"]["kind"] == "audit"
+    assert 0.05 < record["loo_rms"][0] < 0.5
+    assert 0.05 < record["held_out"]["rms"][0] < 0.5
+    assert 0.8 < record["held_out"]["coverage"][0] <= 1
+    assert record["model"] == str(tmp_path / "m")
+
+
+def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
+    arguments = ("--target", "y", "--encode", "colour", "--landmarks", 40, "--output", tmp_path / "m")
+    assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
+    assert list(load(tmp_path / "m").feature_names_in_[3:]) == ["colour==green", "colour=blue", "colour=red"]
+    assert ridgemark("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv")[0] == 0
+    text = (folder / "new.csv").read_text().replace("red", "mauve")
+    (tmp_path / "other.csv").write_text(text)
+    code, _, errors = ridgemark("predict", tmp_path / "m", tmp_path / "other.csv", "--output", tmp_path / "q.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert "'mauve', which the fit did not see" in errors[0]
+
+
+def test_encoding_leaves_the_numbers_as_they_are(folder, ridgemark, tmp_path):
+    from ridgemark.cli.data import find_levels, open_data
+
+    levels = find_levels(folder / "rows.csv", ["colour"])
+    encoded = open_data(folder / "rows.csv", ["y"], None, None, levels).take(np.arange(700))
+    plain = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD]).take(np.arange(700))
+    assert np.array_equal(encoded.features[:, :3], plain.features)
+    assert np.array_equal(encoded.targets, plain.targets)
+    assert np.array_equal(encoded.features[:, 3:].sum(axis=1), np.ones(700))
+
+
+def test_a_given_ridge_has_intervals_too(folder, ridgemark, tmp_path):
+    arguments = ("--target", "y", "--columns", "a,b", "--ridge", "1e-3", "--landmarks", 40, "--output", tmp_path / "m")
+    assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
+    code, _, _ = ridgemark(
+        "predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--interval", "0.9"
+    )
+    assert code == 0
+
+
+def test_several_targets_have_a_column_each(folder, ridgemark, tmp_path):
+    arguments = ("--target", "y,a", "--columns", "b", "--landmarks", 30, "--output", tmp_path / "m")
+    assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
+    out = tmp_path / "p.csv"
+    assert ridgemark("predict", tmp_path / "m", folder / "new.csv", "--output", out, "--interval", "0.9")[0] == 0
+    header, rows = read_csv(out)
+    assert header == [f"{what}_{name}" for name in "ya" for what in ("prediction", "lower", "upper")]
+    assert rows.shape == (150, 6)
+
+
+def test_columns_without_names_are_known_by_position(ridgemark, tmp_path):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(80, 4))
+    np.save(tmp_path / "rows.npy", table)
+    (tmp_path / "rows.csv").write_text("\n".join(",".join(map(repr, row)) for row in table.tolist()))
+    for name in ("rows.npy", "rows.csv"):
+        assert ridgemark("fit", tmp_path / name, "--target", "-1", "--output", tmp_path / name[-3:])[0] == 0
+    assert np.array_equal(load(tmp_path / "npy").dual_coef_, load(tmp_path / "csv").dual_coef_)
+    assert ridgemark("predict", tmp_path / "csv", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")[0] == 0
+
+
+def test_certify_measures_the_fit(folder, fitted, model_file, ridgemark):
+    code, out, _ = ridgemark("certify", model_file, folder / "rows.csv", "--json")
+    model, source = fitted
+    assert code == 0
+    assert json.loads(out)["bound"] == pytest.approx(model.certify(source).bound)
+    code, out, _ = ridgemark("certify", model_file, folder / "rows.csv", "--kind", "trace")
+    assert out.startswith("Fitted values are within")
+
+
+def test_certify_asks_for_the_rows_of_the_fit(folder, model_file, ridgemark):
+    code, _, errors = ridgemark("certify", model_file, folder / "new.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert "not the rows the model was fitted on" in errors[0]
+
+
+def test_a_model_of_python_is_certified_with_the_names_given(folder, fitted, ridgemark, tmp_path):
+    model, _ = fitted
+    model.save(tmp_path / "m")
+    code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS)
+    assert (code, len(errors)) == (2, 1)
+    code, _, _ = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS, "--target", "y")
+    assert code == 0
+
+
+def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
+    arguments = ("--ridge", "1e-3", "--columns", "a,b", "--output", tmp_path / "s.csv", "--json", "--top", "3")
+    code, out, _ = ridgemark("scores", folder / "rows.csv", *arguments)
+    assert code == 0
+    header, rows = read_csv(tmp_path / "s.csv")
+    expected = leverage_scores(open_rows(folder / "rows.csv", columns=["a", "b"]), ridge=1e-3, random_state=0)
+    assert header == ["row", "lower", "upper"]
+    assert np.array_equal(rows[:, 2], expected.upper)
+    record = json.loads(out)
+    assert record["top"][0]["row"] == int(expected.upper.argmax())
+    assert len(record["top"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "none.csv", "--target", "y"), "there is no file"),
+        (("fit", "rows.csv", "--target", "Y"), "no column 'Y'"),
+        (("fit", "rows.csv", "--target", "y"), "column 'colour' of 'rows.csv' holds text, .*--columns"),
+        (("fit", "rows.csv", "--columns", "a,b"), "no target to fit; name its column with --target"),
+        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--ridge", "-1"), "ridge must be a positive"),
+        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--kernel", "linear", "--bandwidth", "2"), "bandwidth"),
+        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--encode", "shape"), "no column 'shape'"),
+        (("fit", "bad.csv", "--target", "y"), "row 1"),
+        (("fit", "empty.csv", "--target", "y"), "is empty"),
+        (("fit", "rows.txt", "--target", "y"), "no extension that is known"),
+        (("scores", "rows.csv", "--ridge", "0", "--columns", "a"), "ridge must be a positive"),
+        (("scores", "none.csv", "--ridge", "1"), "there is no file"),
+    ],
+)
+def test_a_users_error_is_one_line_exit_code_2_and_no_file(
+    arguments, message, folder, ridgemark, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text((folder / "rows.csv").read_text())
+    (tmp_path / "rows.txt").write_text("a,y\n1,2\n")
+    (tmp_path / "bad.csv").write_text("a,y\n1,2\n,3\n")
+    (tmp_path / "empty.csv").write_text("")
+    before = set(tmp_path.iterdir())
+    code, out, errors = ridgemark(*arguments, "--output", "made.csv")
+    assert (code, out, len(errors)) == (2, "", 1), errors
+    assert re.search(message, errors[0]), errors
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["nowhere/made.csv", ".", "made.xyz"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(name, folder, model_file, ridgemark, tmp_path):
+    code, _, errors = ridgemark("predict", model_file, folder / "none.csv", "--output", tmp_path / name)
+    assert (code, len(errors)) == (2, 1)
+    assert "none.csv" not in errors[0]
+
+
+def test_a_protected_folder_is_refused(folder, ridgemark, tmp_path):
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    if os.access(locked, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    code, _, errors = ridgemark("fit", folder / "rows.csv", "--target", "y", "--output", locked / "m")
+    assert (code, len(errors)) == (2, 1)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:50] + b"x" + b[51:], lambda b: b"", lambda b: b"hi"])
+def test_a_damaged_model_is_refused(damage, folder, model_file, ridgemark, tmp_path):
+    (tmp_path / "m").write_bytes(damage(model_file.read_bytes()))
+    for command in (("predict", "--output", tmp_path / "p.csv"), ("certify",)):
+        code, _, errors = ridgemark(command[0], tmp_path / "m", folder / "new.csv", *command[1:])
+        assert (code, len(errors)) == (2, 1), errors
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_rows_without_the_features_of_the_fit_are_refused(model_file, ridgemark, tmp_path):
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n")
+    code, _, errors = ridgemark("predict", model_file, tmp_path / "new.csv", "--output", tmp_path / "p.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert "there is no column '<script>" in errors[0]
+
+
+def test_an_interrupted_fit_leaves_nothing(folder, ridgemark, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit_module, "fit_and_measure", interrupt)
+    code, out, _ = ridgemark("fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--output", tmp_path / "m")
+    assert code != 0
+    assert (out, list(tmp_path.iterdir())) == ("", [])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_a_running_fit_and_leaves_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "rows.npy", rng.normal(size=(60_000, 6)))
+    code = "from ridgemark.cli import main; print('ready', flush=True); main()"
+    arguments = ["fit", tmp_path / "rows.npy", "--target", "-1", "--landmarks", "1500", "--output", tmp_path / "m"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    assert process.returncode not in (0, 2)
+    assert (out, "Traceback" in errors) == ("", False)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+def test_an_interrupted_table_leaves_the_old_one(folder, model_file, ridgemark, tmp_path, monkeypatch):
+    from ridgemark.cli import output
+
+    def interrupt(path, *_):
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    (tmp_path / "p.csv").write_text("old")
+    monkeypatch.setattr(output, "write_csv", interrupt)
+    assert ridgemark("predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv")[0] != 0
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_warning_is_one_line(folder, ridgemark, tmp_path):
+    code, _, errors = ridgemark(
+        "fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--ridge", "10,1", "--output", tmp_path / "m"
+    )
+    assert (code, len(errors)) == (0, 1)
+    assert errors[0].startswith("ridgemark: the best ridge lies at the edge")
+
+
+def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setattr(estimate, "LONG", 0.0)
+    arguments = ("--target", "y", "--columns", "a", "--landmarks", 20, "--output", tmp_path / "m")
+    _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments)
+    assert errors[0].startswith("700 rows: up to about")
+    assert "GiB" in errors[0]
+
+
+def test_more_rows_take_longer_and_more_landmarks_more_memory():
+    few, many = (np.zeros((n, 2)) for n in (1000, 100_000))
+    small, large = (open_rows(X, target=1) for X in (few, many))
+    assert estimate.estimate(small, 100, True)[0] < estimate.estimate(large, 100, True)[0]
+    assert estimate.estimate(large, 100, True)[1] < estimate.estimate(large, 1000, True)[1]
+
+
+def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.progress() as tell:
+        assert tell is not None
+        for done in (100, 200, 50):
+            tell("moments", done, 200)
+    assert "rows/s" in stream.getvalue()
+
+
+def test_nobody_is_told_where_nobody_watches(monkeypatch):
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with progress.progress() as tell:
+        assert tell is None

@@ -1,0 +1,155 @@
+"""The page of a fit: what it shows, what it must not do, and how it looks in a browser."""
+
+import html
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ridgemark import ExactKernelRidge, NystromRidge, load
+from ridgemark.cli import commands
+from ridgemark.cli.fit_record import fit_record
+from ridgemark.report.fit_page import fit_page, printable
+from tests.browser import look
+from tests.cli.conftest import ODD, write_rows
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """A model and its page: a column named <script>, a target named so too, categories, held-out rows."""
+    folder = tmp_path_factory.mktemp("report")
+    for name, n, seed in (("rows", 700, 0), ("new", 150, 1)):
+        write_rows(folder / f"{name}.csv", n, seed)
+        text = (folder / f"{name}.csv").read_text().replace(",y\n", ",<img src=x onerror=alert(1)>\n")
+        (folder / f"{name}.csv").write_text(text)
+    arguments = [
+        "fit", folder / "rows.csv", "--target", "<img src=x onerror=alert(1)>", "--encode", "colour", "--landmarks", 80,
+        "--output", folder / "m", "--report", folder / "m.html", "--test", folder / "new.csv",
+    ]  # fmt: skip
+    result = CliRunner().invoke(commands, [str(one) for one in arguments])
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[-1] == str(folder / "m.html")
+    return folder
+
+
+def test_names_from_files_are_shown_and_never_run(reported):
+    page = (reported / "m.html").read_text()
+    assert html.escape(ODD) in page
+    assert html.escape("<img src=x onerror=alert(1)>") in page
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+def test_the_page_fetches_nothing_and_every_figure_has_words(reported):
+    page = (reported / "m.html").read_text()
+    assert "default-src 'none'" in page
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert all(link.startswith("#") for link in links)
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in links} <= set(ids)
+    words = re.findall(r'role="img" aria-label="([^"]*)"', page)
+    assert len(words) == page.count("<svg") == 3
+    assert all(len(one) > 40 for one in words)
+
+
+def test_the_page_says_what_how_good_how_far_and_which_rows(reported):
+    page, model = (reported / "m.html").read_text(), load(reported / "m")
+    loo = float(np.sqrt(np.mean(model.loo_residuals_**2)))
+    for text in (
+        f"{model.ridge_:.4g} (chosen among 41 by leave-one-out)",
+        f"{loo:.3g}",
+        html.escape(model.certificate_.claim),
+        "held out: 150 rows",
+        "rows.csv",
+        "MiB",
+        "passes over the rows",
+    ):
+        assert text in page, text
+    for row in model.diagnose().top(10):
+        assert f'<th scope="row" class="number">{row.row}</th>' in page
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_in_a_browser_the_page_fits_its_window_without_complaint(reported, width, tmp_path):
+    scroll_width, n_words, smallest, messages = look(reported / "m.html", width, tmp_path)
+    assert messages == []
+    assert scroll_width <= width
+    assert n_words > 20
+    assert smallest >= 8
+
+
+def test_report_draws_the_page_of_the_fit_again(reported, ridgemark, tmp_path):
+    code, out, errors = ridgemark("report", reported / "m", "--output", tmp_path / "page.html")
+    assert (code, out.splitlines(), errors) == (0, [str(tmp_path / "page.html")], [])
+    assert (tmp_path / "page.html").read_text() == (reported / "m.html").read_text()
+
+
+def test_report_measures_other_rows(folder, ridgemark, tmp_path):
+    arguments = ("--target", "y", "--columns", "a,b", "--landmarks", 40, "--output", tmp_path / "m")
+    assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
+    page = tmp_path / "page.html"
+    code, out, _ = ridgemark("report", tmp_path / "m", "--output", page, "--test", folder / "new.csv", "--json")
+    assert (code, json.loads(out)) == (0, {"page": str(page)})
+    assert "held-out rows" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ridge": 1e-3, "selection": "uniform", "n_landmarks": 20},
+        {"ridge": "gcv", "n_landmarks": 20},
+        {"solver": "gradient", "n_landmarks": 30, "ridge": 1e-2},
+        {"selection": "kmeans", "n_landmarks": 20},
+        {},
+    ],
+)
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_a_model_of_python_has_a_page_of_what_it_knows(options, n_targets):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = X[:, [0]] + 0.1 * rng.normal(size=(90, n_targets))
+    page = fit_page(fit_record(NystromRidge(random_state=0, **options).fit(X, y if n_targets > 1 else y[:, 0])))
+    assert "A fit from landmarks" in page
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower().split()
+
+
+def test_a_model_of_another_kind_is_refused_in_one_line(ridgemark, tmp_path):
+    x = np.linspace(0, 1, 30)[:, None]
+    ExactKernelRidge(ridge=1e-2, random_state=0).fit(x, x[:, 0]).save(tmp_path / "m")
+    for arguments in (
+        ("report", tmp_path / "m", "--output", tmp_path / "p.html"),
+        ("certify", tmp_path / "m", "x.csv"),
+    ):
+        code, _, errors = ridgemark(*arguments)
+        assert (code, len(errors)) == (2, 1)
+        assert "holds an ExactKernelRidge" in errors[0]
+
+
+def test_without_the_extra_a_page_is_refused_before_the_work(folder, ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    base = (
+        "fit",
+        folder / "rows.csv",
+        "--target",
+        "y",
+        "--columns",
+        "a",
+        "--landmarks",
+        20,
+        "--output",
+        tmp_path / "m",
+    )
+    code, _, errors = ridgemark(*base, "--report", tmp_path / "p.html")
+    assert (code, len(errors), list(tmp_path.iterdir())) == (2, 1, [])
+    assert "ridgemark[report]" in errors[0]
+    assert ridgemark(*base)[0] == 0
+
+
+def test_text_that_turns_text_around_is_not_shown():
+    assert printable("a\u202eb\x1b[31m\x00") == "a\ufffdb\ufffd[31m\ufffd"

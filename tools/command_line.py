@@ -1,0 +1,78 @@
+"""Write docs/command-line.md from the commands themselves: `python tools/command_line.py`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import click
+
+from ridgemark.cli import commands
+
+PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
+
+HEAD = """# Command line
+
+<!-- Written by tools/command_line.py from the commands' own help; edit there. -->
+
+```console
+$ ridgemark demo
+$ ridgemark fit rows.csv --target y --output model.ridgemark --report model.html
+$ ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9
+$ ridgemark certify model.ridgemark rows.csv
+```
+
+- **Data** is a `.csv` or `.tsv` (also `.gz`), `.npy`, or `.npz` file (arrays `X` and `y`), and with the extra `arrow` a
+  `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
+- **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
+  becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
+- **Models** of `fit` remember which columns were features, target and weight, so that other commands need not be told.
+  A model that Python saved does not: give `--columns`, `--target` and `--weight`.
+- **Tables** are written as CSV, safe to open in a spreadsheet, or as one NPY array, by the name of the output.
+- **Pages** need the extra `report`. They are one HTML file each, which fetches nothing and runs nothing. All else works
+  without the extra.
+- **Files** appear whole or not at all: after an error or Ctrl-C the old file, or none, is there.
+- **Exit codes**: 0, or 2 with one line on the error stream that says what is wrong and what to do.
+- **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
+  `--json` prints one JSON object for machines.
+"""
+
+
+def page() -> str:
+    """Return the page: every command with its arguments, options and example."""
+    return HEAD + "".join(_section(name, command) for name, command in sorted(commands.commands.items()))
+
+
+def _section(name: str, command: click.Command) -> str:
+    arguments = [str(one.name).upper() for one in command.params if isinstance(one, click.Argument)]
+    usage = " ".join(["ridgemark", name, *arguments, "[OPTIONS]"])
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    lines = [f"- `{_spelling(one)}`: {_words(one)}" for one in options]
+    example = (command.epilog or "").removeprefix("Example: ")
+    return "\n".join(
+        [
+            f"\n## {name}\n",
+            f"`{usage}`\n",
+            inspect.cleandoc(command.help or "") + "\n",
+            *lines,
+            f"\n```console\n$ {example}\n```\n",
+        ]
+    )
+
+
+def _spelling(option: click.Option) -> str:
+    if option.is_flag:
+        return option.opts[0]
+    if isinstance(option.type, click.Choice):
+        return f"{option.opts[0]} {'|'.join(option.type.choices)}"
+    return f"{option.opts[0]} {option.metavar or str(option.name).upper()}"
+
+
+def _words(option: click.Option) -> str:
+    shown = option.show_default and option.default is not None and not option.is_flag
+    notes = [f"Default: {option.default}."] if shown else []
+    return " ".join([option.help or "", *(["Required."] if option.required else []), *notes])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
