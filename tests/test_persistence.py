@@ -396,9 +396,10 @@ def test_a_header_changed_by_hand_is_refused_or_loaded_and_nothing_else(tmp_path
         (b"\x93RID", "is damaged: it is cut short after 4 bytes"),
         (pickle.dumps({"a": 1}), "is no ridgemark model file: it is a pickle, which is never loaded"),
         (_forge({}, number=FORMAT + 1), f"has format {FORMAT + 1} and this ridgemark .* install a newer ridgemark"),
+        (_forge({}, number=FORMAT - 1), f"has format {FORMAT - 1}, and this ridgemark .* fit and save the model again"),
         (_forge({}, number=0), "is damaged"),
     ],
-    ids=["empty", "text", "one letter", "cut", "pickle", "newer", "format 0"],
+    ids=["empty", "text", "one letter", "cut", "pickle", "newer", "older", "format 0"],
 )
 def test_a_foreign_file_is_told_by_its_kind(content, message, tmp_path):
     path = tmp_path / "m"

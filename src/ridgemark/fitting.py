@@ -140,19 +140,20 @@ def tune(
 
     Without the rows at hand, leave-one-out gives way to generalised cross-validation, for which the moments suffice.
     """
-    solver = SpectralSolver(moments, recipe.fit_intercept)
-    path = left_out = None
     if recipe.one_ridge:
         ridges = np.full(len(target_origin), float(recipe.ridge))
+        scaled = ridges * moments.total_weight
+        return Tuned(LandmarkFit(factor, moments, recipe.fit_intercept, scaled, target_origin), ridges, None, None)
+    solver, left_out = SpectralSolver(moments, recipe.fit_intercept), None
+    candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
+    if recipe.criterion == "loo" and passes is not None:
+        path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
     else:
-        candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
-        if recipe.criterion == "loo" and passes is not None:
-            path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
-        else:
-            path = gcv_path(solver, candidates, per_target)
-        ridges = path.ridges[path.chosen]
+        path = gcv_path(solver, candidates, per_target)
+    ridges = path.ridges[path.chosen]
     fit = LandmarkFit(factor, moments, recipe.fit_intercept, ridges * moments.total_weight, target_origin)
-    fit.__dict__["solver"] = solver  # known already: what the property would compute once more
+    # Known already: what the properties would compute once more.
+    fit.__dict__.update(solver=solver, centred=solver.centred)
     return Tuned(fit, ridges, path, left_out)
 
 
@@ -176,8 +177,7 @@ def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) 
 def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:
     """Solve for all landmarks at the ridge that a part of them found, to a thousandth of what that fit leaves."""
     landmarks, moments = prepared.landmarks, prepared.moments
-    left = np.array([fit.solver.training_error(float(s))[t] for t, s in enumerate(fit.scaled_ridge)])
-    tol = _SHARE_OF_RESIDUAL * math.sqrt(float(left.min()))
+    tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
     # Each landmark stands for rows: as many as equal it, over its chance to be drawn.
     stands_for = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
     if landmarks.draw is not None and landmarks.draw.n_draws == len(landmarks.draw.indices):
@@ -192,7 +192,7 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
         fit.scaled_ridge,
         prepared.target_origin,
         fit.fit_intercept,
-        max(tol, 1e-12 * float(np.sqrt(fit.solver.target_variance.max()))),
+        max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max()))),
         _MOST_PRODUCTS,
     )
 

@@ -1,11 +1,10 @@
-"""Symmetric eigenproblems, roots of semidefinite matrices, and what is rounding in them."""
+"""Symmetric eigenproblems, roots of semidefinite matrices and their triangles, and what is rounding in them."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
+from scipy.linalg import blas, lapack
 
 from ridgemark.backends import Array, Backend
 from ridgemark.backends.threads import all_blas_threads
@@ -13,6 +12,8 @@ from ridgemark.errors import DataError, NumericalError
 
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
+# Columns of a triangle that are worked on together: few enough to leave out its zeros, enough for a fast product.
+_PANEL = 128
 
 
 def check_range(matrix: Array) -> Array:
@@ -92,7 +93,7 @@ def pivoted_cholesky(
     diagonal = np.diagonal(scaled).copy()
     with all_blas_threads():
         # The transpose is the same matrix, in the order LAPACK can overwrite; it leaves the lower triangle alone.
-        factor, pivots, rank, _ = dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
+        factor, pivots, rank, _ = lapack.dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
     order = pivots.astype(np.intp) - 1
     _check_semidefinite(factor, order[rank:], diagonal, factor[:rank, rank:])
     triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
@@ -100,15 +101,41 @@ def pivoted_cholesky(
     return triangle, order[:rank]
 
 
-def inverse_root(matrix: Array, precision: np.dtype[np.floating]) -> Array:
-    """Return N, (size, rank), with `N N'` the inverse of a semidefinite matrix on its independent columns.
+def inverse_triangle(triangle: Array) -> Array:
+    """Return `R^-1`, zero below its diagonal, of an upper triangle R with whatever below its own."""
+    inverse: Array = np.triu(triangle)
+    if len(inverse):
+        with all_blas_threads():
+            inverse, _ = lapack.dtrtri(np.asfortranarray(inverse), lower=0, overwrite_c=1)
+    return inverse
 
-    `N = R^-1` of `pivoted_cholesky` at the rows that are kept; rows of columns dropped are zero.
+
+def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> Array:
+    """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
+    solution: Array = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))[0]
+    return solution
+
+
+def times_triangle(rows: Array, triangle: Array, out: Array) -> Array:
+    """Return `A T` for an upper triangle T, in about half the work of a product with a full matrix.
+
+    By panels of columns, each of which needs the columns of A up to its own end and no others.
     """
-    triangle, kept = pivoted_cholesky(matrix, precision)
-    root = np.zeros((matrix.shape[0], len(kept)))
-    root[kept] = solve_triangular(np.triu(triangle), np.eye(len(kept)), check_finite=False)
-    return root
+    size = len(triangle)
+    for first in range(0, size, _PANEL):
+        last = min(first + _PANEL, size)
+        np.matmul(rows[:, :last], triangle[:last, first:last], out=out[:, first:last])
+    return out
+
+
+def congruence(matrix: Array, triangle: Array) -> Array:
+    """Return `T'A T` for a symmetric A and an upper triangle T."""
+    if not len(triangle):
+        return np.zeros((0, 0))
+    with all_blas_threads():
+        right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
+        product: Array = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
+    return (product + product.T) / 2
 
 
 def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, inverse_root, numerical_rank, symmetric_eigen
+from ridgemark.linalg import check_range, inverse_triangle, numerical_rank, pivoted_cholesky, symmetric_eigen
 
 
 @dataclass(frozen=True)
@@ -19,18 +20,31 @@ class NystromFactor:
     """Landmarks z_1 .. z_p and a root N of `W^+ = N N'`, so that `b(x) = N' k(x)` has `b(x).b(x') = l(x, x')`.
 
     Paper, section 3.5, steps 3 and 4: `B B' = C W^+ C'` with `C` the kernel of all rows with the landmarks and `W`
-    that of the landmarks with each other. Landmarks that others explain to rounding are dropped.
+    that of the landmarks with each other. Landmarks that others explain to rounding are dropped; on those kept, in
+    the order of `kept`, N is the inverse of the Cholesky factor of W.
     """
 
     cross_kernel: CrossKernel
     landmark_kernel: Array  # (p, p), float64: W
-    whitener: Array  # (p, rank), float64
-    n_dropped: int
+    kept: NDArray[np.intp]  # (rank,): positions of landmarks
+    triangle: Array  # (rank, rank), float64, upper triangular
 
     @property
     def rank(self) -> int:
         """Number of features."""
-        return int(self.whitener.shape[1])
+        return len(self.kept)
+
+    @property
+    def n_dropped(self) -> int:
+        """Number of landmarks that others explain."""
+        return self.cross_kernel.n_landmarks - self.rank
+
+    @cached_property
+    def whitener(self) -> Array:
+        """N, (p, rank): the triangle at the rows of the landmarks kept, and zeros."""
+        root = np.zeros((self.cross_kernel.n_landmarks, self.rank))
+        root[self.kept] = self.triangle
+        return root
 
     @property
     def symmetric_whitener(self) -> Array:
@@ -53,8 +67,8 @@ def nystrom_factor(
     block = cross_kernel(landmarks)
     precision = np.dtype(block.dtype)
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
-    whitener = inverse_root(landmark_kernel, precision)
-    return NystromFactor(cross_kernel, landmark_kernel, whitener, cross_kernel.n_landmarks - whitener.shape[1])
+    triangle, kept = pivoted_cholesky(landmark_kernel, precision)
+    return NystromFactor(cross_kernel, landmark_kernel, kept, inverse_triangle(triangle))
 
 
 def _symmetric(block: Array) -> Array:

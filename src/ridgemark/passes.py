@@ -18,7 +18,7 @@ from scipy import sparse
 from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import largest_eigenvalue
+from ridgemark.linalg import congruence, largest_eigenvalue, times_triangle
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for
 
@@ -167,8 +167,10 @@ class RowPasses:
 
     def feature_block(self, factor: NystromFactor, block: Block) -> Floats:
         """Return the features of a block, in memory the next block overwrites."""
-        out = self.scratch.array("features", (block.n_rows, factor.rank))
-        return np.matmul(self.cross_block(factor.cross_kernel, block), factor.whitener, out=out)
+        cross = self.cross_block(factor.cross_kernel, block)
+        shape = (block.n_rows, factor.rank)
+        kept = np.take(cross, factor.kept, axis=1, out=self.scratch.array("kept", shape), mode="clip")
+        return times_triangle(kept, factor.triangle, out=self.scratch.array("features", shape))
 
     def _sum_moments(self, factor: NystromFactor, whitened: bool, origin: Floats) -> Moments:
         width = factor.cross_kernel.n_landmarks
@@ -182,7 +184,7 @@ class RowPasses:
         return result
 
     def features(self, cross_kernel: CrossKernel, whitener: Floats) -> Floats:
-        """Return the features `k(x) whitener` of every row."""
+        """Return the features `k(x) N` of every row, for any root N."""
         width = cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Floats:
@@ -436,19 +438,18 @@ def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
     """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; 0 where W is singular."""
     if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
         return 0.0
-    inverse_norm = largest_eigenvalue(factor.whitener)
+    inverse_norm = largest_eigenvalue(factor.triangle)
     return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
 
 
 def _whiten(plain: Moments, factor: NystromFactor) -> Moments:
     """Return the moments of whitened features from those of the kernel values."""
-    whitener = factor.whitener
-    gram = whitener.T @ plain.gram @ whitener
+    gram = congruence(plain.gram[np.ix_(factor.kept, factor.kept)], factor.triangle)
     return replace(
         plain,
-        gram=(gram + gram.T) / 2,
-        cross=whitener.T @ plain.cross,
-        feature_sum=whitener.T @ plain.feature_sum,
+        gram=gram,
+        cross=factor.triangle.T @ plain.cross[factor.kept],
+        feature_sum=factor.triangle.T @ plain.feature_sum[factor.kept],
         trace_residual=max(0.0, plain.trace_kernel - float(np.trace(gram))),
     )
 

@@ -134,15 +134,13 @@ def solution_rounding(fit: LandmarkFit) -> Floats:
     """Return how far rounding may leave predictions from the landmark problem's solution, RMS per target."""
     mean_diagonal = fit.moments.trace_kernel / fit.moments.total_weight
     predicted = np.sqrt(mean_diagonal) * function_size(fit, fit.dual_coef) + np.abs(fit.intercept)
-    return ROUNDING * predicted + 8 * _EPS * _condition(fit) * np.sqrt(fit.solver.target_variance)
+    return ROUNDING * predicted + 8 * _EPS * _condition(fit) * np.sqrt(fit.centred.target_variance)
 
 
 def rms_left(fit: LandmarkFit) -> Floats:
     """Return the root mean square of y - f from the fit's sums alone, with an allowance for their cancelling."""
-    solver = fit.solver
-    errors = np.array([solver.training_error(float(s))[t] for t, s in enumerate(fit.scaled_ridge)])
     square = fit.moments.target_square / fit.moments.total_weight
-    return np.sqrt(errors + ROUNDING * _condition(fit) * square)
+    return np.sqrt(fit.training_error + ROUNDING * _condition(fit) * square)
 
 
 def primal_value(fit: LandmarkFit) -> Floats:
@@ -155,7 +153,7 @@ def primal_value(fit: LandmarkFit) -> Floats:
 
 
 def _condition(fit: LandmarkFit) -> Floats:
-    return 1.0 + float(fit.solver.spectrum.max(initial=0.0)) / fit.scaled_ridge
+    return 1.0 + fit.centred.size / fit.scaled_ridge
 
 
 def between(one: Floats, other: Floats, aslant: float | Floats = 0.0) -> Floats:

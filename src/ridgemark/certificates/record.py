@@ -128,7 +128,7 @@ def issue(
         "fit": fingerprint(fit),
         "scaled_ridge": fit.scaled_ridge.tolist(),
         "effective_dimension": list(dimension),
-        "target_rms": np.sqrt(fit.solver.target_variance).tolist(),
+        "target_rms": np.sqrt(fit.centred.target_variance).tolist(),
         "unmeasured": unmeasured.tolist(),
         "theorem_3": theorem_3_promise(fit, failure_probability or 0.05),
         **inputs,

@@ -69,11 +69,7 @@ def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
     first, second = feature_rounding(factor)
 
     def of_block(block: Block) -> Floats:
-        features = np.matmul(
-            passes.cross_block(factor.cross_kernel, block),
-            factor.whitener,
-            out=passes.scratch.array("features", (block.n_rows, factor.rank)),
-        )
+        features = passes.feature_block(factor, block)
         diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
         np.abs(features, out=features)
         rounded = diagonal + 2.0 * np.sqrt(diagonal) * (features @ first)

@@ -82,7 +82,7 @@ def _to_tree(value: Any) -> Any:
         return value
     factor = value.factor
     return {
-        "landmark fit": [factor.landmark_kernel, factor.whitener, factor.n_dropped],
+        "landmark fit": [factor.landmark_kernel, factor.kept, factor.triangle],
         "rest": [value.moments, value.fit_intercept, value.scaled_ridge, value.target_origin],
     }
 

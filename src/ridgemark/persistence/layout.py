@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ridgemark.errors import ModelFileError
 from ridgemark.rows.places import shown
 
-FORMAT = 1
+FORMAT = 2
 # Longer floats are of another size on another machine, and objects would have to be pickled.
 DTYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248]|c8|c16|[US][1-9][0-9]{0,8})")
 _MAGIC = b"\x93RIDGMRK"
@@ -138,7 +138,10 @@ def _check_prefix(prefix: bytes, size: int, name: str) -> int:
         raise ValueError(msg)
     _, number, header_size, whole = _PREFIX.unpack(prefix)
     if number > FORMAT:
-        msg = f"{name} has format {number} and this ridgemark reads formats up to {FORMAT}; install a newer ridgemark"
+        msg = f"{name} has format {number} and this ridgemark reads format {FORMAT}; install a newer ridgemark"
+        raise ModelFileError(msg)
+    if 1 <= number < FORMAT:
+        msg = f"{name} has format {number}, and this ridgemark reads format {FORMAT}; fit and save the model again"
         raise ModelFileError(msg)
     if number < 1 or whole != size or header_size > size:
         msg = f"it has {size} bytes and should have {whole}" if whole != size else "its first bytes contradict it"

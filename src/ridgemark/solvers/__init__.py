@@ -1,11 +1,12 @@
 """From moments to coefficients."""
 
+from ridgemark.solvers.centred import RidgeSolution
 from ridgemark.solvers.choice import SolverCost, choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
-from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
+from ridgemark.solvers.spectral import SpectralSolver
 
 __all__ = [
     "GradientSolution",

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from ridgemark.leverage import Bracket
 from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import Moments
-from ridgemark.solvers.spectral import RidgeSolution, SpectralSolver
+from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
+from ridgemark.solvers.cholesky import CholeskySolver, cholesky_solver
+from ridgemark.solvers.spectral import SpectralSolver
 
 Floats = NDArray[np.float64]
 
@@ -27,20 +29,43 @@ class LandmarkFit:
     target_origin: Floats  # (targets,): where the targets of the moments are measured from
 
     @cached_property
+    def centred(self) -> CentredMoments:
+        """The moments, measured from their means where there is an intercept."""
+        return centre(self.moments, self.fit_intercept)
+
+    @cached_property
     def solver(self) -> SpectralSolver:
-        """The eigendecomposition of the moments."""
-        return SpectralSolver(self.moments, self.fit_intercept)
+        """The eigendecomposition of the moments, for every ridge."""
+        return SpectralSolver(self.moments, self.fit_intercept, self.centred)
+
+    @cached_property
+    def _cholesky(self) -> CholeskySolver | None:
+        """The same for one ridge; None where targets have their own, or a decomposition is at hand or is needed."""
+        ridges = np.unique(self.scaled_ridge)
+        if "solver" in self.__dict__ or len(ridges) > 1:
+            return None
+        return cholesky_solver(self.centred, float(ridges[0]))
 
     @cached_property
     def solution(self) -> RidgeSolution:
         """The coefficients of the features, and the intercept measured from `target_origin`."""
-        return self.solver.solution(self.scaled_ridge)
+        return self._cholesky.solution if self._cholesky else self.solver.solution(self.scaled_ridge)
 
-    @property
+    @cached_property
+    def training_error(self) -> Floats:
+        """The weighted mean square of what the fit leaves, per target."""
+        if self._cholesky:
+            return self._cholesky.training_error()
+        return np.array([self.solver.training_error(float(s))[t] for t, s in enumerate(self.scaled_ridge)])
+
+    @cached_property
     def effective_dimension(self) -> Bracket:
         """d_eff of the exact kernel at the smallest ridge: that of L, and at most `tr(K - L)/(n lambda)` more."""
         scaled_ridge = float(self.scaled_ridge.min())
-        lower = self.solver.effective_dimension(scaled_ridge)
+        if self._cholesky:
+            lower = self._cholesky.effective_dimension()
+        else:
+            lower = self.solver.effective_dimension(scaled_ridge)
         return Bracket(lower, min(float(self.moments.n_rows), lower + self.moments.trace_residual / scaled_ridge))
 
     @property

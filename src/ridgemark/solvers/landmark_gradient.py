@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, pivoted_cholesky
+from ridgemark.linalg import check_range, pivoted_cholesky, solve_triangle
 from ridgemark.passes import RowPasses, row_weights
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
@@ -121,7 +121,7 @@ def landmark_gradient(
         for column, outcome in zip(of_ridge, solved.outcomes, strict=True):
             outcomes[column] = outcome
     dual_coef = np.zeros((p, t))
-    dual_coef[kept] = _solve_triangle(triangle, coefficients)
+    dual_coef[kept] = solve_triangle(triangle, coefficients)
     intercept = target_origin + system.target_mean - system.cross_mean @ dual_coef[kept]
     dropped = np.setdiff1d(np.arange(p), kept)
     return LandmarkGradientFit(dual_coef, intercept, dropped, bound, estimate, n_products, tuple(outcomes))
@@ -149,18 +149,18 @@ class _NormalEquations:
         if fit_intercept:
             self.cross_mean = sums[:, 0] / self.total_weight
             self.target_mean = passes.row_counts() @ (passes.targets() - target_origin) / self.total_weight
-        self.right = _solve_triangle(triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True)
+        self.right = solve_triangle(triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True)
 
     def gram_product(self, vectors: Floats) -> Floats:
         """Return `B'W B V`, B centred where there is an intercept."""
-        inner = _solve_triangle(self.triangle, vectors)
+        inner = solve_triangle(self.triangle, vectors)
         offset = self.cross_mean @ inner
 
         def weighted(block: Block, cross: Floats) -> Floats:
             return row_weights(block)[:, None] * (cross @ inner - offset)
 
         sums = self.passes.cross_sums(self.cross_kernel, weighted, vectors.shape[1], self.held)
-        return _solve_triangle(self.triangle, sums, transposed=True)
+        return solve_triangle(self.triangle, sums, transposed=True)
 
     def solve(
         self, targets: Columns, ridge: float, landmark_weights: Floats, tol: float, max_products: int
@@ -169,7 +169,7 @@ class _NormalEquations:
         factor = _preconditioner(self.triangle, landmark_weights, ridge)
 
         def precondition(vectors: Floats, _: Columns) -> Floats:
-            return _solve_triangle(factor, _solve_triangle(factor, vectors, transposed=True))
+            return solve_triangle(factor, solve_triangle(factor, vectors, transposed=True))
 
         return conjugate_gradient(
             lambda vectors, _: self.gram_product(vectors) + ridge * vectors,
@@ -199,9 +199,3 @@ def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) ->
         if not failed:
             return factor
         raised *= 100.0
-
-
-def _solve_triangle(triangle: Floats, right: Floats, transposed: bool = False) -> Floats:
-    """Return `R^-1 V`, or `R'^-1 V`."""
-    solution: Floats = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))[0]
-    return solution

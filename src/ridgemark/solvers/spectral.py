@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,16 +9,9 @@ from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
 from ridgemark.passes import Moments
+from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class RidgeSolution:
-    """Coefficients of the features and the intercept, for every target."""
-
-    coefficients: Floats  # (rank, targets)
-    intercept: Floats  # (targets,)
 
 
 class SpectralSolver:
@@ -30,31 +21,22 @@ class SpectralSolver:
     of the targets, and the trace of the hat matrix, follow from s and u alone.
     """
 
-    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
-        gram, cross, square = moments.gram, moments.cross, moments.target_square
-        self.feature_mean = np.zeros(len(gram))
-        self.target_mean = np.zeros(cross.shape[1])
-        if fit_intercept:
-            self.feature_mean = moments.feature_sum / moments.total_weight
-            self.target_mean = moments.target_sum / moments.total_weight
-            gram = gram - moments.total_weight * np.outer(self.feature_mean, self.feature_mean)
-            cross = cross - moments.total_weight * np.outer(self.feature_mean, self.target_mean)
-            square = square - moments.total_weight * self.target_mean**2
-        self.total_weight = moments.total_weight
+    def __init__(self, moments: Moments, fit_intercept: bool, centred: CentredMoments | None = None) -> None:
+        self.centred = centre(moments, fit_intercept) if centred is None else centred
+        self.feature_mean, self.target_mean = self.centred.feature_mean, self.centred.target_mean
+        self.target_variance, self.total_weight = self.centred.target_variance, self.centred.total_weight
         # Weights below one count a row as one, as leave-one-out does, which then leaves out all of it.
         self.n_units = max(moments.total_weight, float(moments.n_rows))
         self.fit_intercept = fit_intercept
-        self.spectrum, self.rotation = symmetric_eigen(gram, NUMPY)
-        self.rotated = self.rotation.T @ cross
-        self.target_variance = np.maximum(square, 0.0) / moments.total_weight
+        self.spectrum, self.rotation = symmetric_eigen(self.centred.gram, NUMPY)
+        self.rotated = self.rotation.T @ self.centred.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
         # Below its rounding the spectrum says nothing, and a ridge below that would divide by nothing.
         rounding = np.finfo(np.float64).eps * self.spectrum.max(initial=0.0)
         shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
-        coefficients = self.rotation @ shrunk
-        return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
+        return self.centred.with_intercept(self.rotation @ shrunk)
 
     def effective_dimension(self, scaled_ridge: float) -> float:
         """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept's one."""
