@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ridgemark.linalg import congruence, inverse_triangle, pivoted_cholesky, solve_triangle, times_triangle
+from ridgemark.backends import blas
+from ridgemark.linalg import congruence, inverse_triangle, pivoted_cholesky, solve_triangle
 
 
 def upper(size, seed=0):
@@ -11,11 +12,39 @@ def upper(size, seed=0):
     return np.triu(rng.normal(size=(size, size))) + 5 * np.eye(size)
 
 
+@pytest.fixture(params=["routines", "numpy"])
+def either_way(request, monkeypatch):
+    if request.param == "numpy":  # as where scipy was built with other integers
+        monkeypatch.setattr(blas, "_SYRK", None)
+        monkeypatch.setattr(blas, "_TRMM", None)
+
+
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
-def test_products_with_a_triangle_are_those_with_the_full_matrix(size):
-    rows, triangle = np.random.default_rng(1).normal(size=(17, size)), upper(size)
-    out = np.full((17, size), np.nan)
-    assert times_triangle(rows, triangle, out) == pytest.approx(rows @ triangle)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, either_way):
+    rows, triangle = np.random.default_rng(1).normal(size=(17, size)), np.array(upper(size), order=order)
+    expected = rows @ triangle
+    assert blas.times_triangle_(rows, triangle) is rows
+    assert rows == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 0), (1, 1), (17, 130), (300, 40)])
+def test_symmetric_products_are_the_upper_triangle_of_the_product(shape, either_way):
+    rows = np.random.default_rng(1).normal(size=shape)
+    assert blas.symmetric_products(rows) == pytest.approx(np.triu(rows.T @ rows), rel=1e-12, abs=1e-12)
+
+
+def test_rows_that_blas_cannot_take_as_they_lie_give_the_same():
+    rows, triangle = np.random.default_rng(1).normal(size=(30, 20)), upper(10)
+    expected = rows[:, ::2] @ triangle
+    assert blas.symmetric_products(rows[:, ::2]) == pytest.approx(np.triu(rows[:, ::2].T @ rows[:, ::2]))
+    blas.times_triangle_(rows[:, ::2], triangle)
+    assert rows[:, ::2] == pytest.approx(expected)
+
+
+def test_the_routines_of_scipy_are_found():
+    assert blas._SYRK is not None
+    assert blas._TRMM is not None
 
 
 @pytest.mark.parametrize("size", [0, 1, 130])

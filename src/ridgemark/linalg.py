@@ -12,8 +12,6 @@ from ridgemark.errors import DataError, NumericalError
 
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
-# Columns of a triangle that are worked on together: few enough to leave out its zeros, enough for a fast product.
-_PANEL = 128
 
 
 def check_range(matrix: Array) -> Array:
@@ -76,6 +74,13 @@ def largest_eigenvalue(root: Array) -> float:
     return size * scale * scale
 
 
+def symmetric(upper: Array) -> Array:
+    """Return the symmetric matrix with this upper triangle, whatever lies below it."""
+    whole = np.triu(upper)
+    whole += np.triu(upper, 1).T
+    return whole
+
+
 def pivoted_cholesky(
     matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False
 ) -> tuple[Array, NDArray[np.intp]]:
@@ -114,18 +119,6 @@ def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> A
     """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
     solution: Array = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))[0]
     return solution
-
-
-def times_triangle(rows: Array, triangle: Array, out: Array) -> Array:
-    """Return `A T` for an upper triangle T, in about half the work of a product with a full matrix.
-
-    By panels of columns, each of which needs the columns of A up to its own end and no others.
-    """
-    size = len(triangle)
-    for first in range(0, size, _PANEL):
-        last = min(first + _PANEL, size)
-        np.matmul(rows[:, :last], triangle[:last, first:last], out=out[:, first:last])
-    return out
 
 
 def congruence(matrix: Array, triangle: Array) -> Array:

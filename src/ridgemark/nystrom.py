@@ -28,6 +28,7 @@ class NystromFactor:
     landmark_kernel: Array  # (p, p), float64: W
     kept: NDArray[np.intp]  # (rank,): positions of landmarks
     triangle: Array  # (rank, rank), float64, upper triangular
+    kept_kernel: CrossKernel  # bound to the landmarks kept, in their order
 
     @property
     def rank(self) -> int:
@@ -68,7 +69,8 @@ def nystrom_factor(
     precision = np.dtype(block.dtype)
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
     triangle, kept = pivoted_cholesky(landmark_kernel, precision)
-    return NystromFactor(cross_kernel, landmark_kernel, kept, inverse_triangle(triangle))
+    kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept], backend)
+    return NystromFactor(cross_kernel, landmark_kernel, kept, inverse_triangle(triangle), kept_kernel)
 
 
 def _symmetric(block: Array) -> Array:

@@ -18,7 +18,7 @@ from scipy import sparse
 from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import congruence, largest_eigenvalue, times_triangle
+from ridgemark.linalg import congruence, largest_eigenvalue, symmetric
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for
 
@@ -61,6 +61,11 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def __iadd__(self, other: Moments) -> Moments:
+        """Add into the Gram matrix that is there."""
+        np.add(self.gram, other.gram, out=self.gram)
+        return replace(self.without_products() + other.without_products(), gram=self.gram)
 
 
 @dataclass(frozen=True)
@@ -167,10 +172,8 @@ class RowPasses:
 
     def feature_block(self, factor: NystromFactor, block: Block) -> Floats:
         """Return the features of a block, in memory the next block overwrites."""
-        cross = self.cross_block(factor.cross_kernel, block)
-        shape = (block.n_rows, factor.rank)
-        kept = np.take(cross, factor.kept, axis=1, out=self.scratch.array("kept", shape), mode="clip")
-        return times_triangle(kept, factor.triangle, out=self.scratch.array("features", shape))
+        cross = self.cross_block(factor.kept_kernel, block)
+        return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
 
     def _sum_moments(self, factor: NystromFactor, whitened: bool, origin: Floats) -> Moments:
         width = factor.cross_kernel.n_landmarks
@@ -179,9 +182,9 @@ class RowPasses:
             features = self.feature_block(factor, block) if whitened else self.cross_block(factor.cross_kernel, block)
             return _block_moments(block, features, factor.cross_kernel, origin)
 
-        result: Moments = self.reduce("moments", of_block, width, width)
+        upper: Moments = self.reduce("moments", of_block, width, width)
         self.n_kernel_evaluations += width * width  # the landmark kernel
-        return result
+        return replace(upper, gram=symmetric(upper.gram))
 
     def features(self, cross_kernel: CrossKernel, whitener: Floats) -> Floats:
         """Return the features `k(x) N` of every row, for any root N."""

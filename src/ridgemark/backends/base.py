@@ -32,7 +32,11 @@ class Backend(Protocol):
         ...
 
     def gram(self, rows: Array) -> Array:
-        """Return `rows' rows` in float64; exactly symmetric."""
+        """Return the upper triangle of `rows' rows` in float64; what lies below is of no account."""
+        ...
+
+    def times_triangle_(self, rows: Array, triangle: Array) -> Array:
+        """Multiply rows by an upper triangle, in place."""
         ...
 
     def squared_norms(self, rows: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from ridgemark.backends.blas import symmetric_products, times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -35,9 +36,10 @@ class NumpyBackend:
             return np.matmul(left, right, out=out)
 
     def gram(self, rows: Floats) -> Floats:
-        # numpy recognises a' a and runs a symmetric update: half the work of a product.
-        wide = rows.astype(np.float64, copy=False)
-        return wide.T @ wide
+        return symmetric_products(rows.astype(np.float64, copy=False))
+
+    def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
+        return times_triangle_(rows, triangle)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):

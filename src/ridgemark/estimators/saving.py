@@ -90,7 +90,10 @@ def _to_tree(value: Any) -> Any:
 def _from_tree(value: Any, fitted: dict[str, Any]) -> Any:
     if not (isinstance(value, dict) and ("landmark fit" in value or "cross kernel" in value)):
         return value
-    cross_kernel = fitted["kernel_"].against(fitted["landmarks_"], fitted["landmark_indices_"])
+    kernel, landmarks, indices = (fitted[name] for name in ("kernel_", "landmarks_", "landmark_indices_"))
+    cross_kernel = kernel.against(landmarks, indices)
     if "cross kernel" in value:
         return cross_kernel
-    return LandmarkFit(NystromFactor(cross_kernel, *value["landmark fit"]), *value["rest"])
+    landmark_kernel, kept, triangle = value["landmark fit"]
+    kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept])
+    return LandmarkFit(NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel), *value["rest"])

@@ -199,9 +199,13 @@ class BaseRows(ABC):
 
     def reduce_blocks(self, fn: Callable[[Block], Any], block_rows: int) -> Any:
         """Return the sum, in row order, of `fn` over all blocks; its results need only have `+`."""
-        total: Any = None
-        for _, part in in_order(fn, self.blocks(block_rows), self._count_blocks(block_rows)):
-            total = part if total is None else total + part
+        parts = (part for _, part in in_order(fn, self.blocks(block_rows), self._count_blocks(block_rows)))
+        total: Any = next(parts)  # every source has at least one row
+        for number, part in enumerate(parts):
+            if number == 0:
+                total = total + part  # something new, which may be added into: the first part may be anyone's
+            else:
+                total += part
         return total
 
     def map_blocks(self, fn: Callable[[Block], Array], block_rows: int, out: Array | None = None) -> Array:
