@@ -216,25 +216,23 @@ def _block_scores(
     # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
     noise = scaled_ridge + rounding * _largest(factor.landmark_kernel, landmark_weights)
+    towards_lower = factor.whitener @ rotation
     towards_upper = posterior_factor(factor.landmark_kernel, landmark_weights, noise)
-    both = np.concatenate([factor.whitener @ rotation, towards_upper], axis=1)
-    # Sums of squares by one thin product: the lower score, the diagonal of H^2, and what the landmarks explain.
+    # Sums of squares by one thin product: the lower score, and the diagonal of H^2.
     shrink = 1.0 / (spectrum + scaled_ridge)
-    sums = np.zeros((both.shape[1], 3))
-    sums[: factor.rank, 0] = shrink
-    sums[: factor.rank, 1] = (spectrum * shrink) * shrink
-    sums[factor.rank :, 2] = 1.0
+    sums = np.stack([shrink, (spectrum * shrink) * shrink], axis=1)
     kernel = factor.cross_kernel.kernel
 
     def of_block(block: Block) -> Floats:
         cross = passes.cross_block(factor.cross_kernel, block)
-        values = np.matmul(cross, both, out=passes.scratch.array("values", (block.n_rows, both.shape[1])))
+        values = np.matmul(cross, towards_lower, out=passes.scratch.array("features", (block.n_rows, factor.rank)))
         np.square(values, out=values)
         weights = row_weights(block)
-        lower, squared, explained = (values @ sums).T * weights
+        lower, squared = (values @ sums).T * weights
         upper = lower + gap * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
         if landmark_weights is not None:
             diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
+            explained = weights * _explained(cross, towards_upper)
             posterior = (weights * diagonal * (1.0 + rounding) - explained) / scaled_ridge
             np.minimum(upper, posterior, out=upper)
         np.clip(lower, 0.0, 1.0, out=lower)
@@ -294,13 +292,19 @@ def _posterior(
 
 
 def _block_posterior(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> Floats:
-    explained = cross_kernel(rows.features).astype(np.float64, copy=False) @ factor
+    cross = cross_kernel(rows.features).astype(np.float64, copy=False)
     diagonal = cross_kernel.kernel.diagonal(rows.features, rows.indices).astype(np.float64)
-    return row_weights(rows) * np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
+    return row_weights(rows) * np.maximum(diagonal - _explained(cross, factor), 0.0)
+
+
+def _explained(cross: Floats, posterior: Floats) -> Floats:
+    """Return `|N'k_i|^2` of every row, overwriting the kernel values."""
+    values = NUMPY.times_triangle_(cross, posterior)
+    return np.einsum("ij,ij->i", values, values)
 
 
 def posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_ridge: float) -> Floats:
-    """Return N with `N N' = (W + n lambda D^-1)^-1`, from a factor of `D^1/2 W D^1/2 + n lambda I`."""
+    """Return N, upper triangular, with `N N' = (W + n lambda D^-1)^-1`, from `D^1/2 W D^1/2 + n lambda I`."""
     if weights is None:
         return np.empty((len(landmark_kernel), 0))
     root = np.sqrt(weights)
@@ -311,7 +315,8 @@ def posterior_factor(landmark_kernel: Floats, weights: Floats | None, scaled_rid
         return scipy.linalg.solve_triangular(triangle, identity, lower=True, check_finite=False).T
     except np.linalg.LinAlgError:  # a ridge below the rounding of W: slower, and always there
         eigenvalues, vectors = symmetric_eigen(scaled, NUMPY)
-        return root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+        full = root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+        return scipy.linalg.rq(full, mode="r", check_finite=False)
 
 
 def _largest(landmark_kernel: Floats, weights: Floats | None) -> float:

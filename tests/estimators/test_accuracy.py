@@ -75,6 +75,14 @@ def _in_extended_precision(X, y, Z, bandwidth, scaled_ridges, new):
         yield (B_new @ flipped[::-1, 0]).astype(float)
 
 
+def _by_orthogonal_factors(X, y, Z, bandwidth, scaled_ridge, new):
+    """Predictions of `min |C a - y|^2 + s a'W a` by QR in double precision, W by its eigenvectors."""
+    C, W, N = (_gaussian(A, Z, bandwidth).astype(float) for A in (X, Z, new))
+    values, vectors = np.linalg.eigh(W)
+    stacked = np.r_[C, np.sqrt(scaled_ridge * np.maximum(values, 0))[:, None] * vectors.T]
+    return N @ np.linalg.lstsq(stacked, np.r_[y, np.zeros(len(Z))], rcond=1e-15)[0]
+
+
 def _compare(name, offset, n_landmarks, rows):
     data = real_data(name)
     if np.finfo(LONG).eps > 1e-18:
@@ -88,11 +96,19 @@ def _compare(name, offset, n_landmarks, rows):
     bandwidth = 0.7 * float(np.sqrt(2 * X.shape[1]))
     ridges = (1e-4, 1e-6, 1e-8, 1e-10)
     different = Z if offset else Z[:-tenth]
-    references = _in_extended_precision(X, y, different, bandwidth, [rows * r for r in ridges], new)
+    references = list(_in_extended_precision(X, y, different, bandwidth, [rows * r for r in ridges], new))
+    allowed_double = 1e-3
+    if offset == 1e-6 and n_landmarks == 1000:
+        # Of 1 - k(z, z') at 1e-6 apart double precision knows three digits, and of what a thousand others leave of it
+        # none: the answer is open, by as much as orthogonal factors of the same problem are off.
+        problems = [(X, y, Z, bandwidth, rows * ridge, new) for ridge in ridges]
+        off = [
+            abs(np.mean((y_new - _by_orthogonal_factors(*problem)) ** 2) / np.mean((y_new - reference) ** 2) - 1)
+            for problem, reference in zip(problems, references, strict=True)
+        ]
+        allowed_double = max(1e-3, 2 * max(off))
     for ridge, reference in zip(ridges, references, strict=True):
         expected = np.sqrt(np.mean((y_new - reference) ** 2))
-        # At 1e-6 apart double precision knows of 1 - k(z, z') three digits: that much of a thousand can be seen.
-        allowed_double = 2e-3 if offset == 1e-6 and n_landmarks == 1000 else 1e-3
         for dtype, allowed in ((np.float64, allowed_double), (np.float32, 1e-2)):
             if dtype == np.float32 and 0 < offset < 1e-4:
                 continue  # single precision cannot store landmarks so near each other
