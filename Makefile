@@ -24,7 +24,7 @@ docs: .venv/dev
 	@echo "open docs/_build/html/index.html"
 
 bench: .venv/dev
-	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/bench.py
 
 clean:
 	rm -rf .venv build dist docs/_build

@@ -1,70 +1,214 @@
-"""One fit with given landmarks and ridge, against the bare work it contains and against scikit-learn.
+"""One fit with landmarks and ridge given, against the bare arithmetic in it and against scikit-learn.
 
-Prints seconds and ratios, medians of interleaved repeats in one process. Run: python benchmarks/fit.py
+kin40k (36,000 rows, where the data are) and 200,000 made-up rows of 20 features, 500 to 2,000 landmarks; the kernel,
+bandwidth, lambda and number of landmarks are the same for all. Every round runs all contenders in turn; shown are
+medians over the rounds of seconds, and of ratios within a round. Memory is what each fit adds at its peak, in a process
+of its own. Then predictions, the default fit with everything chosen, and other ways to fit the same rows.
+
+Run: python benchmarks/fit.py --data FOLDER (or set RIDGEMARK_DATA); without data, the made-up rows alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
+import multiprocessing
+import os
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
-from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
 
 from ridgemark import NystromRidge
+from ridgemark.cli.contenders import (
+    bare_fit,
+    compare_fits,
+    compare_predictions,
+    in_turn,
+    landmark_ridge,
+    scikit_learn_ridge,
+    synthetic_rows,
+)
 
-BLOCK = 4096
-
-
-def synthetic_rows(n: int, n_features: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_features))
-    return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
-
-
-def floor(X: np.ndarray, Z: np.ndarray, bandwidth: float) -> None:
-    """Do the least any one-pass fit does: kernel block by one product, exponential, symmetric update."""
-    rows = np.c_[X, (X * X).sum(axis=1), np.ones(len(X))]
-    landmarks = np.c_[2 * Z, -np.ones(len(Z)), -(Z * Z).sum(axis=1)] / (2 * bandwidth**2)
-    gram = np.zeros((len(Z), len(Z)), order="F")
-    for start in range(0, len(X), BLOCK):
-        block = np.matmul(rows[start : start + BLOCK], landmarks.T)
-        np.exp(block, out=block)
-        gram = dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
+PATH_OF_RIDGES = np.logspace(0, -8, 20)
+EXACT_ROWS = 8000  # as many as scikit-learn's KernelRidge takes in seconds
 
 
-def seconds(call) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+class Case(NamedTuple):
+    """Rows, and the kernel and lambda they are fitted with."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    bandwidth: float
+    ridge: float
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--landmarks", type=int, nargs="+", default=[500, 1000])
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    X, y = synthetic_rows(options.rows)
-    bandwidth, ridge = 5.0, 1e-6
-    print(f"{options.rows} x {X.shape[1]} float64 rows, Gaussian kernel, median of {options.repeats}")
-    print(f"{'p':>6} {'floor s':>9} {'ridgemark s':>12} {'scikit-learn s':>15} {'over floor':>11} {'times faster':>13}")
-    for p in options.landmarks:
-        Z = X[np.random.default_rng(1).choice(len(X), p, replace=False)]
-        ours = NystromRidge(bandwidth=bandwidth, ridge=ridge, n_landmarks=p, selection="uniform", random_state=0)
-        peer = make_pipeline(
-            Nystroem(gamma=1 / (2 * bandwidth**2), n_components=p, random_state=0),
-            Ridge(alpha=ridge * len(X), solver="cholesky"),
-        )
-        calls = (lambda Z=Z: floor(X, Z, bandwidth), lambda m=ours: m.fit(X, y), lambda m=peer: m.fit(X, y))
-        times = np.median([[seconds(call) for call in calls] for _ in range(options.repeats)], axis=0)
-        print(
-            f"{p:>6} {times[0]:>9.2f} {times[1]:>12.2f} {times[2]:>15.2f} {times[1] / times[0]:>11.2f} "
-            f"{times[2] / times[1]:>13.2f}"
-        )
+def cases(folder: str | None, rows: int) -> Iterator[Case]:
+    """Yield the sets: real rows with half the median bandwidth, made-up ones with a small and a large lambda."""
+    path = Path(folder) / "kin40k.npz" if folder else None
+    if path is not None and path.exists():
+        with np.load(path) as data:
+            X, y = data["X"].astype(np.float64)[:36_000], data["y"].astype(np.float64)[:36_000]
+        yield Case("kin40k", (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std(), 2.0, 1e-7)
+    X, y = synthetic_rows(rows)
+    yield Case("synthetic", X, y, 6.0, 1e-6)
+    yield Case("synthetic, large lambda", X, y, 3.0, 1e-1)
+
+
+def megabytes_added(call: Callable[[], Any]) -> float:
+    """Return the peak of memory that a call adds, in a copy of this process."""
+    receive, send = multiprocessing.Pipe(duplex=False)
+
+    def measured() -> None:
+        before = _status("VmRSS")
+        call()
+        send.send((_status("VmHWM") - before) / 2**10)
+
+    process = multiprocessing.get_context("fork").Process(target=measured)
+    process.start()
+    added: float = receive.recv()
+    process.join()
+    return added
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1])
+
+
+def fits(case: Case, p: int, repeats: int) -> dict[str, Any]:
+    """Compare one fit, in time and memory."""
+    Z = case.X[np.random.default_rng(1).choice(len(case.X), p, replace=False)]
+    ours = landmark_ridge(Z, case.bandwidth, case.ridge)
+    peer = scikit_learn_ridge(len(case.X), p, case.bandwidth, case.ridge)
+    added = [megabytes_added(lambda model=model: model.fit(case.X, case.y)) for model in (ours, peer)]
+    found = compare_fits(case.X, case.y, p, case.bandwidth, case.ridge, repeats)
+    return {"set": case.name, "rows": len(case.X), "p": p, **found, "megabytes": added}
+
+
+def predictions(case: Case, p: int, repeats: int) -> dict[str, Any]:
+    found = compare_predictions(case.X, case.y, p, case.bandwidth, case.ridge, repeats)
+    return {"set": case.name, "rows": len(case.X), "p": p, **found}
+
+
+def default_fit(case: Case, p: int, repeats: int) -> dict[str, Any]:
+    """Compare the fit that chooses its landmarks by leverage scores and lambda by leave-one-out with one bare pass."""
+    Z = case.X[np.random.default_rng(1).choice(len(case.X), p, replace=False)]
+    model = NystromRidge(bandwidth=case.bandwidth, ridge=PATH_OF_RIDGES, n_landmarks=p, random_state=0)
+    taken = in_turn(
+        {"bare": lambda: bare_fit(case.X, Z, case.bandwidth), "ridgemark": lambda: model.fit(case.X, case.y)}, repeats
+    )
+    over = float(np.median(taken["ridgemark"] / taken["bare"]))
+    seconds = {f"{name}_seconds": float(np.median(values)) for name, values in taken.items()}
+    return {"set": case.name, "rows": len(case.X), "p": p, **seconds, "over_bare": over, "passes": model.n_passes_}
+
+
+def others(case: Case, p: int) -> Iterator[tuple[str, float, float]]:
+    """Yield name, seconds and test RMSE of ways to fit nine tenths of the rows."""
+    cut = len(case.X) * 9 // 10
+    X, y, X_test, y_test = case.X[:cut], case.y[:cut], case.X[cut:], case.y[cut:]
+    few = min(EXACT_ROWS, cut)
+    ways: dict[str, tuple[Any, int]] = {
+        f"ridgemark, {p} landmarks": (NystromRidge(bandwidth=case.bandwidth, n_landmarks=p, random_state=0), cut),
+        f"scikit-learn Nystroem({p}) + Ridge": (scikit_learn_ridge(cut, p, case.bandwidth, case.ridge), cut),
+        f"scikit-learn KernelRidge, {few:,} rows": (
+            KernelRidge(kernel="rbf", gamma=1 / (2 * case.bandwidth**2), alpha=few * case.ridge),
+            few,
+        ),
+        "scikit-learn HistGradientBoostingRegressor": (HistGradientBoostingRegressor(random_state=0), cut),
+    }
+    if importlib.util.find_spec("falkon"):
+        ways[f"Falkon, {p} centres"] = (_Falkon(p, case.bandwidth, case.ridge), cut)
+    for name, (model, rows) in ways.items():
+        start = time.perf_counter()
+        model.fit(X[:rows], y[:rows])
+        seconds = time.perf_counter() - start
+        yield name, seconds, float(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
+
+
+class _Falkon:
+    """Falkon, where it is installed, behind `fit` and `predict`."""
+
+    def __init__(self, p: int, bandwidth: float, ridge: float) -> None:
+        import falkon
+
+        options = falkon.FalkonOptions(use_cpu=True)
+        kernel = falkon.kernels.GaussianKernel(sigma=bandwidth, opt=options)
+        self.model = falkon.Falkon(kernel=kernel, penalty=ridge, M=p, options=options, seed=0)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> None:
+        import torch
+
+        self.model.fit(torch.from_numpy(X), torch.from_numpy(y)[:, None])
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        import torch
+
+        return self.model.predict(torch.from_numpy(X)).numpy()[:, 0]
+
+
+FIT_HEAD = (
+    "| set | rows | p | whitened | bare s | ridgemark s | over bare | scikit-learn s | times faster | MB added | "
+    "scikit-learn MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def fit_row(found: dict[str, Any]) -> str:
+    ours, theirs = found["megabytes"]
+    return (
+        f"| {found['set']} | {found['rows']:,} | {found['p']} | {found['whitened']} | {found['bare_seconds']:.2f} | "
+        f"{found['ridgemark_seconds']:.2f} | {found['over_bare']:.2f} | {found['scikit_learn_seconds']:.2f} | "
+        f"{found['times_faster']:.2f} | {ours:.0f} | {theirs:.0f} |"
+    )
+
+
+BARE_HEAD = "| {} | rows | p | bare s | ridgemark s | over bare |\n|---|---|---|---|---|---|"
+
+
+def bare_row(found: dict[str, Any]) -> str:
+    return (
+        f"| {found['set']} | {found['rows']:,} | {found['p']} | {found['bare_seconds']:.3f} | "
+        f"{found['ridgemark_seconds']:.3f} | {found['over_bare']:.2f} |"
+    )
+
+
+def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with kin40k.npz")
+    parser.add_argument("--rows", type=int, default=200_000, help="made-up rows")
+    parser.add_argument("--landmarks", type=int, nargs="+", default=[500, 1000, 2000])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--no-others", action="store_true", help="leave out the other ways to fit")
+    parser.add_argument("--json", type=Path, help="write the records here")
+    options = parser.parse_args(arguments)
+    records: dict[str, Any] = {"fit": [], "predict": [], "default": [], "others": []}
+    every = list(cases(options.data, options.rows))
+    print(FIT_HEAD)
+    for case in every:
+        for p in options.landmarks:
+            records["fit"].append(fits(case, p, options.repeats))
+            print(fit_row(records["fit"][-1]), flush=True)
+    middle = sorted(options.landmarks)[len(options.landmarks) // 2]
+    # The case of a large lambda differs from the one before it in nothing that matters here.
+    for kind, compare in (("predict", predictions), ("default", default_fit)):
+        print("\n" + BARE_HEAD.format(kind))
+        for case in every[:-1]:
+            records[kind].append(compare(case, middle, options.repeats))
+            print(bare_row(records[kind][-1]), flush=True)
+    for case in [] if options.no_others else every[:1]:
+        print(f"\n| {case.name}, nine tenths of the rows | seconds | test RMSE |\n|---|---|---|")
+        for name, seconds, error in others(case, middle):
+            records["others"].append({"set": case.name, "way": name, "seconds": seconds, "rmse": error})
+            print(f"| {name} | {seconds:.2f} | {error:.4f} |", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1), encoding="utf-8")
+    return records
 
 
 if __name__ == "__main__":

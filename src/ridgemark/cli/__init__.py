@@ -8,6 +8,7 @@ import warnings
 import click
 
 from ridgemark import __version__
+from ridgemark.cli.bench import bench_command
 from ridgemark.cli.certify import certify_command
 from ridgemark.cli.demo import demo
 from ridgemark.cli.fit import fit_command
@@ -24,7 +25,16 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-for command in (certify_command, demo, fit_command, predict_command, report_command, reproduce_command, scores_command):
+for command in (
+    bench_command,
+    certify_command,
+    demo,
+    fit_command,
+    predict_command,
+    report_command,
+    reproduce_command,
+    scores_command,
+):
     commands.add_command(command)
 
 

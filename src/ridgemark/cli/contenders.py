@@ -82,3 +82,46 @@ def in_turn(calls: Calls, repeats: int) -> dict[str, Floats]:
             call()
             taken[name].append(time.perf_counter() - start)
     return {name: np.array(seconds) for name, seconds in taken.items()}
+
+
+def compare_fits(
+    X: Floats, y: Floats, n_landmarks: int, bandwidth: float, ridge: float, repeats: int
+) -> dict[str, Any]:
+    """Time one fit with landmarks and ridge given: medians of seconds, and of ratios within a round."""
+    Z, ours = _ours(X, n_landmarks, bandwidth, ridge)
+    peer = scikit_learn_ridge(len(X), n_landmarks, bandwidth, ridge)
+    taken = in_turn(
+        {
+            "bare": lambda: bare_fit(X, Z, bandwidth),
+            "ridgemark": lambda: ours.fit(X, y),
+            "scikit_learn": lambda: peer.fit(X, y),
+        },
+        repeats,
+    )
+    return {
+        **_summary(taken),
+        "times_faster": float(np.median(taken["scikit_learn"] / taken["ridgemark"])),
+        "whitened": ours.whitened_,
+    }
+
+
+def compare_predictions(
+    X: Floats, y: Floats, n_landmarks: int, bandwidth: float, ridge: float, repeats: int
+) -> dict[str, Any]:
+    """Time the predictions for all rows of a fit to some of them, as `compare_fits` does."""
+    Z, ours = _ours(X, n_landmarks, bandwidth, ridge)
+    ours.fit(X[: 2 * n_landmarks], y[: 2 * n_landmarks])
+    taken = in_turn(
+        {"bare": lambda: bare_predict(X, Z, bandwidth, ours.dual_coef_), "ridgemark": lambda: ours.predict(X)}, repeats
+    )
+    return _summary(taken)
+
+
+def _ours(X: Floats, n_landmarks: int, bandwidth: float, ridge: float) -> tuple[Floats, Any]:
+    Z = X[np.random.default_rng(1).choice(len(X), n_landmarks, replace=False)]
+    return Z, landmark_ridge(Z, bandwidth, ridge)
+
+
+def _summary(taken: dict[str, Floats]) -> dict[str, Any]:
+    medians = {f"{name}_seconds": float(np.median(seconds)) for name, seconds in taken.items()}
+    return {**medians, "over_bare": float(np.median(taken["ridgemark"] / taken["bare"]))}

@@ -1,0 +1,54 @@
+"""`ridgemark bench`: how fast a fit is on this machine, beside the bare arithmetic in it and beside scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ridgemark.cli import options as shared
+from ridgemark.cli.output import print_json, print_lines
+
+_BANDWIDTH, _RIDGE = 6.0, 1e-6
+
+
+@click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
+@click.option("--rows", default=50_000, show_default=True, type=click.IntRange(min=1000), help="Rows to make up.")
+@click.option("--features", default=20, show_default=True, type=click.IntRange(min=3), help="Features of a row.")
+@click.option("--landmarks", default=500, show_default=True, type=click.IntRange(min=1), help="Landmarks.")
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="Rounds; medians are shown.")
+@shared.json_option
+def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
+    """Time a fit and a prediction on made-up rows, in turn with the bare arithmetic and with scikit-learn.
+
+    All get the same kernel, ridge and number of landmarks. The bare arithmetic is what no fit in one pass can do
+    without: the kernel by one matrix product, its exponential, and one symmetric update.
+    """
+    if landmarks > rows:
+        msg = f"--landmarks must be at most --rows, got {landmarks} and {rows}"
+        raise click.UsageError(msg)
+    # Imported here: scikit-learn's estimators take longer to import than the rest of the command.
+    from ridgemark.cli.contenders import compare_fits, compare_predictions, synthetic_rows
+
+    X, y = synthetic_rows(rows, features)
+    fits = compare_fits(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
+    predictions = compare_predictions(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
+    if as_json:
+        setting = {"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats}
+        print_json({**setting, "fit": fits, "predict": predictions})
+        return
+    print_lines(
+        [
+            ("rows", f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"),
+            ("fit", _line(fits)),
+            ("whitened", f"{fits['whitened']} the products were summed"),
+            ("predict", _line(predictions)),
+        ]
+    )
+
+
+def _line(found: dict[str, Any]) -> str:
+    parts = [f"{found['ridgemark_seconds']:.3g} s", f"{found['over_bare']:.2f} times the bare arithmetic"]
+    if "times_faster" in found:
+        parts.append(f"{found['times_faster']:.2f} times faster than scikit-learn")
+    return ", ".join(parts)
