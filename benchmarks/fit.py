@@ -61,20 +61,22 @@ def cases(folder: str | None, rows: int) -> Iterator[Case]:
     yield Case("synthetic, large lambda", X, y, 3.0, 1e-1)
 
 
-def megabytes_added(call: Callable[[], Any]) -> float:
-    """Return the peak of memory that a call adds, in a copy of this process."""
+def megabytes_added(call: Callable[[], Any], answer: list[Any] | None = None) -> float:
+    """Return the peak of memory that a call adds, in a copy of this process; what it returns goes into `answer`."""
     receive, send = multiprocessing.Pipe(duplex=False)
 
     def measured() -> None:
         before = _status("VmRSS")
-        call()
-        send.send((_status("VmHWM") - before) / 2**10)
+        returned = call()
+        send.send(((_status("VmHWM") - before) / 2**10, returned if answer is not None else []))
 
     process = multiprocessing.get_context("fork").Process(target=measured)
     process.start()
-    added: float = receive.recv()
+    added, returned = receive.recv()
     process.join()
-    return added
+    if answer is not None:
+        answer.extend(returned)
+    return float(added)
 
 
 def _status(field: str) -> int:

@@ -156,8 +156,9 @@ class RowPasses:
         if scaled_ridge is not None:
             # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
-            allowed = _largest_gram(factor, scaled_ridge)
-            if allowed > 0 and share * float(np.linalg.norm(factor.landmark_kernel)) ** 2 <= allowed:
+            expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
+            allowed = _largest_gram(factor, scaled_ridge, expected)
+            if expected <= allowed:
                 plain = self._sum_moments(factor, False, origin)
                 if float(np.linalg.norm(plain.gram)) <= allowed:
                     self.whitened = "after"
@@ -437,12 +438,19 @@ def _block_targets(block: Block) -> Floats:
     return block.targets
 
 
-def _largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
-    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; 0 where W is singular."""
+def _largest_gram(factor: NystromFactor, scaled_ridge: float, expected: float) -> float:
+    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; -1 where no such size is.
+
+    The longest row of the triangle is a lower bound on |W^-1| that costs nothing and mostly suffices to see that the
+    size expected is too large.
+    """
     if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
-        return 0.0
-    inverse_norm = largest_eigenvalue(factor.triangle)
-    return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
+        return -1.0
+    largest = _NEGLIGIBLE * scaled_ridge / float(np.finfo(np.float64).eps)
+    at_least = float(np.einsum("ij,ij->i", factor.triangle, factor.triangle).max())
+    if expected * at_least > largest:
+        return -1.0
+    return largest / largest_eigenvalue(factor.triangle)
 
 
 def _whiten(plain: Moments, factor: NystromFactor) -> Moments:
