@@ -18,6 +18,7 @@ from ridgemark.rows.columns import Columns
 from ridgemark.rows.places import Place
 
 _CHECK_BYTES = 2**24  # converted at a time when a source is checked on opening
+_IN_USE = 8  # blocks that may still be on their way when a further one is read
 
 
 class ArrayColumns(Columns):
@@ -133,6 +134,8 @@ class ArrayRows(BaseRows):
         self.has_weights = self._weights is not None
         self.feature_names = self._features.names
         self.target_names = None if self._targets is None else self._targets.names
+        self._parts = [part for part in (self._features, self._targets, self._weights) if part is not None]
+        self.reads_ahead = not all(part.in_memory for part in self._parts)
         self._check_shapes()
         self._check_values()
 
@@ -173,10 +176,16 @@ class ArrayRows(BaseRows):
     def _pieces(self, block_rows: int) -> Iterator[Block]:
         for rows in self._slices(block_rows):
             yield self._block(rows)
-            self._features.release(rows.start)
+            self._release(rows.start - _IN_USE * block_rows)
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
-        return self._block(indices)
+        block = self._block(indices)
+        self._release(self.n_rows)  # for every row the system maps its neighbourhood
+        return block
+
+    def _release(self, row: int) -> None:
+        for part in self._parts:
+            part.release(max(0, row))
 
     def _block(self, rows: slice | npt.NDArray[np.intp]) -> Block:
         features = self._features.read(rows, self.dtype)

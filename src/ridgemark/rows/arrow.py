@@ -21,7 +21,8 @@ from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
-_PIECE_BYTES = 2**24  # converted at a time
+_PIECE_BYTES = 2**21  # converted at a time: columns become rows in the processor's cache
+_BUFFER_BYTES = 2**20  # of a column of a Parquet file read at a time; else the columns of a row group are read whole
 
 
 class ArrowColumns(FrameColumns):
@@ -136,10 +137,11 @@ class _ParquetReader(_Reader):
             self.chunk_rows = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
 
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
-        with _pyarrow().parquet.ParquetFile(self.path) as file:
+        with _pyarrow().parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             for k in chunks:
                 offset = 0
-                for batch in file.iter_batches(batch_size=piece_rows, row_groups=[k], columns=list(names)):
+                # Without threads of its own: the processor's are at work on earlier blocks.
+                for batch in file.iter_batches(piece_rows, row_groups=[k], columns=list(names), use_threads=False):
                     yield k, offset, batch
                     offset += batch.num_rows
 
