@@ -51,7 +51,7 @@ def in_order(
 
     begin = perf_counter()
     try:
-        with _read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read:
+        with read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read:
             ready = _timed(read, free, workers)
             if workers > 1:
                 yield from _in_threads(work, ready, workers)
@@ -79,7 +79,7 @@ def _in_threads(work: Callable[[Item], Result], blocks: Iterator[Item], workers:
 
 
 @contextmanager
-def _read_ahead(blocks: Iterator[Item]) -> Iterator[Iterator[Item]]:
+def read_ahead(blocks: Iterator[Item]) -> Iterator[Iterator[Item]]:
     """Give the same blocks, read in a thread of their own, a few before they are asked for; errors in their turn."""
 
     @np.errstate(over="ignore", invalid="ignore")  # a thread does not take over what its caller ignores
