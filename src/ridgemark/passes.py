@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import congruence, largest_eigenvalue, symmetric
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for
+from ridgemark.rows.parallel import input_clock
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -138,6 +140,7 @@ class RowPasses:
         self.n_kernel_evaluations = 0
         self.whitened = "before"
         self.scratch = Scratch()
+        self._seconds = self._waited = 0.0
         self._weights: Floats | None = None
         self._lock = threading.Lock()
 
@@ -370,17 +373,25 @@ class RowPasses:
 
     def map(self, what: str, fn: Callable[[Block], NDArray[Any]], width: int, evaluated: int) -> NDArray[Any]:
         """Map every block to one row of results per row; `width` columns are held, `evaluated` kernel entries a row."""
-        result = self.source.map_blocks(self._counted(what, fn), self._block_rows(width))
-        self._count(evaluated)
-        return result
+        with self._count(evaluated):
+            return self.source.map_blocks(self._counted(what, fn), self._block_rows(width))
 
     def reduce(self, what: str, fn: Callable[[Block], Any], width: int, evaluated: int) -> Any:
         """Sum the function over all blocks, in row order; `width` and `evaluated` as for `map`."""
-        result = self.source.reduce_blocks(self._counted(what, fn), self._block_rows(width))
-        self._count(evaluated)
-        return result
+        with self._count(evaluated):
+            return self.source.reduce_blocks(self._counted(what, fn), self._block_rows(width))
 
-    def _count(self, evaluated: int) -> None:
+    @property
+    def waiting_share(self) -> float:
+        """The share of the passes' time in which the workers waited for rows, in [0, 1]."""
+        return min(1.0, self._waited / self._seconds) if self._seconds > 0 else 0.0
+
+    @contextmanager
+    def _count(self, evaluated: int) -> Iterator[None]:
+        seconds, waited = input_clock.seconds, input_clock.waited
+        yield
+        self._seconds += input_clock.seconds - seconds
+        self._waited += input_clock.waited - waited
         self.n_passes += 1
         self.n_kernel_evaluations += evaluated * self.source.n_rows
 

@@ -86,6 +86,7 @@ def test_fit_tells_machines_what_it_did(folder, ridgemark, tmp_path):
     assert 0.05 < record["loo_rms"][0] < 0.5
     assert 0.05 < record["held_out"]["rms"][0] < 0.5
     assert 0.8 < record["held_out"]["coverage"][0] <= 1
+    assert 0 <= record["waiting_share"] <= 1
     assert record["model"] == str(tmp_path / "m")
 
 
@@ -306,6 +307,13 @@ def test_more_rows_take_longer_and_more_landmarks_more_memory():
     small, large = (open_rows(X, target=1) for X in (few, many))
     assert estimate.estimate(small, 100, True)[0] < estimate.estimate(large, 100, True)[0]
     assert estimate.estimate(large, 100, True)[1] < estimate.estimate(large, 1000, True)[1]
+
+
+def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
+    X = np.zeros((100_000, 50))
+    np.save(tmp_path / "x.npy", X)
+    held, read = (estimate.estimate(open_rows(rows, target=1), 100, False)[1] for rows in (X, tmp_path / "x.npy"))
+    assert read == held - 8 * X.shape[0] * (X.shape[1] - 1)
 
 
 def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):

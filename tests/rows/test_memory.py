@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows.arrays import ArrayColumns
 
 MEBIBYTE = 2**20
 
@@ -52,3 +53,15 @@ def test_a_parquet_file_with_one_row_group_is_read_in_pieces(tmp_path: Path) -> 
     pq.write_table(pa.table(dict.fromkeys("abcd", column)), tmp_path / "x.parquet", row_group_size=2_000_000)
     rows = open_rows(tmp_path / "x.parquet", target="d")
     assert peak(lambda: passes(rows, 4096)) < 50 * MEBIBYTE < 4 * column.nbytes
+
+
+def test_rows_taken_from_a_map_are_given_back_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3000.0).reshape(1000, 3))
+    rows, released = open_rows(tmp_path / "x.npy", target=1), []
+    monkeypatch.setattr(ArrayColumns, "release", lambda self, row: released.append(row))
+    wanted = np.random.default_rng(0).integers(0, 1000, 320)
+    taken = rows.take(wanted)
+    assert np.array_equal(taken.features, 3.0 * wanted[:, None] + [0.0, 2.0])
+    assert taken.targets is not None
+    assert np.array_equal(taken.targets[:, 0], 3.0 * wanted + 1.0)
+    assert len(released) >= 2 * 320 // 32

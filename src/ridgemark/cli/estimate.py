@@ -17,6 +17,7 @@ LONG = 10.0  # seconds from which a run is worth a word beforehand
 _MATRICES = 6  # p x p arrays that a fit holds at a time
 _BLOCK = 2048  # rows of a block, in three arrays for each thread
 _SEARCHED = 41  # ridges searched, whose residuals are held together, and once more as squares
+_PER_ROW = 12  # numbers a fit holds for every row: which are equal, scores from both sides, weights
 _PILOTS = 4  # passes over the rows with a pilot's landmarks
 _SIDE = 384  # of the matrices that measure the machine
 _SHARE = 0.27  # of that speed which whole fits reach: beside products there are exponentials, reading and sums
@@ -30,7 +31,8 @@ def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float
     pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
     seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
-    rows = 8.0 * n * (source.n_features + 10)
+    held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not
+    rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
     return seconds, memory
 

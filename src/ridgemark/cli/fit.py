@@ -134,6 +134,7 @@ def fit_and_measure(model: Any, source: RowSource, kind: str | None = None) -> N
         "target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)]),
         "sample": sample_of(model, source),
         "peak_bytes": peak_memory(),
+        "waiting_share": model.waiting_share_,
     }
 
 
@@ -172,5 +173,6 @@ def print_fit(model: Any) -> None:
         lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run["held_out"]["rms"])))
     if model.certificate_ is not None:
         lines.append(("distance", model.certificate_.claim))
-    lines.append(("time", f"{spoken(run['seconds'])}, {model.n_passes_} passes over the rows"))
+    waited = f"{run['waiting_share']:.0%} of them waiting for rows"
+    lines.append(("time", f"{spoken(run['seconds'])}, {model.n_passes_} passes over the rows, {waited}"))
     print_lines(lines)

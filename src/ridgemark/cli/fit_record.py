@@ -152,6 +152,8 @@ def _costs(model: Any, run: dict[str, Any]) -> list[tuple[str, str]]:
         ("passes over the rows", str(model.n_passes_)),
         ("kernel entries", f"{model.n_kernel_evaluations_:.4g}"),
     ]
+    if run.get("waiting_share") is not None:
+        costs.insert(1, ("of their time, waiting for rows", f"{run['waiting_share']:.0%}"))
     if run.get("peak_bytes"):
         costs.insert(0, ("memory, at most", f"{run['peak_bytes'] / 2**20:,.0f} MiB (the whole process)"))
     if run.get("seconds"):

@@ -86,7 +86,7 @@ def summary(model: Any) -> dict[str, Any]:
     """Return what a fit is in plain numbers, for a machine."""
     run, certificate = getattr(model, "run_", {}), model.certificate_
     bandwidth = model.bandwidth_
-    shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes")
+    shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
     record = {name: run.get(name) for name in shown} | {
         "n_features": model.n_features_in_,
         "kernel": repr(model.kernel_),

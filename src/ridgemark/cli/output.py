@@ -1,20 +1,21 @@
-"""What commands print and write: one JSON object for machines, tables as CSV or NPY."""
+"""What commands print and write: one JSON object for machines, tables as CSV, NPY or Parquet."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from ridgemark.cli.files import staged
+from ridgemark.cli.files import check_output, staged
 from ridgemark.report.tables import write_csv
+from ridgemark.rows.arrow import require_pyarrow, write_parquet
 
-TABLES = (".csv", ".npy")
 _ROWS = 65536  # rows of a table held as Python numbers at a time
 
 
@@ -30,15 +31,56 @@ def print_lines(lines: Sequence[tuple[str, str]]) -> None:
         click.echo(f"{what:<{width}}  {value}")
 
 
-def write_table(path: Path, header: Sequence[str], columns: Sequence[Any]) -> None:
-    """Write columns of numbers, whole or not at all: CSV with a header, or one NPY array."""
+def check_table(path: Path) -> None:
+    """Refuse a table that could not be written, before anything is computed for it."""
+    check_output(path, tuple(_WRITERS))
+    if path.suffix.lower() == ".parquet":
+        require_pyarrow("Writing Parquet")
+
+
+def write_table(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
+    """Write columns of numbers, part by part as they come, whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        CSV with a header, one NPY array, or Parquet, as its extension says.
+    header : sequence of str
+        Names of the columns.
+    n_rows : int
+        Rows of all parts together.
+    parts : iterable of sequences of arrays
+        The columns of some rows each.
+    """
     with staged(path) as temporary:
-        if path.suffix.lower() == ".npy":
-            np.save(temporary, columns[0] if len(columns) == 1 else np.column_stack(columns))
-        else:
-            starts = range(0, len(columns[0]), _ROWS)
-            parts = (zip(*(column[k : k + _ROWS].tolist() for column in columns), strict=True) for k in starts)
-            write_csv(temporary, header, (row for part in parts for row in part))
+        _WRITERS[path.suffix.lower()](temporary, header, n_rows, parts)
+
+
+def _write_csv(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
+    pieces = (
+        zip(*(column[k : k + _ROWS].tolist() for column in part), strict=True)
+        for part in parts
+        for k in range(0, len(part[0]), _ROWS)
+    )
+    write_csv(path, header, itertools.chain.from_iterable(pieces))
+
+
+def _write_npy(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
+    with path.open("wb") as file:
+        for part in parts:
+            values = part[0] if len(header) == 1 else np.column_stack(part)
+            if not file.tell():
+                shape = (n_rows, *values.shape[1:])
+                about = {"descr": values.dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, about)
+            file.write(values.tobytes())
+
+
+def _write_parquet(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
+    write_parquet(path, header, parts)
+
+
+_WRITERS = {".csv": _write_csv, ".npy": _write_npy, ".parquet": _write_parquet}
 
 
 def finite(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,14 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import load_model, open_for
-from ridgemark.cli.files import check_output
-from ridgemark.cli.output import TABLES, print_json, write_table
-from ridgemark.cli.progress import progress
+from ridgemark.cli.output import check_table, print_json, write_table
+from ridgemark.cli.progress import Tell, progress
+from ridgemark.errors import NumericalError
+from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.rows.parallel import read_ahead
+
+_BLOCK = 2048  # rows of a block in a pass; parts of whole blocks are predicted as all rows together would be
+_MOST_BLOCKS = 32
 
 
 @click.command(
@@ -20,7 +26,7 @@ from ridgemark.cli.progress import progress
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv or .npy.")
+@click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -33,26 +39,43 @@ def predict_command(
 ) -> None:
     """Predict the target at the rows of DATA with the model in the file MODEL.
 
-    DATA is read in blocks, whatever its size; columns that were no features of the fit are not looked at.
+    DATA is read in blocks, and predictions are written as they come, whatever its size; columns that were no features
+    of the fit are not looked at.
     """
-    check_output(output, TABLES)
+    check_table(output)
     fitted = load_model(model, "predict", *(["predict_interval"] if interval else []))
     source = open_for(fitted, data, {"columns": columns}, with_target=False)
-    with progress() as tell:
-        if "progress" in fitted.get_params():
-            fitted.set_params(progress=tell or False)
-        values = {"prediction": _by_target(fitted.predict(source))}
-        if interval is not None:
-            ends = np.asarray(fitted.predict_interval(source, coverage=interval))
-            values |= {"lower": _by_target(ends[:, 0]), "upper": _by_target(ends[:, 1])}
-    n_targets = values["prediction"].shape[1]
+    if "progress" in fitted.get_params():
+        fitted.set_params(progress=False)  # told here, over all parts
+    n_targets = np.size(fitted.intercept_)
     names = getattr(fitted, "run_", {}).get("target_names", range(n_targets))
-    header = [what if n_targets == 1 else f"{what}_{name}" for name in names for what in values]
-    write_table(output, header, [values[what][:, k] for k in range(n_targets) for what in values])
+    kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
+    header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
+    with progress() as tell:
+        write_table(output, header, source.n_rows, _parts(fitted, source, interval, tell))
     if as_json:
         print_json({"output": str(output), "n_rows": source.n_rows, "columns": header})
     else:
         click.echo(str(output))
+
+
+def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:
+    """Predict the rows in parts, each read while an earlier one is predicted, and forgotten when it is written."""
+    part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
+    with read_ahead(source.blocks(part_rows)) as blocks:
+        for block in blocks:
+            rows = ArrayRows(block.features)
+            try:
+                columns = [_by_target(fitted.predict(rows))]
+                if interval is not None:
+                    ends = np.asarray(fitted.predict_interval(rows, coverage=interval))
+                    columns += [_by_target(ends[:, 0]), _by_target(ends[:, 1])]
+            except NumericalError as error:
+                msg = f"counted from row {block.start}: {error}"
+                raise NumericalError(msg) from error
+            yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
+            if tell is not None:
+                tell("predictions", block.start + block.n_rows, source.n_rows)
 
 
 def _by_target(values: Any) -> Any:

@@ -10,8 +10,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
-from ridgemark.cli.files import check_output
-from ridgemark.cli.output import TABLES, print_json, print_lines, write_table
+from ridgemark.cli.output import check_table, print_json, print_lines, write_table
 from ridgemark.functions import leverage_scores
 
 
@@ -28,14 +27,16 @@ from ridgemark.functions import leverage_scores
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@click.option("--output", type=shared.PATH, help="Table of all rows to write, .csv or .npy: row, lower, upper.")
+@click.option(
+    "--output", type=shared.PATH, help="Table of all rows to write, .csv, .npy or .parquet: row, lower, upper."
+)
 @click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="Rows to print.")
 @shared.seed_option
 @shared.json_option
 def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json: bool, **options: Any) -> None:
     """Bound the ridge leverage score of every row of DATA: how much of its own fitted value a row decides."""
     if output is not None:
-        check_output(output, TABLES)
+        check_table(output)
     levels = find_levels(data, options["encode"])
     found = leverage_scores(
         open_data(data, options["target"], options["columns"], options["weight"], levels),
@@ -49,7 +50,7 @@ def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json
     )
     if output is not None:
         rows = np.arange(len(found.lower))
-        write_table(output, ["row", "lower", "upper"], [rows, found.lower, found.upper])
+        write_table(output, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
     order = np.argsort(-found.upper, kind="stable")[:top]
     if as_json:
         print_json(

@@ -127,6 +127,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         where no digit is lost.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
+    waiting_share_ : float
+        Share of the passes' time, in [0, 1], in which the processor waited for rows to be read; measured in the last
+        `fit` or `partial_fit`, and not saved.
 
     Examples
     --------
@@ -206,6 +209,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self._take_calibration(passes, tuned.left_out, everything=True)
         self._warn_of_edge(tuned)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        self.waiting_share_ = passes.waiting_share
         return self
 
     @all_or_nothing
@@ -243,6 +247,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._take_fit(tuned)
         self.n_passes_ += passes.n_passes
         self.n_kernel_evaluations_ += passes.n_kernel_evaluations
+        self.waiting_share_ = passes.waiting_share
         return self
 
     @one_blas_thread()

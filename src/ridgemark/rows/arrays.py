@@ -18,6 +18,8 @@ from ridgemark.rows.columns import Columns
 from ridgemark.rows.places import Place
 
 _CHECK_BYTES = 2**24  # converted at a time when a source is checked on opening
+_SCATTERED = 32  # rows taken from a map at a time: with each the system may map two megabytes around it
+_IN_USE = 8  # blocks that may still be on their way when a further one is read
 
 
 class ArrayColumns(Columns):
@@ -55,10 +57,15 @@ class ArrayColumns(Columns):
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
         first, last = self.which[0], self.which[-1] + 1
-        if self.which == tuple(range(first, last)):  # neighbours: a view, which for a map reads nothing yet
-            values = self._array[rows, first:last]
+        neighbours = self.which == tuple(range(first, last))  # a view, which for a map reads nothing yet
+        columns = slice(first, last) if neighbours else list(self.which)
+        if self.in_memory or isinstance(rows, slice):
+            values = self._array[rows][:, columns]
         else:
-            values = self._array[rows][:, self.which]
+            values = np.empty((len(rows), len(self.which)), self._array.dtype)
+            for k in range(0, len(rows), _SCATTERED):
+                values[k : k + _SCATTERED] = self._array[rows[k : k + _SCATTERED]][:, columns]
+                self.release(self.n_rows)
         return numbers(values, dtype, self.place(rows))
 
 
@@ -133,6 +140,8 @@ class ArrayRows(BaseRows):
         self.has_weights = self._weights is not None
         self.feature_names = self._features.names
         self.target_names = None if self._targets is None else self._targets.names
+        self._parts = [part for part in (self._features, self._targets, self._weights) if part is not None]
+        self.reads_ahead = not all(part.in_memory for part in self._parts)
         self._check_shapes()
         self._check_values()
 
@@ -173,7 +182,8 @@ class ArrayRows(BaseRows):
     def _pieces(self, block_rows: int) -> Iterator[Block]:
         for rows in self._slices(block_rows):
             yield self._block(rows)
-            self._features.release(rows.start)
+            for part in self._parts:
+                part.release(max(0, rows.start - _IN_USE * block_rows))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         return self._block(indices)

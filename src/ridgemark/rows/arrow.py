@@ -1,10 +1,11 @@
-"""Rows in Parquet and Arrow files, streamed, and in Arrow tables. The one place that knows pyarrow."""
+"""Rows in Parquet and Arrow files, streamed, and in Arrow tables; tables to Parquet. The one place with pyarrow."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
-_PIECE_BYTES = 2**24  # converted at a time
+_PIECE_BYTES = 2**21  # converted at a time: columns become rows in the processor's cache
+_BUFFER_BYTES = 2**20  # of a column of a Parquet file read at a time; else the columns of a row group are read whole
 
 
 class ArrowColumns(FrameColumns):
@@ -131,15 +133,16 @@ class _ParquetReader(_Reader):
     form = "Parquet"
 
     def _inspect(self) -> None:
-        with _pyarrow().parquet.ParquetFile(self.path) as file:
+        with require_pyarrow().parquet.ParquetFile(self.path) as file:
             self.schema = file.schema_arrow
             self.chunk_rows = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
 
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
-        with _pyarrow().parquet.ParquetFile(self.path) as file:
+        with require_pyarrow().parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             for k in chunks:
                 offset = 0
-                for batch in file.iter_batches(batch_size=piece_rows, row_groups=[k], columns=list(names)):
+                # Without threads of its own: the processor's are at work on earlier blocks.
+                for batch in file.iter_batches(piece_rows, row_groups=[k], columns=list(names), use_threads=False):
                     yield k, offset, batch
                     offset += batch.num_rows
 
@@ -156,18 +159,18 @@ class _IpcReader(_Reader):
             reason = "it is in the old Feather format 1, not format 2"
             raise unreadable(self.path, self.form, reason)
         self._is_stream = magic != b"ARROW1"
-        pa = _pyarrow()
+        pa = require_pyarrow()
         with pa.memory_map(str(self.path)) as file:
             self.schema = self._open(file, pa.ipc.IpcReadOptions()).schema
         self.chunk_rows = [batch.num_rows for batch in self._batches(None, [0])]
 
     def _open(self, file: Any, options: Any) -> Any:
-        ipc = _pyarrow().ipc
+        ipc = require_pyarrow().ipc
         return (ipc.open_stream if self._is_stream else ipc.open_file)(file, options=options)
 
     def _batches(self, chunks: list[int] | None, fields: list[int]) -> Iterator[Any]:
         """Iterate over the record batches with some fields, all of them or those asked for."""
-        pa = _pyarrow()
+        pa = require_pyarrow()
         with pa.memory_map(str(self.path)) as file:
             reader = self._open(file, pa.ipc.IpcReadOptions(included_fields=fields))
             if not self._is_stream:
@@ -185,13 +188,25 @@ class _IpcReader(_Reader):
                 yield k, offset, batch.slice(offset, piece_rows)
 
 
+def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Array]]) -> None:
+    """Write columns of numbers, given in parts of some rows each, as they come; every part is a row group."""
+    pa = require_pyarrow("Writing Parquet")
+    with ExitStack() as stack:
+        writer: Any = None
+        for part in parts:
+            table = pa.table(dict(zip(names, part, strict=True)))
+            if writer is None:
+                writer = stack.enter_context(pa.parquet.ParquetWriter(path, table.schema))
+            writer.write_table(table)
+
+
 def _open(path: Path) -> _Reader:
     return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _ParquetReader)(path)
 
 
 def _values(column: Any, place: Place) -> Array:
     """Return an Arrow column as numpy numbers, refusing nulls and types that hold no numbers."""
-    types, kind = _pyarrow().types, column.type
+    types, kind = require_pyarrow().types, column.type
     if types.is_dictionary(kind):
         raise place.wrong_kind(CATEGORY, kind)
     if str(kind) in {"string", "large_string", "string_view"}:
@@ -208,20 +223,21 @@ def _values(column: Any, place: Place) -> Array:
 
 
 def _numpy_dtype(kind: Any) -> np.dtype[Any]:
-    return np.dtype(kind.to_pandas_dtype()) if _pyarrow().types.is_floating(kind) else DOUBLE
+    return np.dtype(kind.to_pandas_dtype()) if require_pyarrow().types.is_floating(kind) else DOUBLE
 
 
 def _arrow_errors() -> tuple[type[BaseException], ...]:
-    return (_pyarrow().ArrowException, ValueError)
+    return (require_pyarrow().ArrowException, ValueError)
 
 
-def _pyarrow() -> Any:
+def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
+    """Return pyarrow, or say which extra brings it."""
     try:
         import pyarrow
         import pyarrow.ipc
         import pyarrow.parquet
         import pyarrow.types
     except ImportError as error:
-        missing = MissingExtraError("arrow", "pyarrow", "Reading Parquet and Arrow")
+        missing = MissingExtraError("arrow", "pyarrow", what)
         raise missing from error
     return pyarrow

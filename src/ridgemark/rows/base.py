@@ -126,6 +126,7 @@ class BaseRows(ABC):
     has_weights: bool
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...] | None
+    reads_ahead: bool = False  # whether a thread reads while blocks are worked on: for what comes from a disk
 
     @abstractmethod
     def _pieces(self, block_rows: int) -> Iterator[Block]:
@@ -194,12 +195,13 @@ class BaseRows(ABC):
             raise ParameterError(msg)
         return self._take(asked.astype(np.intp))
 
-    def _count_blocks(self, block_rows: int) -> int:
-        return -(-self.n_rows // positive_int(block_rows, "block_rows"))
+    def _in_order(self, fn: Callable[[Block], Any], block_rows: int) -> Iterator[tuple[Block, Any]]:
+        blocks = self.blocks(block_rows)
+        return in_order(fn, blocks, -(-self.n_rows // operator.index(block_rows)), self.reads_ahead)
 
     def reduce_blocks(self, fn: Callable[[Block], Any], block_rows: int) -> Any:
         """Return the sum, in row order, of `fn` over all blocks; its results need only have `+`."""
-        parts = (part for _, part in in_order(fn, self.blocks(block_rows), self._count_blocks(block_rows)))
+        parts = (part for _, part in self._in_order(fn, block_rows))
         total: Any = next(parts)  # every source has at least one row
         for number, part in enumerate(parts):
             if number == 0:
@@ -220,7 +222,7 @@ class BaseRows(ABC):
         out : ndarray, optional
             Where to write, such as a memory-mapped array; by default a new array.
         """
-        for block, made in in_order(fn, self.blocks(block_rows), self._count_blocks(block_rows)):
+        for block, made in self._in_order(fn, block_rows):
             result = np.asarray(made)
             if result.shape[:1] != (block.n_rows,):
                 msg = f"fn must return one row for each row; from {block.n_rows} rows it made shape {result.shape}"

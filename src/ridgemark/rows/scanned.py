@@ -33,6 +33,8 @@ class ScannedRows(BaseRows):
         The files, which must not change while they are in use.
     """
 
+    reads_ahead = True
+
     def __init__(
         self,
         header: Header,

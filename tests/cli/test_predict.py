@@ -1,0 +1,128 @@
+"""Predictions go to the file as they come: the same numbers, in bounded memory, whole or not at all."""
+
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, load
+from ridgemark.cli import predict as module
+from ridgemark.cli.predict import _parts
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(9000, 3))
+
+
+@pytest.fixture(scope="module")
+def model_file(rows, tmp_path_factory):
+    targets = np.c_[np.sin(rows[:500, 0]), rows[:500, 1]]
+    model = NystromRidge(bandwidth=2.0, ridge=[1e-4], n_landmarks=30, random_state=0).fit(rows[:500], targets)
+    return model.save(tmp_path_factory.mktemp("model") / "m.ridgemark")
+
+
+@pytest.fixture
+def data(rows, tmp_path):
+    np.save(tmp_path / "rows.npy", rows)
+    return tmp_path / "rows.npy"
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 256)
+    monkeypatch.setattr(module, "_MOST_BLOCKS", 4)
+
+
+def read(path):
+    if path.suffix == ".csv":
+        return np.loadtxt(path, delimiter=",", skiprows=1)
+    if path.suffix == ".npy":
+        return np.load(path)
+    table = pytest.importorskip("pyarrow.parquet").read_table(path)
+    return np.column_stack([table.column(name).to_numpy() for name in table.column_names])
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+def test_a_table_in_many_parts_holds_what_python_predicts(
+    ending, rows, model_file, data, ridgemark, tmp_path, small_parts
+):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"p.{ending}"
+    assert ridgemark("predict", model_file, data, "--output", out, "--interval", "0.9")[::2] == (0, [])
+    model = load(model_file)
+    ends = model.predict_interval(rows, coverage=0.9)
+    expected = [column for t in (0, 1) for column in (model.predict(rows)[:, t], ends[:, 0, t], ends[:, 1, t])]
+    np.testing.assert_allclose(read(out), np.column_stack(expected), rtol=1e-10, atol=1e-12)
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", f"p.{ending}"}
+
+
+def test_one_target_is_one_column_of_any_kind_of_file(rows, data, ridgemark, tmp_path, small_parts):
+    model = NystromRidge(bandwidth=2.0, ridge=1e-4, n_landmarks=30, random_state=0).fit(rows[:500], rows[:500, 0])
+    path = model.save(tmp_path / "m")
+    for name in ("p.npy", "p.csv"):
+        assert ridgemark("predict", path, data, "--output", tmp_path / name)[0] == 0
+        assert read(tmp_path / name).shape == (9000,)
+    np.testing.assert_allclose(read(tmp_path / "p.npy"), model.predict(rows), rtol=1e-10, atol=1e-12)
+    assert np.array_equal(read(tmp_path / "p.npy"), read(tmp_path / "p.csv"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_memory_does_not_grow_with_the_rows(ending, model_file, ridgemark, tmp_path, small_parts):
+    peaks = []
+    for n in (10_000, 90_000):
+        np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (n, 3)).flush()
+        tracemalloc.start()
+        try:
+            assert ridgemark("predict", model_file, tmp_path / "rows.npy", "--output", tmp_path / f"p.{ending}")[0] == 0
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert len(read(tmp_path / f"p.{ending}")) == 90_000
+    assert peaks[1] < peaks[0] + 300_000  # 80,000 further rows of two targets are 1.3 MB
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_an_interrupted_prediction_leaves_what_was_there(
+    failure, ending, model_file, data, ridgemark, tmp_path, small_parts, monkeypatch
+):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"p.{ending}"
+    out.write_text("earlier")
+
+    def interrupted(*arguments):
+        parts = _parts(*arguments)
+        yield next(parts)
+        yield next(parts)
+        assert len(list(tmp_path.glob(".ridgemark-*"))) == 1  # half-written, beside the output
+        raise failure
+
+    monkeypatch.setattr(module, "_parts", interrupted)
+    code, printed, errors = ridgemark("predict", model_file, data, "--output", out)
+    assert (code, printed, len(list(filter(None, errors)))) == (1 if failure is KeyboardInterrupt else 2, "", 1)
+    assert out.read_text() == "earlier"
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", out.name}
+
+
+def test_a_bad_row_in_a_late_part_is_named_and_nothing_is_written(
+    rows, model_file, data, ridgemark, tmp_path, small_parts
+):
+    bad = rows.copy()
+    bad[8000, 1] = np.nan
+    np.save(data, bad)
+    code, _, errors = ridgemark("predict", model_file, data, "--output", tmp_path / "p.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert "row 8000" in errors[0]
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_parquet_without_the_extra_is_refused_before_the_work(model_file, ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, errors = ridgemark("predict", model_file, tmp_path / "none.npy", "--output", tmp_path / "p.parquet")
+    assert (code, len(errors)) == (2, 1)
+    assert "ridgemark[arrow]" in errors[0]
+    assert "Writing Parquet" in errors[0]

@@ -1,0 +1,193 @@
+"""Reading goes on while blocks are worked on; what comes out is the same, and nothing is left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, load
+from ridgemark.errors import DataError
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows, BaseRows, Block, open_rows, parallel
+
+N_BLOCKS, BLOCK_ROWS = 8, 5
+X = np.random.default_rng(0).normal(size=(N_BLOCKS * BLOCK_ROWS, 3))
+
+
+class Slow(BaseRows):
+    """Rows whose every block takes a while to read, and of which one may be bad."""
+
+    reads_ahead = True
+
+    def __init__(self, seconds: float = 0.0, bad: int | None = None, ahead: bool = True) -> None:
+        (self.n_rows, self.n_features), self.n_targets = X.shape, 1
+        self.dtype, self.has_weights = X.dtype, False
+        self.feature_names = self.target_names = None
+        self.seconds, self.bad, self.reads_ahead = seconds, bad, ahead
+        self.readers: set[str] = set()
+
+    def _pieces(self, block_rows: int) -> Iterator[Block]:
+        for start in range(0, self.n_rows, block_rows):
+            self.readers.add(threading.current_thread().name)
+            time.sleep(self.seconds)
+            if start == self.bad:
+                msg = f"row {start} is bad"
+                raise DataError(msg)
+            rows = slice(start, start + block_rows)
+            yield Block(start, X[rows], X[rows, :1])
+
+    def _take(self, indices: np.ndarray) -> Block:
+        return Block(0, X[indices], X[indices, :1], taken=indices)
+
+
+@pytest.fixture(params=[1, 2, 3])
+def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(parallel, "worker_threads", lambda: request.param)
+    return int(request.param)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left_behind() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+def timed(work: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def sleeping(seconds: float) -> Callable[[Block], float]:
+    def fn(block: Block) -> float:
+        time.sleep(seconds)
+        return float(block.features.sum())
+
+    return fn
+
+
+def test_reading_overlaps_computing(workers: int) -> None:
+    pause = 0.1
+    source = Slow(pause)
+    taken = timed(lambda: source.reduce_blocks(sleeping(pause), BLOCK_ROWS))
+    # One after the other would take 16 pauses; the reader alone takes 8, and the last block one more.
+    assert taken < 13 * pause
+    assert all(name.startswith("ridgemark-reader") for name in source.readers)
+
+
+def test_results_are_the_same_bits_in_the_same_order_however_they_are_read(workers: int) -> None:
+    def fn(block: Block) -> Any:
+        time.sleep(0.002 * (block.start % 3))
+        return block.features @ np.arange(3.0)
+
+    expected = X @ np.arange(3.0)
+    for source in (Slow(), Slow(0.001), Slow(ahead=False), ArrayRows(X)):
+        assert np.array_equal(source.map_blocks(fn, BLOCK_ROWS), expected)
+        listed = source.reduce_blocks(lambda block: [block.start], BLOCK_ROWS)
+        assert listed == list(range(0, len(X), BLOCK_ROWS))
+
+
+@pytest.mark.parametrize("bad", [0, 15, 35])
+def test_an_error_of_the_reader_comes_in_its_turn_and_unchanged(workers: int, bad: int) -> None:
+    seen: list[int] = []
+
+    def fn(block: Block) -> int:
+        seen.append(block.start)
+        return 1
+
+    with pytest.raises(DataError, match=f"row {bad} is bad"):
+        Slow(bad=bad).reduce_blocks(fn, BLOCK_ROWS)
+    assert set(seen) <= set(range(0, bad, BLOCK_ROWS))  # those not begun need not begin
+
+
+def test_an_error_of_the_work_ends_the_reading(workers: int) -> None:
+    source = Slow()
+    starts: list[int] = []
+
+    def fn(block: Block) -> int:
+        starts.append(block.start)
+        if block.start == 10:
+            msg = "no"
+            raise ZeroDivisionError(msg)
+        return 1
+
+    with pytest.raises(ZeroDivisionError, match="no"):
+        source.reduce_blocks(fn, BLOCK_ROWS)
+    assert max(starts) <= 10 + (workers + 1) * BLOCK_ROWS
+
+
+def test_a_reader_that_is_interrupted_leaves_no_thread(workers: int) -> None:
+    results = Slow(0.001)._in_order(lambda block: block.start, BLOCK_ROWS)
+    assert next(results)[1] == 0
+    results.close()  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        for _ in Slow(0.001)._in_order(lambda block: block.start, BLOCK_ROWS):
+            raise KeyboardInterrupt
+
+
+def test_one_block_and_rows_in_memory_need_no_reader() -> None:
+    source = Slow()
+    source.reduce_blocks(lambda block: 1, len(X))
+    assert source.readers == {threading.current_thread().name}
+    assert not ArrayRows(X, X[:, 0]).reads_ahead
+
+
+def test_files_and_maps_are_read_ahead(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    assert open_rows(tmp_path / "x.npy", target=0).reads_ahead  # type: ignore[attr-defined]
+    assert open_rows(X, target=np.load(tmp_path / "x.npy", mmap_mode="r")[:, 0]).reads_ahead  # type: ignore[attr-defined]
+    assert open_rows(tmp_path / "x.csv").reads_ahead  # type: ignore[attr-defined]
+
+
+def share(source: Any, seconds: float) -> float:
+    passes = RowPasses(source)
+    passes._block_rows = lambda width: BLOCK_ROWS  # type: ignore[method-assign]
+    passes.reduce("test", sleeping(seconds), 1, 0)
+    return passes.waiting_share
+
+
+def test_waiting_is_most_of_the_time_for_a_slow_source_and_little_for_an_array(workers: int) -> None:
+    assert 0.5 < share(Slow(0.01), 0.0) <= 1.0
+    assert share(ArrayRows(X, X[:, 0]), 0.01) < 0.35
+    assert RowPasses(Slow()).waiting_share == 0.0
+
+
+def test_waiting_counts_the_workers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Blocks come every 50 ms and take 50 ms: of one worker nearly all is used, of two one half.
+    for workers, expected in ((1, 0.1), (2, 0.55)):
+        monkeypatch.setattr(parallel, "worker_threads", lambda workers=workers: workers)
+        assert share(Slow(0.05), 0.05) == pytest.approx(expected, abs=0.25)
+
+
+def test_passes_in_two_threads_keep_their_own_time() -> None:
+    shares: dict[str, float] = {}
+
+    def run(name: str, source: Any, seconds: float) -> None:
+        shares[name] = share(source, seconds)
+
+    threads = [
+        threading.Thread(target=run, args=("slow", Slow(0.01), 0.0)),
+        threading.Thread(target=run, args=("quick", ArrayRows(X, X[:, 0]), 0.01)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shares["slow"] > 0.5
+    assert shares["quick"] < 0.35
+
+
+def test_a_fit_tells_its_share_and_a_file_does_not_keep_it(tmp_path: Path) -> None:
+    model: Any = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=5, random_state=0)  # type: ignore[no-untyped-call]
+    assert 0.0 < model.fit(Slow(0.01)).waiting_share_ <= 1.0
+    assert model.fit(X, X[:, 0]).waiting_share_ < 1.0
+    loaded: Any = load(model.save(tmp_path / "model"))
+    assert not hasattr(loaded, "waiting_share_")
