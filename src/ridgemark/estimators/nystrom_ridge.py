@@ -9,23 +9,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.certificates import certify, distance_at, trace_certificate
-from ridgemark.diagnostics import diagnose
+from ridgemark.certificates import trace_certificate
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
-from ridgemark.estimators.saving import save_model
+from ridgemark.estimators.base import all_or_nothing
+from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, solve_by_gradient, tune
-from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
 from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
-from ridgemark.passes import same_rows
 from ridgemark.rows import RowSource
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
-from ridgemark.tuning import leave_one_out
 
 # What a fit may leave or not, and so must not outlive it.
 _OF_ONE_FIT = (
@@ -34,7 +29,7 @@ _OF_ONE_FIT = (
 )
 
 
-class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
+class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     """Kernel ridge regression from landmarks.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over functions `f(x) = sum_j c_j k(x, z_j)` of the
@@ -250,253 +245,12 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.waiting_share_ = passes.waiting_share
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
-    def predict(self, X, return_std=False):
-        """Return the fitted function at new rows, shape (n,) or (n, n_targets).
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        return_std : bool, default=False
-            Whether to return, second, the standard deviation of the function at each row, in the same shape: an
-            approximation that grows with the distance from landmarks and rows. A new observation scatters by the noise
-            more; `predict_interval` covers that.
-        """
-        check_is_fitted(self, "dual_coef_")
-        source = self._rows(X)
-        dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
-        values = self._passes(source).cross_values(self._cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
-        values = self._predictions(values, source)
-        if not return_std:
-            return values
-        self._check_moments("a standard deviation")
-        if self.kernel_.pairwise:
-            msg = "a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold"
-            raise DataError(msg)
-        spread = standard_deviations(self._passes(source), self._fit)
-        return values, self._shaped(spread.astype(values.dtype, copy=False))
-
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
-    def predict_interval(self, X, coverage=0.9):
-        """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
-
-        From the leave-one-out residuals of at most 4,096 calibration rows, without a refit. `calibration_.guaranteed`
-        says whether coverage of at least `1 - 2 (1 - coverage)` is proved for them (see the guide for a way to have
-        that); in practice coverage is near what was asked either way.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        coverage : float, default=0.9
-            Share of new observations the intervals are to hold.
-        """
-        check_is_fitted(self, "dual_coef_")
-        self._check_moments("predict_interval")
-        if not hasattr(self, "calibration_"):
-            msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
-            raise DataError(msg)
-        ends = jackknife_intervals(self._passes(self._rows(X)), self._fit, self.calibration_, coverage)
-        return ends[:, :, 0] if self._flat_targets else ends
-
-    @all_or_nothing
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
-    def calibrate(self, X, y=None, sample_weight=None):
-        """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
-
-        For a fit that has none: one with a given ridge, after `partial_fit`, or loaded. The rows are all of the fit's,
-        or all that `partial_fit` added to those that chose the landmarks; other rows are refused. In the second case
-        the rows had no part in any choice, and `calibration_.guaranteed` is true.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "dual_coef_")
-        self._check_moments("calibrate")
-        passes = self._passes(self._open(X, y, sample_weight, reset=False))
-        fit = self._fit
-        given = passes.moments(fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
-        everything = same_rows(given, fit.moments)
-        if not everything and not same_rows((given + self._choosing_rows(given)), fit.moments):
-            msg = (
-                "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
-                "leave-one-out residuals need the rows and targets of the fit, with their weights"
-            )
-            raise DataError(msg)
-        if self.kernel_.pairwise and self._rows_among(passes) is None:
-            msg = "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
-            raise DataError(msg)
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
-        if everything:
-            self._take_left_out(left_out, passes)
-            self._look_at_rows(passes, passes.distinct_rows())
-        self._take_calibration(passes, left_out, everything)
-        return self
-
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
-    def certify(self, X, y=None, kind="audit", sample_weight=None):
-        """Measure how far the fit is from exact kernel ridge regression on its rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows of the fit, as for `fit`; other rows are refused.
-        kind : {"audit", "operator", "trace"}, default="audit"
-            "audit" bounds the distance for these targets: always true up to some 90,000 rows, by one product with the
-            kernel matrix, and with probability `1 - failure_probability` on a sample of rows beyond. "operator" holds
-            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free, and
-            looks at no rows.
-
-        Returns
-        -------
-        Certificate
-            `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
-        """
-        check_is_fitted(self, "dual_coef_")
-        self._check_moments("certify")
-        passes = self._passes(self._open(X, y, sample_weight, reset=False))
-        return certify(
-            kind,
-            passes,
-            self._fit,
-            landmark_indices=self._rows_among(passes),
-            failure_probability=self.failure_probability,
-            rng=make_generator(self.random_state),
-        )
-
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
-    def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
-        """Bound the distance of predictions at new rows from those of exact kernel ridge regression.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            Where.
-        certificate : Certificate
-            The fit's audit, from `certify`; the bounds are as certain as it is.
-        X_fit, y_fit, sample_weight
-            The rows of the fit.
-
-        Returns
-        -------
-        bounds : array of shape (n,) or (n, n_targets)
-            In units of y.
-        """
-        check_is_fitted(self, "dual_coef_")
-        self._check_moments("distance_to_exact")
-        points = self._passes(self._rows(X))
-        training = self._passes(self._open(X_fit, y_fit, sample_weight, reset=False))
-        return self._shaped(distance_at(points, training, self._fit, certificate, self._rows_among(training)))
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def diagnose(self):
-        """Say what state the fit is in and which rows drive it.
-
-        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` all numbers for a machine.
-
-        Returns
-        -------
-        Diagnosis
-        """
-        check_is_fitted(self, "dual_coef_")
-        self._check_moments("diagnose")
-        if not hasattr(self, "_left_out"):
-            msg = "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
-            raise DataError(msg)
-        names = getattr(self, "feature_names_in_", None)
-        return diagnose(
-            self._fit,
-            self._left_out,
-            absent=self._absent,
-            landmark_indices=self._landmark_rows,
-            scores=getattr(self, "leverage_scores_", None),
-            effective_dimension=self.effective_dimension_,
-            n_duplicates=self._n_duplicates,
-            constant_columns=tuple(str(j if names is None else names[j]) for j in self._constant_columns),
-        )
-
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
         if isinstance(X, RowSource) and y is None:
             passes = self._passes(X)
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
-
-    def save(self, path, overwrite=True):
-        """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
-
-        A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; its folder must exist.
-        overwrite : bool, default=True
-            Whether an existing file is replaced.
-
-        Returns
-        -------
-        path : Path
-        """
-        return save_model(self, path, overwrite)
-
-    def _take_left_out(self, left_out, passes):
-        """Keep the residuals of all rows."""
-        self._left_out, self._landmark_rows = left_out, self._rows_among(passes)
-        self._absent = np.flatnonzero(passes.row_counts() == 0)
-        self.loo_residuals_ = self._shaped(left_out.residuals)
-
-    def _take_calibration(self, passes, left_out, everything):
-        """Keep a uniform sample of the rows with their residuals, and say what intervals from them promise."""
-        weights = passes.row_counts()
-        eligible = weights > 0
-        guaranteed, reason = self._promise(everything, bool((weights == 1).all()), passes)
-        if guaranteed and everything:
-            eligible[self._rows_among(passes)] = False
-        rows = np.flatnonzero(eligible)
-        most = sample_size(self.memory_budget, self.n_landmarks_ + self.n_features_in_)
-        sample = np.sort(make_generator(self.random_state).permutation(rows)[:most])
-        self.calibration_ = Calibration(
-            passes.take(sample).features, sample, left_out.residuals[sample], weights[sample], guaranteed, reason
-        )
-
-    def _promise(self, everything, unweighted, passes):
-        """Return whether the calibration rows had no part in choosing the model, and why."""
-        if not unweighted:
-            return False, "rows with weights are not exchangeable"
-        if not everything:
-            if self._ridge_given:
-                return True, "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
-            return False, "the ridge was chosen from these rows"
-        left = self._fit.moments.n_rows - self.n_landmarks_
-        by_chance = self._chosen_blindly and self._ridge_given and not self._n_duplicates
-        if by_chance and left > 0 and self._rows_among(passes) is not None:
-            return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
-        return False, "landmarks, bandwidth or ridge were chosen from these rows"
-
-    def _rows_among(self, passes):
-        """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
-        indices = self.landmark_indices_
-        if indices is None or indices.max(initial=0) >= passes.source.n_rows:
-            return None
-        if self.kernel_.pairwise:  # one row cannot be told from another by its features alone, but by its own column
-            rows = passes.take(indices).features
-            known = self._fit.factor.landmark_kernel
-            return indices if np.allclose(rows[:, indices], known, rtol=1e-6, atol=1e-6 * abs(known).max()) else None
-        difference = abs(passes.take(indices).features - self.landmarks_)
-        return indices if difference.max() <= 1e-6 * abs(self.landmarks_).max() else None
 
     def _check_more_rows(self):
         """Refuse to add rows where their sums would not be those of the fit."""
@@ -510,18 +264,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 "partial_fit cannot change it, fit anew"
             )
             raise ParameterError(msg)
-
-    def _check_moments(self, what):
-        if not hasattr(self, "_fit"):
-            msg = (
-                f"{what} needs the sums that a direct solver keeps, and this fit of {self.n_landmarks_} landmarks was "
-                'solved by gradients; fit with solver="direct" or fewer landmarks'
-            )
-            raise DataError(msg)
-
-    def _choosing_rows(self, like):
-        """Return the sums of the rows that chose the landmarks, ready to be added."""
-        return replace(self._choosing, gram=np.zeros_like(like.gram))
 
     def _recipe(self):
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
@@ -550,11 +292,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self.__dict__.pop(name, None)
         if landmarks.scores is not None:
             self.leverage_scores_, self.coherence_ = landmarks.scores, landmarks.scores.coherence
-
-    def _look_at_rows(self, passes, distinct):
-        """Keep how many rows are equal, and which columns constant."""
-        self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
-        self._constant_columns = () if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
 
     def _take_fit(self, tuned, gradient=None):
         """Keep the coefficients and what chose them; what an earlier fit left behind goes."""
