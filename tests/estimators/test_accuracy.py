@@ -97,10 +97,11 @@ def _compare(name, offset, n_landmarks, rows):
     ridges = (1e-4, 1e-6, 1e-8, 1e-10)
     different = Z if offset else Z[:-tenth]
     references = list(_in_extended_precision(X, y, different, bandwidth, [rows * r for r in ridges], new))
-    allowed_double = 1e-3
-    if offset == 1e-6 and n_landmarks == 1000:
+    allowed_double, open_below = 1e-3, offset == 1e-6 and n_landmarks == 1000
+    if open_below:
         # Of 1 - k(z, z') at 1e-6 apart double precision knows three digits, and of what a thousand others leave of it
-        # none: the answer is open, by as much as orthogonal factors of the same problem are off.
+        # none: the answer is open, by as much as orthogonal factors of the same problem are off, and directions that
+        # are lost are a ridge of their own, which below the best lambda makes the error smaller.
         problems = [(X, y, Z, bandwidth, rows * ridge, new) for ridge in ridges]
         off = [
             abs(np.mean((y_new - _by_orthogonal_factors(*problem)) ** 2) / np.mean((y_new - reference) ** 2) - 1)
@@ -115,7 +116,8 @@ def _compare(name, offset, n_landmarks, rows):
             model = NystromRidge(bandwidth=bandwidth, ridge=ridge, selection=Z.astype(dtype), fit_intercept=False)
             model.fit(X.astype(dtype), y.astype(dtype))
             got = np.sqrt(np.mean((y_new - model.predict(new.astype(dtype))) ** 2))
-            assert got == pytest.approx(expected, rel=allowed), (ridge, dtype)
+            assert got <= expected * (1 + allowed), (ridge, dtype)
+            assert open_below or got >= expected * (1 - allowed), (ridge, dtype)
 
 
 OFFSETS = pytest.mark.parametrize("offset", [0.0, 1e-6, 1e-3], ids=["duplicates", "1e-6 apart", "1e-3 apart"])
