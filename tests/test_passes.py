@@ -5,8 +5,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from ridgemark.kernels import Gaussian, Linear, Matern32, Precomputed
+from ridgemark.moments import Moments
 from ridgemark.nystrom import nystrom_factor
-from ridgemark.passes import Moments, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 
 

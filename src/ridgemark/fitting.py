@@ -15,8 +15,9 @@ from ridgemark.certificates import KINDS, Certificate, certify
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range
+from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor, nystrom_factor
-from ridgemark.passes import Moments, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection

@@ -17,9 +17,10 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, symmetric_eigen
+from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor
-from ridgemark.passes import Moments, RowPasses, row_weights
-from ridgemark.rows import Block
+from ridgemark.passes import RowPasses
+from ridgemark.rows import Block, row_weights
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from scipy import sparse
 
 from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
+from ridgemark.distinct import DistinctRows, groups, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import congruence, largest_eigenvalue, symmetric
+from ridgemark.linalg import symmetric
+from ridgemark.moments import Moments, block_moments, largest_gram, whiten
 from ridgemark.nystrom import NystromFactor
-from ridgemark.rows import Block, RowSource, block_rows_for
+from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
 from ridgemark.rows.parallel import input_clock
 
 Floats = NDArray[np.float64]
@@ -32,80 +34,8 @@ Progress = Callable[[str, int, int], None]
 _LARGEST_BLOCK = 2048
 # Blocks below this many rows spend more time on their way than on arithmetic.
 _SMALLEST_BLOCK = 256
-# Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
-_SAME = 1e-6
 # Kernel entries that stay in the processor's cache until they have been used twice.
 _TILE_ENTRIES = 2**18
-# Relative error of late whitening that no result shows.
-_NEGLIGIBLE = 1e-9
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Weighted sums over rows, from which every ridge's solution follows; moments of disjoint rows add.
-
-    Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
-    """
-
-    n_rows: int  # of positive weight
-    total_weight: float
-    gram: Floats  # B' W B
-    cross: Floats  # B' W y
-    feature_sum: Floats  # B' w
-    target_sum: Floats  # y' w
-    target_square: Floats  # y' W y
-    trace_kernel: float  # tr W K
-    trace_residual: float  # tr W (K - L)
-
-    def without_products(self) -> Moments:
-        """Return the sums without the Gram matrix, the one that takes memory."""
-        return replace(self, gram=np.zeros((0, 0)))
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
-
-    def __iadd__(self, other: Moments) -> Moments:
-        """Add into the Gram matrix that is there."""
-        np.add(self.gram, other.gram, out=self.gram)
-        return replace(self.without_products() + other.without_products(), gram=self.gram)
-
-
-@dataclass(frozen=True)
-class DistinctRows:
-    """Which rows are equal to which: the candidates for landmarks.
-
-    Candidates are in an order that depends on the rows' values and not on their order, so that a draw by position
-    does not either.
-    """
-
-    indices: NDArray[np.intp]  # (m,): the first row of each kind
-    kind: NDArray[np.intp]  # (n,): position of a row's kind among the candidates; -1 for a row of weight zero
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def totals(self, values: Floats) -> Floats:
-        """Sum one value per row over each kind: what m equal rows have together is what one of weight m has."""
-        present = slice(None) if self.kind.min() >= 0 else self.kind >= 0
-        # astype: counts of no rows at all would be integers.
-        return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
-
-
-def same_rows(one: Moments, other: Moments) -> bool:
-    """Tell rows and targets by their sums: whether they are the same up to rounding.
-
-    Every sum is compared in units of what it can reach at most.
-    """
-    if one.n_rows != other.n_rows or not np.isclose(one.total_weight, other.total_weight, rtol=1e-9):
-        return False
-    size, trace = other.total_weight, other.trace_kernel
-    reach = np.sqrt(other.target_square)
-    pairs = (
-        (one.feature_sum, other.feature_sum, np.sqrt(size * trace)),
-        (one.cross, other.cross, np.sqrt(trace) * reach),
-        (one.target_sum, other.target_sum, np.sqrt(size) * reach),
-    )
-    return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
 
 @dataclass(frozen=True)
@@ -160,12 +90,12 @@ class RowPasses:
             # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
             expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
-            allowed = _largest_gram(factor, scaled_ridge, expected)
+            allowed = largest_gram(factor, scaled_ridge, expected)
             if expected <= allowed:
                 plain = self._sum_moments(factor, False, origin)
                 if float(np.linalg.norm(plain.gram)) <= allowed:
                     self.whitened = "after"
-                    return _whiten(plain, factor)
+                    return whiten(plain, factor)
         self.whitened = "before"
         return self._sum_moments(factor, True, origin)
 
@@ -184,7 +114,7 @@ class RowPasses:
 
         def of_block(block: Block) -> Moments:
             features = self.feature_block(factor, block) if whitened else self.cross_block(factor.cross_kernel, block)
-            return _block_moments(block, features, factor.cross_kernel, origin)
+            return block_moments(block, features, factor.cross_kernel, origin)
 
         upper: Moments = self.reduce("moments", of_block, width, width)
         self.n_kernel_evaluations += width * width  # the landmark kernel
@@ -349,10 +279,10 @@ class RowPasses:
 
         Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
         """
-        hashes = self.map("distinct rows", _row_hashes, 1, 0)
+        hashes = self.map("distinct rows", row_hashes, 1, 0)
         weights = self.weights()
         present = slice(None) if weights is None else np.flatnonzero(weights)
-        first, group = _groups(hashes[present])
+        first, group = groups(hashes[present])
         if weights is None:
             return DistinctRows(first, group)
         kind = np.full(self.source.n_rows, -1, dtype=np.intp)
@@ -439,101 +369,6 @@ def _dense(features: Any) -> Any:
     return features.toarray() if sparse.issparse(features) else features
 
 
-def row_weights(block: Block) -> Floats:
-    """Return the block's weights, ones where it has none."""
-    return np.ones(block.n_rows) if block.weights is None else block.weights
-
-
 def _block_targets(block: Block) -> Floats:
     assert block.targets is not None  # fits have targets
     return block.targets
-
-
-def _largest_gram(factor: NystromFactor, scaled_ridge: float, expected: float) -> float:
-    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; -1 where no such size is.
-
-    The longest row of the triangle is a lower bound on |W^-1| that costs nothing and mostly suffices to see that the
-    size expected is too large.
-    """
-    if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
-        return -1.0
-    largest = _NEGLIGIBLE * scaled_ridge / float(np.finfo(np.float64).eps)
-    at_least = float(np.einsum("ij,ij->i", factor.triangle, factor.triangle).max())
-    if expected * at_least > largest:
-        return -1.0
-    return largest / largest_eigenvalue(factor.triangle)
-
-
-def _whiten(plain: Moments, factor: NystromFactor) -> Moments:
-    """Return the moments of whitened features from those of the kernel values."""
-    gram = congruence(plain.gram[np.ix_(factor.kept, factor.kept)], factor.triangle)
-    return replace(
-        plain,
-        gram=gram,
-        cross=factor.triangle.T @ plain.cross[factor.kept],
-        feature_sum=factor.triangle.T @ plain.feature_sum[factor.kept],
-        trace_residual=max(0.0, plain.trace_kernel - float(np.trace(gram))),
-    )
-
-
-def _block_moments(block: Block, features: Floats, cross_kernel: CrossKernel, origin: Floats) -> Moments:
-    weights = row_weights(block)
-    diagonal = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
-    residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
-    targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - origin
-    feature_sum = features.T @ weights
-    if block.weights is not None:
-        scale = np.sqrt(weights)[:, None]
-        features *= scale  # scratch memory: nobody else's
-        weighted_targets = targets * scale
-    else:
-        weighted_targets = targets
-    return Moments(
-        n_rows=int(np.count_nonzero(weights)),
-        total_weight=float(weights.sum()),
-        gram=cross_kernel.backend.gram(features),
-        cross=features.T @ weighted_targets,
-        feature_sum=feature_sum,
-        target_sum=targets.T @ weights,
-        target_square=(targets**2).T @ weights,
-        trace_kernel=float(weights @ diagonal),
-        trace_residual=float(weights @ residual),
-    )
-
-
-def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the first row of each hash, in the hashes' order, and every row's position among them.
-
-    What `np.unique` does, in half its memory: for a long file these are the largest arrays there are.
-    """
-    order = np.argsort(hashes, kind="stable")
-    fresh = np.ones(len(order), dtype=bool)
-    ranked = hashes[order]
-    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
-    del ranked
-    group = np.empty(len(order), dtype=np.intp)
-    group[order] = np.cumsum(fresh)
-    group -= 1
-    return order[fresh], group
-
-
-def _row_hashes(block: Block) -> NDArray[np.uint64]:
-    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; a zero adds nothing."""
-    features = block.features
-    multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
-    if sparse.issparse(features):
-        running = np.zeros(len(features.data) + 1, dtype=np.uint64)
-        np.cumsum(_mixed(features.data, multipliers[features.indices]), out=running[1:])
-        return running[features.indptr[1:]] - running[features.indptr[:-1]]
-    total = np.zeros(block.n_rows, dtype=np.uint64)
-    for column, multiplier in zip(features.T, multipliers, strict=True):
-        total += _mixed(column, multiplier)
-    return total
-
-
-def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
-    # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
-    bits = (values + 0.0).view(np.uint64)
-    mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
-    hashed: NDArray[np.uint64] = (mixed ^ (mixed >> np.uint64(29))) * multiplier
-    return hashed

@@ -12,12 +12,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
+from ridgemark.distinct import DistinctRows
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
 from ridgemark.nystrom import NystromFactor
-from ridgemark.passes import DistinctRows, RowPasses, row_weights
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource
+from ridgemark.passes import RowPasses
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, row_weights
 from ridgemark.solvers import SpectralSolver
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from ridgemark.certificates.dual import ROUNDING, function_size
 from ridgemark.certificates.record import Certificate, fingerprint
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
-from ridgemark.passes import RowPasses, row_weights
-from ridgemark.rows import Block
+from ridgemark.passes import RowPasses
+from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]

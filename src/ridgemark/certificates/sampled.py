@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import ROUNDING, FittedRows, between
 from ridgemark.certificates.trace import feature_rounding
-from ridgemark.passes import RowPasses, row_weights
-from ridgemark.rows import Block
+from ridgemark.passes import RowPasses
+from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
 

@@ -14,7 +14,7 @@ from ridgemark.errors import DataError
 from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
-from ridgemark.passes import same_rows
+from ridgemark.moments import same_rows
 from ridgemark.sampling import make_generator
 from ridgemark.tuning import leave_one_out
 

@@ -238,6 +238,11 @@ class BaseRows(ABC):
         return out
 
 
+def row_weights(block: Block) -> npt.NDArray[np.float64]:
+    """Return the block's weights, ones where it has none."""
+    return np.ones(block.n_rows) if block.weights is None else block.weights
+
+
 def check_total_weight(total: float) -> None:
     """Refuse weights that are all zero, given their sum."""
     if total == 0.0:

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends.threads import one_blas_thread
+from ridgemark.distinct import DistinctRows
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, score_bracket
 from ridgemark.linalg import check_range
+from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor, nystrom_factor
 from ridgemark.parameters import Parameterised
-from ridgemark.passes import DistinctRows, Moments, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.sampling import Draw, draw_distinct
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from ridgemark.kernels import Kernel
-from ridgemark.passes import RowPasses, row_weights
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
+from ridgemark.passes import RowPasses
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal, positive_count
 

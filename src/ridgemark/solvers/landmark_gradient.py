@@ -12,8 +12,8 @@ from scipy.linalg import lapack
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, pivoted_cholesky, solve_triangle
-from ridgemark.passes import RowPasses, row_weights
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
+from ridgemark.passes import RowPasses
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, row_weights
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
 
 Floats = NDArray[np.float64]

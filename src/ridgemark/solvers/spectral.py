@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
-from ridgemark.passes import Moments
+from ridgemark.moments import Moments
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 
 Floats = NDArray[np.float64]

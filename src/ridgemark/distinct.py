@@ -1,0 +1,73 @@
+"""Which rows are equal: the candidates for landmarks, found by hashes of their bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.rows import Block
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Which rows are equal to which: the candidates for landmarks.
+
+    Candidates are in an order that depends on the rows' values and not on their order, so that a draw by position
+    does not either.
+    """
+
+    indices: NDArray[np.intp]  # (m,): the first row of each kind
+    kind: NDArray[np.intp]  # (n,): position of a row's kind among the candidates; -1 for a row of weight zero
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def totals(self, values: Floats) -> Floats:
+        """Sum one value per row over each kind: what m equal rows have together is what one of weight m has."""
+        present = slice(None) if self.kind.min() >= 0 else self.kind >= 0
+        # astype: counts of no rows at all would be integers.
+        return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
+
+
+def groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first row of each hash, in the hashes' order, and every row's position among them.
+
+    What `np.unique` does, in half its memory: for a long file these are the largest arrays there are.
+    """
+    order = np.argsort(hashes, kind="stable")
+    fresh = np.ones(len(order), dtype=bool)
+    ranked = hashes[order]
+    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    del ranked
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(fresh)
+    group -= 1
+    return order[fresh], group
+
+
+def row_hashes(block: Block) -> NDArray[np.uint64]:
+    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; a zero adds nothing."""
+    features = block.features
+    multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
+    if sparse.issparse(features):
+        running = np.zeros(len(features.data) + 1, dtype=np.uint64)
+        np.cumsum(_mixed(features.data, multipliers[features.indices]), out=running[1:])
+        return running[features.indptr[1:]] - running[features.indptr[:-1]]
+    total = np.zeros(block.n_rows, dtype=np.uint64)
+    for column, multiplier in zip(features.T, multipliers, strict=True):
+        total += _mixed(column, multiplier)
+    return total
+
+
+def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
+    # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
+    bits = (values + 0.0).view(np.uint64)
+    mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
+    hashed: NDArray[np.uint64] = (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    return hashed
