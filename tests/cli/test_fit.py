@@ -308,20 +308,39 @@ def test_more_rows_take_longer_and_more_landmarks_more_memory():
     assert estimate.estimate(large, 100, True)[1] < estimate.estimate(large, 1000, True)[1]
 
 
-def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    """A terminal that keeps what is shown on it."""
 
+    def isatty(self):
+        return True
+
+
+def watched(monkeypatch):
+    """Make the error stream a terminal."""
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
+    return stream
+
+
+def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
+    terminal = watched(monkeypatch)
     with progress.progress() as tell:
         assert tell is not None
         for done in (100, 200, 50):
             tell("moments", done, 200)
-    assert "rows/s" in stream.getvalue()
+    assert "rows/s" in terminal.getvalue()
+
+
+def test_scores_show_how_far_they_have_come_on_a_terminal_only(folder, ridgemark, monkeypatch):
+    arguments = ("scores", folder / "rows.csv", "--ridge", "1e-3", "--columns", "a,b", "--landmarks", 50)
+    code, out, errors = ridgemark(*arguments)
+    assert (code, errors) == (0, [])
+    terminal = watched(monkeypatch)
+    assert ridgemark(*arguments)[:2] == (code, out)
+    assert "leverage scores" in terminal.getvalue()
+    assert "700 of 700 rows" in terminal.getvalue()
 
 
 def test_nobody_is_told_where_nobody_watches(monkeypatch):

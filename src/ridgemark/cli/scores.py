@@ -12,6 +12,7 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
 from ridgemark.cli.files import check_output
 from ridgemark.cli.output import TABLES, print_json, print_lines, write_table
+from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
 
@@ -37,16 +38,19 @@ def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json
     if output is not None:
         check_output(output, TABLES)
     levels = find_levels(data, options["encode"])
-    found = leverage_scores(
-        open_data(data, options["target"], options["columns"], options["weight"], levels),
-        ridge=options["ridge"],
-        kernel=options["kernel"],
-        bandwidth=options["bandwidth"],
-        method="exact" if options["exact"] else "approximate",
-        n_landmarks=options["landmarks"],
-        refine=options["refine"],
-        random_state=seed,
-    )
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    with progress() as tell:
+        found = leverage_scores(
+            source,
+            ridge=options["ridge"],
+            kernel=options["kernel"],
+            bandwidth=options["bandwidth"],
+            method="exact" if options["exact"] else "approximate",
+            n_landmarks=options["landmarks"],
+            refine=options["refine"],
+            random_state=seed,
+            progress=tell or False,
+        )
     if output is not None:
         rows = np.arange(len(found.lower))
         write_table(output, ["row", "lower", "upper"], [rows, found.lower, found.upper])
