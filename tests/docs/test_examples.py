@@ -41,7 +41,8 @@ def test_every_parameter_of_every_estimator_is_documented():
 
 def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+)[#)]", text) + re.findall(r' src(?:set)?="([^":]+)"', text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 

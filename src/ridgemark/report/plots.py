@@ -17,7 +17,7 @@ _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(-
 }
 _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
 _SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
 
@@ -33,6 +33,7 @@ class Series:
     high: Sequence[float] | None = None
     kind: Literal["line", "dashed", "points", "mark"] = "line"
     colour: int | None = None  # number in the palette; by default its place among the series
+    marked: bool = True  # whether a line shows its points; one drawn through very many does not
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _add(axes: Any, series: Series, number: int) -> None:
         color=colour,
         linewidth=1.6,
         linestyle=dashes,
-        marker=marker,
+        marker=marker if series.marked else None,
         markersize=4,
         label=series.label,
     )
