@@ -194,7 +194,7 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:
         needed = bounds.theorem_3_count(n, upper / 0.1, failure_probability)
-        return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed} draws)."
+        return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed:,} draws)."
     return (
         f"{head}: in-sample risk within {bounds.theorem_3_risk_factor(epsilon):.3g} times that of exact kernel ridge "
         f"regression with probability {1 - failure_probability:g}, for a lambda chosen without looking at y."

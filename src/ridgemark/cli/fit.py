@@ -14,7 +14,15 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data, open_for
 from ridgemark.cli.estimate import forecast, spoken
 from ridgemark.cli.files import check_output
-from ridgemark.cli.measures import held_out, leave_one_out_error, peak_memory, sample_of, summary
+from ridgemark.cli.measures import (
+    CRITERIA,
+    held_out,
+    landmark_words,
+    leave_one_out_error,
+    peak_memory,
+    sample_of,
+    summary,
+)
 from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.progress import progress
 from ridgemark.cli.report import check_page, write_page
@@ -159,12 +167,12 @@ def print_fit(model: Any) -> None:
     """Print a fit in a few lines."""
     run, error = model.run_, leave_one_out_error(model)
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f" (by {model.ridge_path_.criterion})" if hasattr(model, "ridge_path_") else " (given)"
+    chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"
     lines = [
         ("rows", f"{run['n_rows']:,} of {model.n_features_in_} features, target {listed(run['target_names'])}"),
         ("kernel", repr(model.kernel_)),
         ("lambda", ridges + chosen),
-        ("landmarks", f"{model.n_landmarks_:,} by {model.selection} ({model.landmark_count_.rule})"),
+        ("landmarks", landmark_words(model)),
     ]
     if error is not None:
         lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.rows import RowSource, open_rows
+from ridgemark.selection import Selection
 
 COVERAGE = 0.9
+CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 _SHOWN = 300  # rows in the figure of observed against predicted
 
 
@@ -72,6 +74,18 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     return record
 
 
+def selection_name(model: Any) -> str:
+    """Return how landmarks were chosen, in a word or as Python would write it."""
+    return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
+
+
+def landmark_words(model: Any) -> str:
+    """Return how many landmarks, how they were chosen, and what decided their number."""
+    rule = model.landmark_count_.rule
+    why = "their number given" if rule == "given" else f"number by the rule: {rule}"
+    return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
+
+
 def peak_memory() -> int | None:
     """Return the most memory this process has held, in bytes; None where the system does not tell."""
     with suppress(ImportError):
@@ -93,7 +107,7 @@ def summary(model: Any) -> dict[str, Any]:
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
         "ridge": np.atleast_1d(model.ridge_).tolist(),
         "n_landmarks": model.n_landmarks_,
-        "selection": model.selection,
+        "selection": selection_name(model),
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
         "loo_rms": leave_one_out_error(model),
