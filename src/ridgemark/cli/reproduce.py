@@ -45,7 +45,7 @@ _RECORDS = "records.json"
 @click.option(
     "--repeats", default=Settings.repeats, show_default=True, type=click.IntRange(min=1), help="Draws of the columns."
 )
-@click.option("--quick", is_flag=True, help="A look in under a minute: smaller grids and designs, 2 repeats.")
+@click.option("--quick", is_flag=True, help="A look in about a minute: smaller grids and designs, 2 repeats.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def reproduce_command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, as_json: bool) -> None:
     """Run the paper's experiments and write one page and its records.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from ridgemark.errors import MissingExtraError
@@ -165,18 +167,19 @@ def _plain_ticks(axes: Any, chart: Chart) -> None:
         if logarithmic:
             low, high = sorted(axis.get_view_interval())
             axis.set_major_formatter(FuncFormatter(_number))
-            narrow = low > 0 and high / low < 100
-            axis.set_minor_formatter(FuncFormatter(_minor) if narrow else NullFormatter())
+            span = high / low if low > 0 else math.inf
+            between = "2357" if span < 10 else "25" if span < 100 else ""
+            axis.set_minor_formatter(FuncFormatter(partial(_minor, between)) if between else NullFormatter())
 
 
 def _number(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _minor(value: float, _: object = None) -> str:
-    """Label 2 and 5 between the decades."""
+def _minor(between: str, value: float, _: object = None) -> str:
+    """Label some digits between the decades."""
     leading = f"{value:.0e}"[0]
-    return f"{value:g}" if leading in "25" and f"{value:.3e}"[2:5] == "000" else ""
+    return f"{value:g}" if leading in between and f"{value:.3e}"[2:5] == "000" else ""
 
 
 def _inline(document: str, name: str) -> str:
