@@ -33,8 +33,15 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(epilog="Example: ridgemark demo --seed 3")
-@click.option("--seed", default=SEED, show_default=True, type=click.IntRange(min=0), help="Seed of points and draws.")
+@click.command(short_help="Show what this is about, on a page.", epilog="Example: ridgemark demo --seed 3")
+@click.option(
+    "--seed",
+    default=SEED,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Seed of points and draws.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def demo(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.

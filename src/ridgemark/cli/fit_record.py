@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from ridgemark import __version__
 from ridgemark.cli.estimate import spoken
-from ridgemark.cli.measures import COVERAGE, CRITERIA, landmark_words, leave_one_out_error
+from ridgemark.cli.measures import COVERAGE, CRITERIA, kernel_words, landmark_words, leave_one_out_error
 from ridgemark.report.fit_page import FitRecord, PathCurves, Predictions, SortedScores, TargetErrors
 
 _POINTS = 200  # of a figure's cloud
@@ -56,7 +55,7 @@ def _facts(model: Any, run: dict[str, Any], names: list[str]) -> list[tuple[str,
     ridges = ", ".join(f"{ridge:.4g}" for ridge in np.atleast_1d(model.ridge_))
     facts = [
         ("target", ", ".join(names)),
-        ("kernel", re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))),
+        ("kernel", kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", landmark_words(model)),
         ("effective dimension", f"{lower:.4g} to {upper:.4g}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -41,7 +42,7 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
         "rows": known.indices[part].tolist(),
         "observed": block.targets.T.tolist(),
         "predicted": (block.targets - known.residuals[part]).T.tolist(),
-    } | _ends(model, _like_source(source, block.features))
+    } | (_ends(model, _like_source(source, block.features)) if _has_intervals(model) else {})
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
@@ -65,7 +66,7 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
         "predicted": predicted[part].T.tolist(),
         "rows": part.tolist(),
     }
-    if hasattr(model, "calibration_"):
+    if _has_intervals(model):
         ends = _ends(model, rows)
         lower, upper = np.array(ends["lower"]).T, np.array(ends["upper"]).T
         inside = (lower <= block.targets) & (block.targets <= upper)
@@ -77,6 +78,11 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
 def selection_name(model: Any) -> str:
     """Return how landmarks were chosen, in a word or as Python would write it."""
     return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
+
+
+def kernel_words(model: Any) -> str:
+    """Return the kernel as Python would write it, its numbers to six digits."""
+    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
 
 
 def landmark_words(model: Any) -> str:
@@ -118,6 +124,11 @@ def summary(model: Any) -> dict[str, Any]:
     if "held_out" in run:
         record["held_out"] = {name: run["held_out"][name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
     return record
+
+
+def _has_intervals(model: Any) -> bool:
+    """Tell whether there are calibration rows, and enough for the coverage that is shown."""
+    return hasattr(model, "calibration_") and len(model.calibration_.residuals) * (1 - COVERAGE) >= COVERAGE - 1e-9
 
 
 def _ends(model: Any, rows: Any) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from ridgemark.cli.progress import progress
 
 
 @click.command(
-    "predict", epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9"
+    "predict",
+    short_help="Predict at the rows of a file with a model.",
+    epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9",
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
@@ -24,6 +26,7 @@ from ridgemark.cli.progress import progress
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
     help="Also the ends of intervals that are to hold this share of new observations.",
 )
 @shared.columns_option
