@@ -210,23 +210,20 @@ def _good(record: FitRecord) -> list[Html]:
 
 
 def _errors(record: FitRecord) -> Html:
-    columns = [
-        Column("target"),
-        *html.number_columns("spread (sd)", "leave-one-out RMS", "variance explained", "held-out RMS", "in interval"),
-    ]
+    headings = ["spread (sd)", "leave-one-out RMS", "variance explained"]
     rows = [
-        [
-            printable(one.name),
-            _number(one.spread),
-            _number(one.loo),
-            _share(_explained(one.loo, one.spread)),
-            _number(one.held_out),
-            _share(one.coverage),
-        ]
+        [printable(one.name), _number(one.spread), _number(one.loo), _share(_explained(one.loo, one.spread))]
         for one in record.errors
     ]
-    held_out = "none" if record.held_out_rows is None else f"{record.held_out_rows:,} rows"
-    return html.table(f"Errors, in units of the target; held out: {held_out}", columns, rows, stacked=True)
+    caption = "Errors, in units of the target"
+    if record.held_out_rows is not None:
+        caption += f"; held out: {record.held_out_rows:,} rows"
+        headings += ["held-out RMS", "in interval"]
+        rows = [
+            [*cells, _number(one.held_out), _share(one.coverage)]
+            for cells, one in zip(rows, record.errors, strict=True)
+        ]
+    return html.table(caption, [Column("target"), *html.number_columns(*headings)], rows, stacked=True)
 
 
 def _path_figure(path: PathCurves) -> Html:
