@@ -170,6 +170,20 @@ def test_scores_from_a_file_are_those_of_the_array(tmp_path):
     assert (from_file.n_passes, from_file.n_kernel_evaluations) == (2, 2 * 1000 * 50 + 50 * 50)
 
 
+def test_progress_goes_to_the_error_stream_or_to_who_asks(capsys):
+    options = {"bandwidth": 1.0, "ridge": 1e-3, "n_landmarks": 40, "random_state": 0}
+    quiet = leverage_scores(_rows("cloud"), **options)
+    assert capsys.readouterr() == ("", "")
+    leverage_scores(_rows("cloud"), **options, progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "leverage scores: 400 of 400 rows" in captured.err
+    seen = []
+    told = leverage_scores(_rows("cloud"), **options, progress=lambda *words: seen.append(words))
+    assert ("leverage scores", 400, 400) in seen
+    assert np.array_equal(told.upper, quiet.upper)
+
+
 def test_certified_sampling_quality_is_no_more_than_the_true_one():
     X = _rows("outliers")
     scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=100, random_state=0)

@@ -13,6 +13,7 @@ from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromRidge
+from ridgemark.estimators.base import _progress
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
@@ -36,6 +37,7 @@ def leverage_scores(
     refine: int = 0,
     sample_weight: Any = None,
     random_state: Any = None,
+    progress: Any = False,
 ) -> ScoreBracket:
     """Return the ridge leverage scores of every row, from both sides.
 
@@ -60,6 +62,8 @@ def leverage_scores(
         How many rows each row counts for.
     random_state : int, RandomState, Generator or None
         Seed of the draw.
+    progress : bool or callable, default=False
+        As for `NystromRidge`: whether, or whom, to tell how far each pass has come.
 
     Returns
     -------
@@ -79,8 +83,8 @@ def leverage_scores(
         msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
         raise ParameterError(msg)
     source = _open(X, sample_weight)
-    rng = make_generator(random_state)
-    passes = RowPasses(source)
+    rng, told = make_generator(random_state), _progress(progress)
+    passes = RowPasses(source, progress=told)
     distinct = passes.distinct_rows()
     made = choose_kernel(kernel, bandwidth, source, distinct, rng)
     scaled_ridge = float(ridge) * float(passes.row_counts().sum())
@@ -91,7 +95,7 @@ def leverage_scores(
         raise ParameterError(msg)
     n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
-    passes = RowPasses(source)  # counts what the scores cost, without the look for a bandwidth
+    passes = RowPasses(source, progress=told)  # counts what the scores cost, without the look for a bandwidth
     pilot = first_pilot(passes, made, scaled_ridge, n_pilot, rng, distinct)
     return refined_scores(passes, made, scaled_ridge, pilot, rounds, rng, distinct)
 

@@ -1,6 +1,7 @@
 """What certificates say and refuse: words, JSON, HTML, premises, costs."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +52,8 @@ def test_a_probability_and_a_risk_factor_are_part_of_the_claim():
     )
     assert certificate.claim.startswith("With probability 0.9 fitted values are within")
     assert "for a lambda chosen without looking at y" in certificate.claim
+    said = float(re.search(r"risk is at most (\S+) times", certificate.claim)[1])
+    assert certificate.risk_factor <= said <= 1.001 * certificate.risk_factor
     assert certificate.certainty == "probability"
     assert certificate.inputs["failure_probability"] == 0.1
 
@@ -170,6 +173,8 @@ def test_targets_of_any_size_are_accepted_as_they_were(ridge, scale):
 def test_a_constant_target_is_exact():
     certificate = _audit(_problem(np.full((300, 1), 3.0)))
     assert certificate.bound < 1e-9
+    assert not certificate.vacuous
+    assert "says next to nothing" not in certificate.claim
 
 
 def test_all_rows_as_landmarks_are_proved_exact():

@@ -97,3 +97,10 @@ def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys
         cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err == "ridgemark: column 'x' holds no number in row 3\n"
+
+
+def test_the_list_of_commands_has_no_cut_sentence(ridgemark):
+    code, out, _ = ridgemark("--help")
+    assert code == 0
+    assert "..." not in out.split("Commands:")[1]
+    assert out.rstrip().endswith("Begin with: ridgemark demo")

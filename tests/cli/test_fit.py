@@ -167,6 +167,30 @@ def test_a_model_of_python_is_certified_with_the_names_given(folder, fitted, rid
     assert code == 0
 
 
+def test_a_model_of_python_is_told_what_it_does_not_know(folder, fitted, ridgemark, tmp_path):
+    source = fitted[1]
+    block = source.take(np.arange(source.n_rows))
+    NystromRidge(ridge=1e-3, n_landmarks=20).fit(block.features, block.targets[:, 0]).save(tmp_path / "m")
+    numbers = ("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--columns")
+    for arguments, remedy in (
+        ((*numbers, "a,b"), "choose them with --columns"),
+        ((*numbers, NUMBERS, "--interval", "0.9"), "give a model of `ridgemark fit`, which keeps them"),
+        (("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS), "name it with --target"),
+    ):
+        code, _, errors = ridgemark(*arguments)
+        assert (code, len(errors)) == (2, 1)
+        assert remedy in errors[0]
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_a_handful_of_rows_is_fitted_without_intervals(ridgemark, tmp_path):
+    (tmp_path / "few.csv").write_text("a,y\n1,2\n2,3\n4,1\n")
+    arguments = ("--target", "y", "--ridge", "0.1", "--test", tmp_path / "few.csv", "--output", tmp_path / "m")
+    code, out, errors = ridgemark("fit", tmp_path / "few.csv", *arguments, "--json")
+    assert (code, errors) == (0, [])
+    assert json.loads(out)["held_out"]["coverage"] is None
+
+
 def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
     arguments = ("--ridge", "1e-3", "--columns", "a,b", "--output", tmp_path / "s.csv", "--json", "--top", "3")
     code, out, _ = ridgemark("scores", folder / "rows.csv", *arguments)
@@ -193,6 +217,11 @@ def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
         (("fit", "bad.csv", "--target", "y"), "row 1"),
         (("fit", "empty.csv", "--target", "y"), "is empty"),
         (("fit", "rows.txt", "--target", "y"), "no extension that is known"),
+        (("fit", "rows.csv", "--target", "y"), "categories with --encode"),
+        (("fit", "some.ridgemark", "--target", "y"), "holds a model, and no data"),
+        (("predict", "rows.csv", "some.ridgemark"), "holds data, and no model; the model comes first"),
+        (("predict", "some.ridgemark", "rows.csv"), "give a model of `ridgemark fit`"),
+        (("fit", "no_y.npz"), "--target, or store it in the file as the array y"),
         (("scores", "rows.csv", "--ridge", "0", "--columns", "a"), "ridge must be a positive"),
         (("scores", "none.csv", "--ridge", "1"), "there is no file"),
     ],
@@ -205,6 +234,8 @@ def test_a_users_error_is_one_line_exit_code_2_and_no_file(
     (tmp_path / "rows.txt").write_text("a,y\n1,2\n")
     (tmp_path / "bad.csv").write_text("a,y\n1,2\n,3\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "some.ridgemark").write_text("no model")
+    np.savez(tmp_path / "no_y.npz", X=np.eye(3))
     before = set(tmp_path.iterdir())
     code, out, errors = ridgemark(*arguments, "--output", "made.csv")
     assert (code, out, len(errors)) == (2, "", 1), errors
@@ -316,20 +347,39 @@ def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
     assert read == held - 8 * X.shape[0] * (X.shape[1] - 1)
 
 
-def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    """A terminal that keeps what is shown on it."""
 
+    def isatty(self):
+        return True
+
+
+def watched(monkeypatch):
+    """Make the error stream a terminal."""
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
+    return stream
+
+
+def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
+    terminal = watched(monkeypatch)
     with progress.progress() as tell:
         assert tell is not None
         for done in (100, 200, 50):
             tell("moments", done, 200)
-    assert "rows/s" in stream.getvalue()
+    assert "rows/s" in terminal.getvalue()
+
+
+def test_scores_show_how_far_they_have_come_on_a_terminal_only(folder, ridgemark, monkeypatch):
+    arguments = ("scores", folder / "rows.csv", "--ridge", "1e-3", "--columns", "a,b", "--landmarks", 50)
+    code, out, errors = ridgemark(*arguments)
+    assert (code, errors) == (0, [])
+    terminal = watched(monkeypatch)
+    assert ridgemark(*arguments)[:2] == (code, out)
+    assert "leverage scores" in terminal.getvalue()
+    assert "700 of 700 rows" in terminal.getvalue()
 
 
 def test_nobody_is_told_where_nobody_watches(monkeypatch):

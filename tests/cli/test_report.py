@@ -13,6 +13,7 @@ from ridgemark import ExactKernelRidge, NystromRidge, load
 from ridgemark.cli import commands
 from ridgemark.cli.fit_record import fit_record
 from ridgemark.report.fit_page import fit_page, printable
+from ridgemark.selection import Leverage
 from tests.browser import look
 from tests.cli.conftest import ODD, write_rows
 
@@ -72,7 +73,7 @@ def test_the_page_says_what_how_good_how_far_and_which_rows(reported):
     ):
         assert text in page, text
     for row in model.diagnose().top(10):
-        assert f'<th scope="row" class="number">{row.row}</th>' in page
+        assert f'<th scope="row" class="number" data-heading="row">{row.row}</th>' in page
 
 
 @pytest.mark.parametrize("width", [360, 1200])
@@ -106,6 +107,8 @@ def test_report_measures_other_rows(folder, ridgemark, tmp_path):
         {"ridge": "gcv", "n_landmarks": 20},
         {"solver": "gradient", "n_landmarks": 30, "ridge": 1e-2},
         {"selection": "kmeans", "n_landmarks": 20},
+        {"selection": Leverage(n_pilot=30), "n_landmarks": 20},
+        {"selection": np.zeros((1, 2)), "ridge": 1e-2},
         {},
     ],
 )

@@ -1,4 +1,4 @@
-"""What the documentation shows is run: README and guide as written, docstrings as doctests."""
+"""What the documentation shows is run: README and pages as written, docstrings as doctests."""
 
 import doctest
 import importlib
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = [m.name for m in pkgutil.walk_packages(ridgemark.__path__, "ridgemark.") if not m.name.endswith("__main__")]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/peers.md"])
 def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -41,8 +41,23 @@ def test_every_parameter_of_every_estimator_is_documented():
 
 def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+)[#)]", text) + re.findall(r' src(?:set)?="([^":]+)"', text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_tests_and_benchmarks_named_in_the_documentation_exist():
+    sources = {
+        path.relative_to(ROOT).as_posix(): path
+        for folder in ("tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    defined = "".join(path.read_text(encoding="utf-8") for path in sources.values())
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        assert set(re.findall(r"\b(?:tests|benchmarks)/[\w/]+\.py", text)) <= set(sources), page.name
+        for name in re.findall(r"`(test_\w+)`", text):
+            assert f"def {name}(" in defined, f"{page.name}: {name}"
 
 
 def test_every_make_target_named_in_the_readme_exists():

@@ -66,6 +66,18 @@ def test_a_chart_takes_the_pages_width():
     assert " height=" not in head
 
 
+def test_a_narrow_logarithmic_axis_has_labels_enough():
+    narrow = Chart("x", "y", [Series("one", (1, 2, 3), (0.31, 0.6, 2.5))], log_y=True)
+    labels = re.findall(r">([\d.]+)</text>", draw(narrow, "narrow"))
+    assert {"0.5", "0.7", "2"} <= set(labels)
+
+
+def test_a_line_through_very_many_points_need_not_show_them():
+    x = tuple(range(50))
+    marked, plain = (draw(Chart("x", "y", [Series("one", x, x, marked=mark)]), "line") for mark in (True, False))
+    assert marked.count("<use") - plain.count("<use") >= 50
+
+
 def test_settings_of_the_user_do_not_reach_the_page(matplotlib):
     before = drawn(CHART, "a")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "#ff0000"}):

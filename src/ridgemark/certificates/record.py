@@ -194,7 +194,7 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:
         needed = bounds.theorem_3_count(n, upper / 0.1, failure_probability)
-        return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed} draws)."
+        return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed:,} draws)."
     return (
         f"{head}: in-sample risk within {bounds.theorem_3_risk_factor(epsilon):.3g} times that of exact kernel ridge "
         f"regression with probability {1 - failure_probability:g}, for a lambda chosen without looking at y."
@@ -202,7 +202,8 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
 
 
 def _says_nothing(bound: Floats, unmeasured: Floats) -> bool:
-    return bool((bound > _SAYING * unmeasured).any())
+    # Where the fit leaves nothing, as of a constant target, the bound is rounding and the fit exact.
+    return bool(((bound > _SAYING * unmeasured) & (unmeasured > 0)).any())
 
 
 def _claim(bound: Floats, failure_probability: float | None, risk_factor: float | None) -> str:
@@ -214,8 +215,8 @@ def _claim(bound: Floats, failure_probability: float | None, risk_factor: float 
     )
     if risk_factor is not None:
         said += (
-            f", and the in-sample risk is at most {risk_factor:.4g} times the exact one for a lambda chosen without "
-            "looking at y"
+            f", and the in-sample risk is at most {_rounded_up(risk_factor, 4)} times the exact one for a lambda "
+            "chosen without looking at y"
         )
     return f"{said[0].upper()}{said[1:]}."
 
@@ -224,12 +225,12 @@ def _numbers(values: float | Floats) -> str:
     return ", ".join(_rounded_up(float(value)) for value in np.atleast_1d(values))
 
 
-def _rounded_up(value: float) -> str:
-    """Return three digits that are not below the value: a bound must not shrink on its way to the reader."""
+def _rounded_up(value: float, digits: int = 3) -> str:
+    """Return some digits that are not below the value: a bound must not shrink on its way to the reader."""
     if not 0 < value < math.inf:
         return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 
 
 def _finite(value: Any) -> Any:

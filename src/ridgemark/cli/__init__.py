@@ -18,8 +18,20 @@ from ridgemark.cli.reproduce import reproduce_command
 from ridgemark.cli.scores import scores_command
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
+# Remedies in Python, as the library words them, and what they are on the command line.
+_REMEDIES = {
+    "convert it, or leave the column out with columns=[...]": (
+        "convert it, leave the column out with --columns, or make columns of its categories with --encode"
+    ),
+    "with open_rows(..., columns=[...])": "with --columns",
+    "with columns=[...]": "with --columns",
+    "give a file that save wrote": "give a model of `ridgemark fit`",
+    "load it with kernel=... as the model was made, got none": "use it from Python: ridgemark.load(path, kernel=...)",
+    "call calibrate(X, y) with training rows": "give a model of `ridgemark fit`, which keeps them",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog="Begin with: ridgemark demo")
 @click.version_option(__version__, prog_name="ridgemark")
 def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
@@ -63,12 +75,14 @@ def _refuse(error: click.UsageError) -> None:
     if message.startswith("Usage:"):  # called without a word: its message is the help
         click.echo(message, err=True)
         sys.exit(2)
-    _fail(f"{message.rstrip('.')}; see {path} --help")
+    _fail(f"{message.rstrip('.')}{'' if message.endswith('?') else ';'} see {path} --help")
 
 
 def _fail(message: str) -> None:
     """Print one line, with a remedy for Python turned into one for the command."""
-    said = " ".join(message.split()).replace("with columns=[...]", "with --columns")
+    said = " ".join(message.split())
+    for in_python, here in _REMEDIES.items():
+        said = said.replace(in_python, here)
     click.echo(f"ridgemark: {said}", err=True)
     sys.exit(2)
 

@@ -12,9 +12,15 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import load_model, open_for
 from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
+from ridgemark.errors import ParameterError
+from ridgemark.rows.places import shown
 
 
-@click.command("certify", epilog="Example: ridgemark certify model.ridgemark rows.csv --kind audit")
+@click.command(
+    "certify",
+    short_help="Say how far a model is from exact.",
+    epilog="Example: ridgemark certify model.ridgemark rows.csv --kind audit",
+)
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @click.option(
@@ -22,7 +28,7 @@ from ridgemark.cli.progress import progress
     default="audit",
     show_default=True,
     type=click.Choice(["audit", "operator", "trace"]),
-    help="audit: for these targets. operator: for every signal, with a factor on the risk. trace: free.",
+    help="audit: for these targets. operator: for every signal, with a factor on the risk. trace: free, and loose.",
 )
 @shared.target_option
 @shared.columns_option
@@ -35,6 +41,9 @@ def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options
     """
     fitted = load_model(model, "certify")
     source = open_for(fitted, data, options, with_target=True)
+    if source.n_targets == 0:
+        msg = f"{shown(data)}: the model does not know which column is its target; name it with --target"
+        raise ParameterError(msg)
     with progress() as tell:
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)

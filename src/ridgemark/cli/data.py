@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from ridgemark.cli.options import Key
-from ridgemark.errors import DataError, ParameterError
+from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.functions import load
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.choice import Header
@@ -23,6 +23,7 @@ from ridgemark.rows.places import listed, shown
 Levels = Mapping[str, Sequence[str]]
 
 _MOST_LEVELS = 100
+_DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
 
 def open_data(
@@ -36,6 +37,9 @@ def open_data(
 
     A file with encoded columns is held in memory.
     """
+    if path.suffix.lower() == ".ridgemark":
+        msg = f"{shown(path)} holds a model, and no data; give a file of rows here"
+        raise ParameterError(msg)
     if not levels:
         return open_rows(path, target=target, columns=columns, weight=weight)
     names, cells = _text_columns(path, list(levels))
@@ -77,16 +81,30 @@ def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bo
     if with_target:
         target = options.get("target") or run.get("target")
         weight = options.get("weight") if options.get("weight") is not None else run.get("weight")
-    return open_data(path, target, columns, weight, levels)
+    source = open_data(path, target, columns, weight, levels)
+    if source.n_features != model.n_features_in_:
+        msg = (
+            f"{shown(path)} has {source.n_features} columns that could be features, and the model was fitted on "
+            f"{model.n_features_in_}; choose them with --columns"
+        )
+        raise DataError(msg)
+    return source
 
 
 def load_model(path: Path, *methods: str) -> Any:
     """Load a model that can do all of these."""
-    model = load(path)
+    try:
+        model = load(path)
+    except ModelFileError:
+        if path.suffix.lower() not in _DATA:
+            raise
+        msg = f"{shown(path)} holds data, and no model; the model comes first, as `ridgemark fit` wrote it"
+        raise ParameterError(msg) from None
     missing = [name for name in methods if not hasattr(model, name)]
     if missing:
         msg = (
-            f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}; give a model of `ridgemark fit`"
+            f"{shown(path)} holds an {type(model).__name__}, which this command cannot use as it has no {missing[0]}; "
+            "give a model of `ridgemark fit`"
         )
         raise ParameterError(msg)
     return model

@@ -23,6 +23,7 @@ from ridgemark.paper.synthetic import N_ROWS, RIDGE, RISK_TOLERANCE, SEED, Synth
 from ridgemark.report import page as html
 from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
 from ridgemark.rows import open_rows
+from ridgemark.selection import Leverage
 
 PAGE = Path("ridgemark-demo.html")
 
@@ -32,8 +33,15 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(epilog="Example: ridgemark demo --seed 3")
-@click.option("--seed", default=SEED, show_default=True, type=click.IntRange(min=0), help="Seed of points and draws.")
+@click.command(short_help="Show what this is about, on a page.", epilog="Example: ridgemark demo --seed 3")
+@click.option(
+    "--seed",
+    default=SEED,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Seed of points and draws.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def demo(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.
@@ -69,7 +77,10 @@ def _fit_arm(seed: int) -> tuple[Any, float]:
     begin = time.perf_counter()
     rng = np.random.default_rng(seed)
     seen, new = arm_rows(_FITTED, rng), arm_rows(_HELD_OUT, rng)
-    model: Any = NystromRidge(bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, random_state=seed)  # type: ignore[no-untyped-call]
+    selection = Leverage(n_pilot=_LANDMARKS)  # a smaller pilot cannot tell what 32 inputs do to the scores
+    model: Any = NystromRidge(  # type: ignore[no-untyped-call]
+        bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, selection=selection, random_state=seed
+    )
     fit_and_measure(model, open_rows(seen.table(), target=TARGET))
     others = open_rows(new.table(), target=TARGET)
     model.run_ |= {"held_out": held_out(model, others, "other states"), "seconds": time.perf_counter() - begin}

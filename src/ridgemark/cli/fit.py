@@ -14,7 +14,16 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data, open_for
 from ridgemark.cli.estimate import forecast, spoken
 from ridgemark.cli.files import check_output
-from ridgemark.cli.measures import held_out, leave_one_out_error, peak_memory, sample_of, summary
+from ridgemark.cli.measures import (
+    CRITERIA,
+    held_out,
+    kernel_words,
+    landmark_words,
+    leave_one_out_error,
+    peak_memory,
+    sample_of,
+    summary,
+)
 from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.progress import progress
 from ridgemark.cli.report import check_page, write_page
@@ -27,7 +36,11 @@ from ridgemark.selection import NAMED as SELECTIONS
 _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matrix, takes seconds
 
 
-@click.command("fit", epilog="Example: ridgemark fit rows.csv --target y --output model.ridgemark")
+@click.command(
+    "fit",
+    short_help="Fit a model to the rows of a file.",
+    epilog="Example: ridgemark fit rows.csv --target y --output model.ridgemark",
+)
 @click.argument("data", type=shared.PATH)
 @shared.target_option
 @click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
@@ -37,7 +50,7 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     show_default=True,
     type=shared.numbers_or("loo", "gcv"),
     metavar="NUMBER",
-    help="The paper's lambda: a number, numbers apart by commas to choose from, or loo or gcv to search ten decades.",
+    help="The paper's lambda: a number, numbers separated by commas to choose from, or loo or gcv: ten decades.",
 )
 @shared.kernel_options
 @click.option(
@@ -46,7 +59,7 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     show_default=True,
     type=shared.count_or_auto,
     metavar="COUNT",
-    help="How many landmarks.",
+    help="How many landmarks; auto: by the effective dimension.",
 )
 @click.option(
     "--selection",
@@ -81,7 +94,8 @@ def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_jso
     levels = find_levels(data, options["encode"])
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
     if source.n_targets == 0:
-        msg = f"{shown(data)}: no target to fit; name its column with --target"
+        stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
+        msg = f"{shown(data)}: no target to fit; name its column with --target{stored}"
         raise ParameterError(msg)
     searched = not isinstance(options["ridge"], float)
     if (expected := forecast(source, options["landmarks"], searched)) is not None:
@@ -160,12 +174,12 @@ def print_fit(model: Any) -> None:
     """Print a fit in a few lines."""
     run, error = model.run_, leave_one_out_error(model)
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f" (by {model.ridge_path_.criterion})" if hasattr(model, "ridge_path_") else " (given)"
+    chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"
     lines = [
         ("rows", f"{run['n_rows']:,} of {model.n_features_in_} features, target {listed(run['target_names'])}"),
-        ("kernel", repr(model.kernel_)),
+        ("kernel", kernel_words(model)),
         ("lambda", ridges + chosen),
-        ("landmarks", f"{model.n_landmarks_:,} by {model.selection} ({model.landmark_count_.rule})"),
+        ("landmarks", landmark_words(model)),
     ]
     if error is not None:
         lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,11 @@ from numpy.typing import NDArray
 
 from ridgemark import __version__
 from ridgemark.cli.estimate import spoken
-from ridgemark.cli.measures import COVERAGE, leave_one_out_error
+from ridgemark.cli.measures import COVERAGE, CRITERIA, kernel_words, landmark_words, leave_one_out_error
 from ridgemark.report.fit_page import FitRecord, PathCurves, Predictions, SortedScores, TargetErrors
 
 _POINTS = 200  # of a figure's cloud
 _TOP = 10
-_CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 
 
 def fit_record(model: Any, title: str | None = None) -> FitRecord:
@@ -53,13 +51,13 @@ def fit_record(model: Any, title: str | None = None) -> FitRecord:
 def _facts(model: Any, run: dict[str, Any], names: list[str]) -> list[tuple[str, str]]:
     path = getattr(model, "ridge_path_", None)
     lower, upper = model.effective_dimension_
-    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {_CRITERIA[path.criterion]}"
+    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {CRITERIA[path.criterion]}"
     ridges = ", ".join(f"{ridge:.4g}" for ridge in np.atleast_1d(model.ridge_))
     facts = [
         ("target", ", ".join(names)),
-        ("kernel", re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))),
+        ("kernel", kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", f"{model.n_landmarks_:,} by {model.selection} ({model.landmark_count_.rule})"),
+        ("landmarks", landmark_words(model)),
         ("effective dimension", f"{lower:.4g} to {upper:.4g}"),
         ("features", str(model.n_features_in_)),
         ("intercept", "yes" if model.fit_intercept else "no"),
@@ -96,7 +94,7 @@ def _path(model: Any, spread: Any) -> PathCurves | None:
 
     return PathCurves(
         path.ridges.tolist(),
-        _CRITERIA[path.criterion],
+        CRITERIA[path.criterion],
         relative(path.gcv if path.loo_error is None else path.loo_error),
         relative(path.training_error),
         path.chosen.tolist(),
@@ -150,7 +148,7 @@ def _promise(calibration: Any) -> str:
 def _costs(model: Any, run: dict[str, Any]) -> list[tuple[str, str]]:
     costs = [
         ("passes over the rows", str(model.n_passes_)),
-        ("kernel entries", f"{model.n_kernel_evaluations_:.4g}"),
+        ("kernel entries", f"{model.n_kernel_evaluations_:,}"),
     ]
     if run.get("waiting_share") is not None:
         costs.insert(1, ("of their time, waiting for rows", f"{run['waiting_share']:.0%}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.rows import RowSource, open_rows
+from ridgemark.selection import Selection
 
 COVERAGE = 0.9
+CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 _SHOWN = 300  # rows in the figure of observed against predicted
 
 
@@ -39,7 +42,7 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
         "rows": known.indices[part].tolist(),
         "observed": block.targets.T.tolist(),
         "predicted": (block.targets - known.residuals[part]).T.tolist(),
-    } | _ends(model, _like_source(source, block.features))
+    } | (_ends(model, _like_source(source, block.features)) if _has_intervals(model) else {})
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
@@ -63,13 +66,30 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
         "predicted": predicted[part].T.tolist(),
         "rows": part.tolist(),
     }
-    if hasattr(model, "calibration_"):
+    if _has_intervals(model):
         ends = _ends(model, rows)
         lower, upper = np.array(ends["lower"]).T, np.array(ends["upper"]).T
         inside = (lower <= block.targets) & (block.targets <= upper)
         record["coverage"] = np.average(inside, axis=0, weights=weights).tolist()
         record |= {side: [[values[k] for k in part] for values in ends[side]] for side in ("lower", "upper")}
     return record
+
+
+def selection_name(model: Any) -> str:
+    """Return how landmarks were chosen, in a word or as Python would write it."""
+    return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
+
+
+def kernel_words(model: Any) -> str:
+    """Return the kernel as Python would write it, its numbers to six digits."""
+    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
+
+
+def landmark_words(model: Any) -> str:
+    """Return how many landmarks, how they were chosen, and what decided their number."""
+    rule = model.landmark_count_.rule
+    why = "their number given" if rule == "given" else f"number by the rule: {rule}"
+    return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
 
 
 def peak_memory() -> int | None:
@@ -93,7 +113,7 @@ def summary(model: Any) -> dict[str, Any]:
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
         "ridge": np.atleast_1d(model.ridge_).tolist(),
         "n_landmarks": model.n_landmarks_,
-        "selection": model.selection,
+        "selection": selection_name(model),
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
         "loo_rms": leave_one_out_error(model),
@@ -104,6 +124,11 @@ def summary(model: Any) -> dict[str, Any]:
     if "held_out" in run:
         record["held_out"] = {name: run["held_out"][name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
     return record
+
+
+def _has_intervals(model: Any) -> bool:
+    """Tell whether there are calibration rows, and enough for the coverage that is shown."""
+    return hasattr(model, "calibration_") and len(model.calibration_.residuals) * (1 - COVERAGE) >= COVERAGE - 1e-9
 
 
 def _ends(model: Any, rows: Any) -> dict[str, Any]:

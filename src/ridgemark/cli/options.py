@@ -21,16 +21,16 @@ def key(text: str) -> Key:
 
 
 def columns(text: str) -> list[Key]:
-    """Return column names or positions, apart by commas."""
+    """Return column names or positions, separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        msg = f"{text!r} has an empty name; give names or positions apart by commas"
+        msg = f"{text!r} has an empty name; give names or positions separated by commas"
         raise click.BadParameter(msg)
     return [key(name) for name in names]
 
 
 def numbers_or(*words: str) -> Callable[[str], Any]:
-    """Return what reads one of some words, a number, or numbers apart by commas."""
+    """Return what reads one of some words, a number, or numbers separated by commas."""
 
     def number(text: str) -> Any:
         if text in words:
@@ -58,15 +58,17 @@ def count_or_auto(text: str) -> Any:
 PATH = click.Path(path_type=Path)
 
 target_option = click.option(
-    "--target", type=columns, metavar="COLUMNS", help="Target column, or several apart by commas."
+    "--target", type=columns, metavar="COLUMNS", help="Target column, or several separated by commas."
 )
 columns_option = click.option(
     "--columns",
     type=columns,
     metavar="COLUMNS",
-    help="Feature columns apart by commas; by default all that have no other role.",
+    help="Feature columns separated by commas; by default all that have no other role.",
 )
-weight_option = click.option("--weight", type=key, metavar="COLUMN", help="Column of weights.")
+weight_option = click.option(
+    "--weight", type=key, metavar="COLUMN", help="Column of weights: how many rows each row counts for."
+)
 encode_option = click.option(
     "--encode",
     type=columns,
@@ -74,7 +76,7 @@ encode_option = click.option(
     help="CSV columns of categories, each made one column of 0 and 1 per category.",
 )
 seed_option = click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of all draws."
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="NUMBER", help="Seed of all draws."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 
@@ -88,8 +90,8 @@ def kernel_options(command: Command) -> Command:
         show_default=True,
         type=numbers_or("median"),
         metavar="NUMBER",
-        help="Of the kernel: median distance of rows, a number, or one for each feature apart by commas.",
+        help="Of the kernel: median (of the distances of rows), a number, or one for each feature separated by commas.",
     )(command)
     return click.option(
-        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="What makes rows alike."
+        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="How alike two rows are."
     )(command)

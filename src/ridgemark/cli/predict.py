@@ -22,7 +22,9 @@ _MOST_BLOCKS = 32
 
 
 @click.command(
-    "predict", epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9"
+    "predict",
+    short_help="Predict at the rows of a file with a model.",
+    epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9",
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
@@ -30,6 +32,7 @@ _MOST_BLOCKS = 32
 @click.option(
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
     help="Also the ends of intervals that are to hold this share of new observations.",
 )
 @shared.columns_option

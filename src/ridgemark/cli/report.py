@@ -19,7 +19,11 @@ from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
-@click.command("report", epilog="Example: ridgemark report model.ridgemark --output model.html --test other.csv")
+@click.command(
+    "report",
+    short_help="Write the page that shows a model.",
+    epilog="Example: ridgemark report model.ridgemark --output model.html --test other.csv",
+)
 @click.argument("model", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="Page to write, one HTML file.")
 @click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
@@ -30,8 +34,8 @@ from ridgemark.report.plots import require_matplotlib
 def report_command(model: Path, output: Path, test: Path | None, as_json: bool, **options: Any) -> None:
     """Write one page that shows the fit in the file MODEL at a glance; needs the extra `report`.
 
-    The page fetches nothing and runs nothing. A model saved from Python knows no names of target and weight: give them
-    with --test.
+    The page fetches nothing and runs nothing. A model saved from Python does not know the names of its columns: give
+    them beside --test.
     """
     check_page(output)
     fitted = load_model(model, "diagnose")

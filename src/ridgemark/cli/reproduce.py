@@ -32,7 +32,11 @@ _PAGE = "index.html"
 _RECORDS = "records.json"
 
 
-@click.command("reproduce", epilog="Example: ridgemark reproduce --output reproduction --data data")
+@click.command(
+    "reproduce",
+    short_help="Run the paper's experiments again, as one page.",
+    epilog="Example: ridgemark reproduce --output reproduction --data data",
+)
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write; made if absent.")
 @click.option(
     "--data",
@@ -41,11 +45,23 @@ _RECORDS = "records.json"
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with the real data sets, NAME.npz each with X and y (docs/data.md).",
 )
-@click.option("--seed", default=SEED, show_default=True, type=click.IntRange(min=0), help="Seed of points and draws.")
 @click.option(
-    "--repeats", default=Settings.repeats, show_default=True, type=click.IntRange(min=1), help="Draws of the columns."
+    "--seed",
+    default=SEED,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Seed of points and draws.",
 )
-@click.option("--quick", is_flag=True, help="A look in under a minute: smaller grids and designs, 2 repeats.")
+@click.option(
+    "--repeats",
+    default=Settings.repeats,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Draws of the columns.",
+)
+@click.option("--quick", is_flag=True, help="A look in about a minute: smaller grids and designs, 2 repeats.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 def reproduce_command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, as_json: bool) -> None:
     """Run the paper's experiments and write one page and its records.

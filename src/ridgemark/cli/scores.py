@@ -11,15 +11,29 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
 from ridgemark.cli.output import check_table, print_json, print_lines, write_table
+from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
 
-@click.command("scores", epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv")
+@click.command(
+    "scores",
+    short_help="Say which rows of a file matter.",
+    epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv",
+)
 @click.argument("data", type=shared.PATH)
-@click.option("--ridge", required=True, type=float, help="The paper's lambda.")
+@click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
-@click.option("--landmarks", type=click.IntRange(min=1), help="Rows drawn for the pilot; by default 500.")
-@click.option("--refine", default=0, show_default=True, type=click.IntRange(min=0), help="Draws of the pilot again.")
+@click.option(
+    "--landmarks", type=click.IntRange(min=1), metavar="COUNT", help="Rows drawn for the pilot; by default 500."
+)
+@click.option(
+    "--refine",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="COUNT",
+    help="How many times to draw the pilot again, by the scores found.",
+)
 @click.option("--exact", is_flag=True, help="From the whole kernel matrix: some thousand rows at most.")
 @click.option(
     "--target", type=shared.columns, metavar="COLUMNS", help="Target column, which is left out of the features."
@@ -30,7 +44,14 @@ from ridgemark.functions import leverage_scores
 @click.option(
     "--output", type=shared.PATH, help="Table of all rows to write, .csv, .npy or .parquet: row, lower, upper."
 )
-@click.option("--top", default=10, show_default=True, type=click.IntRange(min=0), help="Rows to print.")
+@click.option(
+    "--top",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="COUNT",
+    help="Rows to print, those of the highest scores.",
+)
 @shared.seed_option
 @shared.json_option
 def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json: bool, **options: Any) -> None:
@@ -38,16 +59,19 @@ def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json
     if output is not None:
         check_table(output)
     levels = find_levels(data, options["encode"])
-    found = leverage_scores(
-        open_data(data, options["target"], options["columns"], options["weight"], levels),
-        ridge=options["ridge"],
-        kernel=options["kernel"],
-        bandwidth=options["bandwidth"],
-        method="exact" if options["exact"] else "approximate",
-        n_landmarks=options["landmarks"],
-        refine=options["refine"],
-        random_state=seed,
-    )
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    with progress() as tell:
+        found = leverage_scores(
+            source,
+            ridge=options["ridge"],
+            kernel=options["kernel"],
+            bandwidth=options["bandwidth"],
+            method="exact" if options["exact"] else "approximate",
+            n_landmarks=options["landmarks"],
+            refine=options["refine"],
+            random_state=seed,
+            progress=tell or False,
+        )
     if output is not None:
         rows = np.arange(len(found.lower))
         write_table(output, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
@@ -68,11 +92,17 @@ def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json
     print_lines(
         [
             ("rows", f"{len(found.lower):,}"),
-            ("effective dimension", "{:.4g} to {:.4g}".format(*found.effective_dimension)),
-            ("coherence", "{:.3g} to {:.3g}".format(*found.coherence)),
-            ("landmarks", found.verdict()),
-            *((f"row {k}", f"{found.lower[k]:.4f} to {found.upper[k]:.4f}") for k in order),
+            ("effective dimension", _between(*found.effective_dimension, ".4g")),
+            ("coherence", _between(*found.coherence, ".3g")),
+            ("verdict", found.verdict()),
+            *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
         ]
     )
     if output is not None:
         click.echo(str(output))
+
+
+def _between(lower: float, upper: float, digits: str) -> str:
+    """Return both sides, or one number where they agree."""
+    one, other = format(lower, digits), format(upper, digits)
+    return one if one == other else f"{one} to {other}"

@@ -112,7 +112,7 @@ def _cross_validation(run: Reproduction) -> Claim:
     worse = max(c.printed_error / c.error for c in run.choices)
     measured = (
         f"leave-one-out chooses lambda within a factor of 5 and the same bandwidth on {near} of {len(run.choices)} "
-        f"sets and kernels; its error is up to {worse:.3g} times below that of the printed choice"
+        f"sets and kernels; its error is up to {worse:,.0f} times below that of the printed choice"
     )
     same: Same = "yes" if near == len(run.choices) else "in part" if near else "no"
     return Claim("Experiments", "lambda and bandwidth are determined by cross validation", measured, same)
@@ -159,7 +159,7 @@ def _approximate(run: Reproduction) -> Claim:
 
 def _introduction(run: Reproduction) -> Claim:
     needed = {method: run.comparison.evaluations_needed(method) for method in (LEVERAGE, UNIFORM, DIVIDE)}
-    words = _listed(f"{method} {'-' if n is None else format(n, ',.0f')}" for method, n in needed.items())
+    words = _listed(f"{method} {'never' if n is None else format(n, ',.0f')}" for method, n in needed.items())
     ours = needed[LEVERAGE]
     best = ours is not None and all(other is None or ours < other for other in needed.values() if other != ours)
     return Claim(
@@ -190,7 +190,7 @@ def _theorem_4(run: Reproduction) -> Claim:
     return Claim(
         "Theorem 4",
         "l_i - 2 epsilon <= l~_i <= l_i with probability 1 - rho",
-        f"never above l_i; below by at most the bound at all {speaking} sizes where it speaks, and far less",
+        f"never above l_i; below by at most the bound wherever it speaks (pilots: {speaking}), and far less",
         _yes(holds),
     )
 

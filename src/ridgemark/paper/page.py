@@ -141,7 +141,7 @@ def _ratio_cells(row: Row) -> list[list[str]]:
             _fixed(row.mean_columns, 0),
             f"{said.risk_ratio:.2f}",
             f"{ratio.mean:.3f} ± {ratio.standard_deviation:.3f}",
-            f"{ratio.mean - said.risk_ratio:+.2f}",
+            f"{ratio.mean - said.risk_ratio:+z.2f}",
             f"{ratio.noise_only:.2f}",
             f"{ratio.noise_free:.2f}",
         ]
@@ -206,4 +206,4 @@ def _run(run: Reproduction) -> list[Html]:
 
 
 def _fixed(value: float | None, digits: int = 1, sign: bool = False) -> str:
-    return "-" if value is None else f"{value:{'+' if sign else ''}.{digits}f}"
+    return "-" if value is None else f"{value:{'+' if sign else ''}z.{digits}f}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ridgemark.paper.comparison import DIVIDE, LEVERAGE, UNIFORM
+from ridgemark.paper.figure_1 import Figure1
 from ridgemark.paper.reproduction import Reproduction
+from ridgemark.paper.synthetic import SyntheticScores
 from ridgemark.paper.theorem_3 import TOLERABLE
 from ridgemark.report import page as html
 from ridgemark.report.page import Column, Html
@@ -15,48 +17,8 @@ from ridgemark.report.plots import Chart, Series, draw
 def figure_1_section(run: Reproduction) -> list[Html]:
     """Return Figure 1."""
     figure = run.figure_1
-    scores = figure.scores
-    left = Chart(
-        "x",
-        "leverage score",
-        [Series("l_i(lambda epsilon)", scores.points.tolist(), scores.scores.tolist(), kind="points")],
-    )
-    right = Chart(
-        "columns drawn, p",
-        "risk",
-        [
-            # Diagonal lies on uniform: dashes over a line show both, one band is enough.
-            Series(c.method, c.columns, c.mean, kind="dashed")
-            if c.method == "diagonal"
-            else Series(c.method, c.columns, c.mean, c.low, c.high)
-            for c in figure.curves
-        ],
-        levels=[("exact risk", figure.exact_risk)],
-        log_x=True,
-        log_y=True,
-    )
-    first = ", ".join(f"{c.method} {c.mean[0] / figure.exact_risk:.2f}" for c in figure.curves)
-    at_last = figure.curves[0].columns[-1]
     return [
-        html.side_by_side(
-            [
-                html.figure(
-                    draw(left, "scores"),
-                    f"Scores of the {len(scores.points)} points of the synthetic design against x: low where points "
-                    f"crowd at both ends of the interval, up to {scores.scores.max():.2f} in the middle where points "
-                    "are rare.",
-                    f"Left: the scores at lambda epsilon. d_eff = {scores.effective_dimension:.1f}, d_mof = "
-                    f"{scores.max_degrees_of_freedom:.1f}.",
-                ),
-                html.figure(
-                    draw(right, "risk"),
-                    f"Risk against the number of columns from {figure.curves[0].columns[0]} to {at_last} for seven "
-                    "ways to draw them, on logarithmic axes. In units of the exact risk the curves begin at: "
-                    f"{first}. All fall to the exact risk; uniform and diagonal last.",
-                    f"Right: mean risk over {figure.repeats} repeats, bands from the 10% to the 90% quantile.",
-                ),
-            ]
-        ),
+        html.side_by_side([_scores_figure(figure.scores), _risk_figure(figure)]),
         html.paragraph(
             "The signal is k(x, 1/2)/k(1/2, 1/2), the noise variance 0.005 (ours). Approximate scores come from a "
             f"pilot of {figure.pilot} rows drawn by K_ii (section 3.5): eq. (9) draws by the paper's own, which are "
@@ -66,6 +28,42 @@ def figure_1_section(run: Reproduction) -> list[Html]:
             f"approximate-leverage curve lies within {figure.approximation_gap:.1%} of the exact-leverage curve."
         ),
     ]
+
+
+def _scores_figure(scores: SyntheticScores) -> Html:
+    chart = Chart(
+        "x",
+        "leverage score",
+        [Series("l_i(lambda epsilon)", scores.points.tolist(), scores.scores.tolist(), kind="points")],
+    )
+    return html.figure(
+        draw(chart, "scores"),
+        f"Scores of the {len(scores.points)} points of the synthetic design against x: low where points crowd at both "
+        f"ends of the interval, up to {scores.scores.max():.2f} in the middle where points are rare.",
+        f"Left: the scores at lambda epsilon. d_eff = {scores.effective_dimension:.1f}, d_mof = "
+        f"{scores.max_degrees_of_freedom:.1f}.",
+    )
+
+
+def _risk_figure(figure: Figure1) -> Html:
+    # Diagonal lies on uniform: dashes over a line show both, one band is enough.
+    series = [
+        Series(c.method, c.columns, c.mean, kind="dashed")
+        if c.method == "diagonal"
+        else Series(c.method, c.columns, c.mean, c.low, c.high)
+        for c in figure.curves
+    ]
+    levels = [("exact risk", figure.exact_risk)]
+    chart = Chart("columns drawn, p", "risk", series, levels=levels, log_x=True, log_y=True)
+    columns = figure.curves[0].columns
+    first = ", ".join(f"{c.method} {c.mean[0] / figure.exact_risk:.2f}" for c in figure.curves)
+    return html.figure(
+        draw(chart, "risk"),
+        f"Risk against the number of columns from {columns[0]} to {columns[-1]} for seven ways to draw them, on "
+        f"logarithmic axes. In units of the exact risk the curves begin at: {first}. All fall to the exact risk; "
+        "uniform and diagonal last.",
+        f"Right: mean risk over {figure.repeats} repeats, bands from the 10% to the 90% quantile.",
+    )
 
 
 def comparison_section(run: Reproduction) -> list[Html]:

@@ -13,6 +13,24 @@ from ridgemark.report.plots import Chart, Series, draw
 
 _MOST_NAMES = 24
 _MOST_TARGETS = 4  # with a figure of their own
+_INPUTS = {  # of a certificate, in words; what the page shows elsewhere is left out
+    "scaled_ridge": "n lambda",
+    "target_rms": "spread of the target (sd)",
+    "rms_left": "training error (RMS)",
+    "unmeasured": "distance known before measuring, at most",
+    "energy_bound": "distance by the energy, at most",
+    "energy_estimate": "the same, estimated from the rows sampled",
+    "gap_bound": "distance by the duality gap, at most",
+    "duality_gap": "duality gap",
+    "rounding": "allowance for rounding",
+    "sampled_rows": "rows sampled",
+    "trace_residual": "trace of K - L",
+    "delta": "largest eigenvalue of K - L, at most",
+    "delta_over_scaled_ridge": "the same over n lambda",
+    "lanczos_steps": "Lanczos steps",
+    "ritz_value": "largest Ritz value",
+    "failure_probability": "failure probability",
+}
 _CLOSE = 0.1  # of the leave-one-out error: a distance to exact below it changes no conclusion
 
 
@@ -148,8 +166,8 @@ def _glance(record: FitRecord) -> Html:
     if record.certificate is not None:
         rows.append(["Is it close to exact?", record.certificate["claim"], _closeness(record)])
     if record.verdict is not None:
-        dimension = "effective dimension {:.3g} to {:.3g}".format(*record.effective_dimension)
-        rows.append(["Which rows carry it?", printable(record.verdict), dimension])
+        dimension = "effective dimension {:.3g} to {:.3g} at lambda".format(*record.effective_dimension)
+        rows.append(["Which rows carry it?", _sentence(record.verdict), dimension])
     if not rows:
         return html.note("Neither leave-one-out residuals nor a certificate came with this model.")
     return html.table("At a glance", [Column("question"), Column("answer"), Column("in short")], rows, stacked=True)
@@ -192,23 +210,20 @@ def _good(record: FitRecord) -> list[Html]:
 
 
 def _errors(record: FitRecord) -> Html:
-    columns = [
-        Column("target"),
-        *html.number_columns("spread (sd)", "leave-one-out RMS", "variance explained", "held-out RMS", "in interval"),
-    ]
+    headings = ["spread (sd)", "leave-one-out RMS", "variance explained"]
     rows = [
-        [
-            printable(one.name),
-            _number(one.spread),
-            _number(one.loo),
-            _share(_explained(one.loo, one.spread)),
-            _number(one.held_out),
-            _share(one.coverage),
-        ]
+        [printable(one.name), _number(one.spread), _number(one.loo), _share(_explained(one.loo, one.spread))]
         for one in record.errors
     ]
-    held_out = "none" if record.held_out_rows is None else f"{record.held_out_rows:,} rows"
-    return html.table(f"Errors, in units of the target; held out: {held_out}", columns, rows)
+    caption = "Errors, in units of the target"
+    if record.held_out_rows is not None:
+        caption += f"; held out: {record.held_out_rows:,} rows"
+        headings += ["held-out RMS", "in interval"]
+        rows = [
+            [*cells, _number(one.held_out), _share(one.coverage)]
+            for cells, one in zip(rows, record.errors, strict=True)
+        ]
+    return html.table(caption, [Column("target"), *html.number_columns(*headings)], rows, stacked=True)
 
 
 def _path_figure(path: PathCurves) -> Html:
@@ -256,15 +271,17 @@ def _exact(record: FitRecord) -> list[Html]:
     if certificate is None:
         return [html.note("This model has no certificate: a gradient sums nothing to make one from.")]
     inputs = certificate["inputs"]
-    shown = [(name.replace("_", " "), _value(value)) for name, value in inputs.items() if name != "theorem_3"]
+    shown = [(words, _value(inputs[name])) for name, words in _INPUTS.items() if name in inputs]
     certainty = {"deterministic": "always true", "probability": "true with a probability"}.get(
         certificate["certainty"], certificate["certainty"]
     )
+    cost = certificate["cost"]
     facts = [
         ("kind", f"{certificate['kind']} ({certainty})"),
-        ("risk, as a factor of the exact one", _number(certificate["risk_factor"])),
-        ("cost", f"{certificate['cost']['kernel_entries']:.3g} kernel entries, {certificate['cost']['seconds']:.2g} s"),
+        ("cost", f"{cost['kernel_entries']:,.0f} kernel entries, {cost['seconds']:.2g} s"),
     ]
+    if certificate["risk_factor"] is not None:  # an audit has none: it speaks of this target
+        facts.insert(1, ("risk over that of exact, at most", _rounded_up(certificate["risk_factor"])))
     return [
         html.note(certificate["claim"]),
         _pairs("The certificate", facts),
@@ -274,7 +291,7 @@ def _exact(record: FitRecord) -> list[Html]:
 
 
 def _rows(record: FitRecord) -> list[Html]:
-    blocks = [] if record.verdict is None else [html.paragraph(printable(record.verdict))]
+    blocks = [] if record.verdict is None else [html.paragraph(_sentence(record.verdict))]
     if record.scores is not None:
         blocks.append(_scores_figure(record.scores))
     if record.influential:
@@ -296,7 +313,7 @@ def _rows(record: FitRecord) -> list[Html]:
             ]
             for one in record.influential
         ]
-        blocks.append(html.table("The most influential rows, numbered from 0", columns, rows))
+        blocks.append(html.table("The most influential rows, numbered from 0", columns, rows, stacked=True))
     return blocks or [html.note("This model keeps no leave-one-out residuals, so no row can be judged.")]
 
 
@@ -305,7 +322,7 @@ def _scores_figure(scores: SortedScores) -> Html:
         "place in the order",
         scores.what,
         [
-            Series("rows", scores.ranks, scores.scores, kind="points", colour=7),
+            Series("rows", scores.ranks, scores.scores, colour=7, marked=False),
             Series("landmarks", scores.landmark_ranks, scores.landmark_scores, kind="points", colour=1),
         ],
         log_x=True,
@@ -326,6 +343,11 @@ def _pairs(caption: str, entries: Sequence[tuple[str, str]]) -> Html:
     return html.table(caption, [Column("what"), Column("value")], rows)
 
 
+def _sentence(verdict: str) -> str:
+    """Return a verdict as a sentence; its scores are those of the draw, at a smaller lambda than that of the fit."""
+    return f"For drawing landmarks, {printable(verdict)}."
+
+
 def _explained(rms: float | None, spread: float | None) -> float | None:
     return None if rms is None or not spread else 1.0 - (rms / spread) ** 2
 
@@ -341,7 +363,7 @@ def _share(value: float | None) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_value(entry) for entry in value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _each(value: Any, count: int) -> list[Any]:

@@ -134,11 +134,14 @@ def side_by_side(figures: Sequence[Html]) -> Html:
 
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
-    first, *rest = zip(columns, cells, strict=True)
-    others = "".join(
-        f'<td{_align(column)} data-heading="{escape(column.heading)}">{_shown(cell)}</td>' for column, cell in rest
-    )
-    return f'<tr><th scope="row"{_align(first[0])}>{_shown(first[1])}</th>{others}</tr>'
+    (first, head), *rest = zip(columns, cells, strict=True)
+    others = "".join(f"<td{_align(column)}{_headed(column)}>{_shown(cell)}</td>" for column, cell in rest)
+    named = _headed(first) if first.numeric else ""  # a number alone does not say what it is
+    return f'<tr><th scope="row"{_align(first)}{named}>{_shown(head)}</th>{others}</tr>'
+
+
+def _headed(column: Column) -> str:
+    return f' data-heading="{escape(column.heading)}"'
 
 
 def _align(column: Column) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from ridgemark.errors import MissingExtraError
@@ -17,7 +19,7 @@ _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(-
 }
 _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
 _SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
 
@@ -33,6 +35,7 @@ class Series:
     high: Sequence[float] | None = None
     kind: Literal["line", "dashed", "points", "mark"] = "line"
     colour: int | None = None  # number in the palette; by default its place among the series
+    marked: bool = True  # whether a line shows its points; one drawn through very many does not
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def _add(axes: Any, series: Series, number: int) -> None:
         color=colour,
         linewidth=1.6,
         linestyle=dashes,
-        marker=marker,
+        marker=marker if series.marked else None,
         markersize=4,
         label=series.label,
     )
@@ -164,18 +167,19 @@ def _plain_ticks(axes: Any, chart: Chart) -> None:
         if logarithmic:
             low, high = sorted(axis.get_view_interval())
             axis.set_major_formatter(FuncFormatter(_number))
-            narrow = low > 0 and high / low < 100
-            axis.set_minor_formatter(FuncFormatter(_minor) if narrow else NullFormatter())
+            span = high / low if low > 0 else math.inf
+            between = "2357" if span < 10 else "25" if span < 100 else ""
+            axis.set_minor_formatter(FuncFormatter(partial(_minor, between)) if between else NullFormatter())
 
 
 def _number(value: float, _: object = None) -> str:
     return f"{value:g}"
 
 
-def _minor(value: float, _: object = None) -> str:
-    """Label 2 and 5 between the decades."""
+def _minor(between: str, value: float, _: object = None) -> str:
+    """Label some digits between the decades."""
     leading = f"{value:.0e}"[0]
-    return f"{value:g}" if leading in "25" and f"{value:.3e}"[2:5] == "000" else ""
+    return f"{value:g}" if leading in between and f"{value:.3e}"[2:5] == "000" else ""
 
 
 def _inline(document: str, name: str) -> str:

@@ -47,6 +47,7 @@ th { font-weight: 600; }
 thead th { background: var(--panel); vertical-align: bottom; }
 th.number, td.number { text-align: right; white-space: nowrap; }
 th[scope=row] { min-width: 6.5rem; }
+td:nth-child(2):last-child { width: 62%; }
 thead th.number { white-space: normal; }
 .badge { display: inline-block; font-weight: 650; white-space: nowrap; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
@@ -59,10 +60,12 @@ figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-to
   main { padding: 1rem .75rem 3rem; }
   h1 { font-size: 1.4rem; }
   th, td { padding: .4rem .5rem; }
+  caption { max-width: calc(100vw - 2.5rem); }
   .stacked thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .stacked tr { display: block; border-top: 1px solid var(--line); padding: .5rem .25rem; }
   .stacked th, .stacked td { display: block; border: 0; padding: .1rem .5rem; }
-  .stacked td::before { content: attr(data-heading) " "; color: var(--quiet); }
+  .stacked th.number, .stacked td.number { text-align: left; white-space: normal; }
+  .stacked [data-heading]::before { content: attr(data-heading) " "; color: var(--quiet); }
 }
 @media print {
   :root {
@@ -81,6 +84,7 @@ figcaption { color: var(--quiet); font-size: .88rem; line-height: 1.4; margin-to
   th.number, td.number { white-space: normal; }
   .figures { grid-template-columns: 1fr 1fr; }
   figure { max-width: 11cm; }
+  figcaption { font-size: 8pt; }
   figure, tr, .note { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
 }
