@@ -13,15 +13,28 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
 
 @click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
-@click.option("--rows", default=50_000, show_default=True, type=click.IntRange(min=1000), help="Rows to make up.")
-@click.option("--features", default=20, show_default=True, type=click.IntRange(min=3), help="Features of a row.")
-@click.option("--landmarks", default=500, show_default=True, type=click.IntRange(min=1), help="Landmarks.")
-@click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="Rounds; medians are shown.")
+@click.option(
+    "--rows", default=50_000, show_default=True, type=click.IntRange(min=1000), metavar="COUNT", help="Rows to make up."
+)
+@click.option(
+    "--features", default=20, show_default=True, type=click.IntRange(min=3), metavar="COUNT", help="Features of a row."
+)
+@click.option(
+    "--landmarks", default=500, show_default=True, type=click.IntRange(min=1), metavar="COUNT", help="Landmarks."
+)
+@click.option(
+    "--repeats",
+    default=5,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Rounds; medians are shown.",
+)
 @shared.json_option
 def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
-    """Time a fit and a prediction on made-up rows, in turn with the bare arithmetic and with scikit-learn.
+    """Time a fit beside bare arithmetic and scikit-learn.
 
-    All get the same kernel, ridge and number of landmarks. The bare arithmetic is what no fit in one pass can do
+    A fit and a prediction on made-up rows, every round all of them in turn. All get the same kernel, ridge and number of landmarks. The bare arithmetic is what no fit in one pass can do
     without: the kernel by one matrix product, its exponential, and one symmetric update.
     """
     if landmarks > rows:
