@@ -34,8 +34,9 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
 def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
     """Time a fit beside bare arithmetic and scikit-learn.
 
-    A fit and a prediction on made-up rows, every round all of them in turn. All get the same kernel, ridge and number of landmarks. The bare arithmetic is what no fit in one pass can do
-    without: the kernel by one matrix product, its exponential, and one symmetric update.
+    A fit and a prediction on made-up rows, every round all of them in turn. All get the same kernel, ridge and number
+    of landmarks. The bare arithmetic is what no fit in one pass can do without: the kernel by one matrix product, its
+    exponential, and one symmetric update.
     """
     if landmarks > rows:
         msg = f"--landmarks must be at most --rows, got {landmarks} and {rows}"
