@@ -13,11 +13,10 @@ from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromRidge
-from ridgemark.estimators.base import _progress
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
-from ridgemark.passes import RowPasses
+from ridgemark.passes import RowPasses, progress_for
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.sampling import make_generator
 from ridgemark.selection.base import PILOT, first_pilot, positive_count, refined_scores
@@ -83,7 +82,7 @@ def leverage_scores(
         msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
         raise ParameterError(msg)
     source = _open(X, sample_weight)
-    rng, told = make_generator(random_state), _progress(progress)
+    rng, told = make_generator(random_state), progress_for(progress)
     passes = RowPasses(source, progress=told)
     distinct = passes.distinct_rows()
     made = choose_kernel(kernel, bandwidth, source, distinct, rng)

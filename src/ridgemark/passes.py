@@ -6,6 +6,7 @@ what it sums. Everything here counts its passes and the kernel entries it evalua
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +37,18 @@ _LARGEST_BLOCK = 2048
 _SMALLEST_BLOCK = 256
 # Kernel entries that stay in the processor's cache until they have been used twice.
 _TILE_ENTRIES = 2**18
+
+
+def progress_for(wanted: bool | Progress) -> Progress | None:
+    """Return who is told how far a pass has come: nobody, the error stream, or the callable given."""
+    if callable(wanted) or not wanted:
+        return wanted or None
+
+    def tell(what: str, done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
+
+    return tell
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,11 @@ def make_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
+def separate_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator of which `make_generator` shows nothing: for draws that must not depend on earlier ones."""
+    return np.random.default_rng(make_generator(random_state).integers(2**63, size=4))
+
+
 def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Draw `size` times independently with probability proportional to the weights; repeats in the order drawn."""
     return np.searchsorted(_cumulative(_normalised(weights)), rng.random(size), side="right")

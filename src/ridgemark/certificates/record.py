@@ -215,17 +215,17 @@ def _claim(bound: Floats, failure_probability: float | None, risk_factor: float 
     )
     if risk_factor is not None:
         said += (
-            f", and the in-sample risk is at most {_rounded_up(risk_factor, 4)} times the exact one for a lambda "
+            f", and the in-sample risk is at most {rounded_up(risk_factor, 4)} times the exact one for a lambda "
             "chosen without looking at y"
         )
     return f"{said[0].upper()}{said[1:]}."
 
 
 def _numbers(values: float | Floats) -> str:
-    return ", ".join(_rounded_up(float(value)) for value in np.atleast_1d(values))
+    return ", ".join(rounded_up(float(value)) for value in np.atleast_1d(values))
 
 
-def _rounded_up(value: float, digits: int = 3) -> str:
+def rounded_up(value: float, digits: int = 3) -> str:
     """Return some digits that are not below the value: a bound must not shrink on its way to the reader."""
     if not 0 < value < math.inf:
         return f"{value:g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from functools import wraps
 from pathlib import Path
@@ -20,7 +19,7 @@ from ridgemark.errors import (
     RidgeEdgeWarning,
 )
 from ridgemark.kernels import make_kernel
-from ridgemark.passes import RowPasses
+from ridgemark.passes import RowPasses, progress_for
 from ridgemark.rows import ArrayRows, RowSource, open_rows
 
 
@@ -140,7 +139,7 @@ class LandmarkEstimator(BaseEstimator):
         return ArrayRows(self._validate(X, reset=False))
 
     def _passes(self, source):
-        return RowPasses(source, self.memory_budget, _progress(getattr(self, "progress", False)))
+        return RowPasses(source, self.memory_budget, progress_for(getattr(self, "progress", False)))
 
     def _warn_of_few_rows(self, count):
         """Say that more landmarks were asked for than there are different rows."""
@@ -184,15 +183,3 @@ class LandmarkEstimator(BaseEstimator):
             return tags
         tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
         return tags
-
-
-def _progress(wanted):
-    """Return who is told how far a pass has come: nobody, the terminal's error stream, or the callable given."""
-    if callable(wanted) or not wanted:
-        return wanted or None
-
-    def tell(what, done, total):
-        end = "\n" if done == total else ""
-        print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
-
-    return tell

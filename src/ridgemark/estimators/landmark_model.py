@@ -15,7 +15,7 @@ from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
 from ridgemark.moments import same_rows
-from ridgemark.sampling import make_generator
+from ridgemark.sampling import make_generator, separate_generator
 from ridgemark.tuning import leave_one_out
 
 
@@ -144,7 +144,7 @@ class LandmarkModel(LandmarkEstimator):
             self._fit,
             landmark_indices=self._rows_among(passes),
             failure_probability=self.failure_probability,
-            rng=make_generator(self.random_state),
+            rng=separate_generator(self.random_state),
         )
 
     @one_blas_thread()

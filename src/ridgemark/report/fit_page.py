@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ridgemark.certificates.record import rounded_up
 from ridgemark.report import page as html
 from ridgemark.report.page import Column, Html
 from ridgemark.report.plots import Chart, Series, draw
@@ -281,7 +281,7 @@ def _exact(record: FitRecord) -> list[Html]:
         ("cost", f"{cost['kernel_entries']:,.0f} kernel entries, {cost['seconds']:.2g} s"),
     ]
     if certificate["risk_factor"] is not None:  # an audit has none: it speaks of this target
-        facts.insert(1, ("risk over that of exact, at most", _rounded_up(certificate["risk_factor"])))
+        facts.insert(1, ("risk over that of exact, at most", rounded_up(certificate["risk_factor"])))
     return [
         html.note(certificate["claim"]),
         _pairs("The certificate", facts),
@@ -372,12 +372,4 @@ def _each(value: Any, count: int) -> list[Any]:
 
 def _largest(value: Any) -> str:
     known = [entry for entry in _each(value, 1) if entry is not None]
-    return _rounded_up(max(known)) if known else "-"
-
-
-def _rounded_up(value: float) -> str:
-    """Return three digits that are not below the value: a bound must not shrink on its way to the reader."""
-    if not value > 0:
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}"
+    return rounded_up(max(known)) if known else "-"
