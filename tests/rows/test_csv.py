@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,16 @@ from hypothesis import strategies as st
 from ridgemark.errors import SourceFileError
 from ridgemark.rows import CsvRows, open_rows
 from tests.rows.cases import refusal, values
+
+
+@pytest.fixture(autouse=True, scope="module", params=["numpy", "pyarrow"])
+def parser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both parsers, of which pyarrow's is for long chunks, hold to the same."""
+    if request.param == "pyarrow":
+        pytest.importorskip("pyarrow")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ridgemark.rows.csv_cells._LONG", 1 if request.param == "pyarrow" else 2**62)
+        yield
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from ridgemark.rows.arrow import csv_numbers
 from ridgemark.rows.cells import LARGEST_EXACT
 from ridgemark.rows.csv_scan import BLANK, Chunk, stray_mark
 from ridgemark.rows.places import Place
@@ -19,6 +20,7 @@ from ridgemark.rows.places import Place
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
+_LONG = 2**18  # characters from which pyarrow, where it is installed, is worth loading
 _MISSING = {"", "na", "n/a", "null", "none", "?"}
 
 
@@ -48,15 +50,19 @@ class CsvText:
 
     def numbers(self, columns: Sequence[int], place: Place) -> npt.NDArray[np.float64]:
         """Return some columns (n, k), which may still hold NaN and infinities."""
+        values = None
+        if len(self.text) >= _LONG and '"' not in self.text:
+            values = csv_numbers(self.text.encode("latin-1"), self.delimiter, columns, self.n_columns)
         try:
-            values = np.loadtxt(
-                io.StringIO(self.text, newline="\n"),
-                delimiter=self.delimiter,
-                comments=None,
-                quotechar='"',
-                usecols=columns,
-                ndmin=2,
-            )
+            if values is None or len(values) != self.chunk.n_rows:
+                values = np.loadtxt(
+                    io.StringIO(self.text, newline="\n"),
+                    delimiter=self.delimiter,
+                    comments=None,
+                    quotechar='"',
+                    usecols=columns,
+                    ndmin=2,
+                )
         except ValueError:
             return self._cell_by_cell(columns, place)
         if len(values) != self.chunk.n_rows:  # a stray carriage return or quote, read in two ways
