@@ -106,12 +106,14 @@ def pivoted_cholesky(
     return triangle, order[:rank]
 
 
-def inverse_triangle(triangle: Array) -> Array:
-    """Return `R^-1`, zero below its diagonal, of an upper triangle R with whatever below its own."""
-    inverse: Array = np.triu(triangle)
+def inverse_triangle_(triangle: Array) -> Array:
+    """Overwrite an upper triangle R, with whatever below its diagonal, by `R^-1`, zero below."""
+    inverse = np.asfortranarray(triangle)
     if len(inverse):
         with all_blas_threads():
-            inverse, _ = lapack.dtrtri(np.asfortranarray(inverse), lower=0, overwrite_c=1)
+            lapack.dtrtri(inverse, lower=0, overwrite_c=1)
+    for column in range(len(inverse)):
+        inverse[column + 1 :, column] = 0.0
     return inverse
 
 

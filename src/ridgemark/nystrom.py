@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, inverse_triangle, numerical_rank, pivoted_cholesky, symmetric_eigen
+from ridgemark.linalg import check_range, inverse_triangle_, numerical_rank, pivoted_cholesky, symmetric_eigen
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def nystrom_factor(
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
     triangle, kept = pivoted_cholesky(landmark_kernel, precision)
     kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept], backend)
-    return NystromFactor(cross_kernel, landmark_kernel, kept, inverse_triangle(triangle), kept_kernel)
+    return NystromFactor(cross_kernel, landmark_kernel, kept, inverse_triangle_(triangle), kept_kernel)
 
 
 def _symmetric(block: Array) -> Array:

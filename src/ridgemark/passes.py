@@ -31,8 +31,9 @@ Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 """Called as `progress(what, rows_done, n_rows)`."""
 
-# Blocks beyond this many rows run no faster and fall out of the processor's cache.
+# Blocks beyond this many rows run no faster and fall out of the processor's cache; where they are wide, beyond half.
 _LARGEST_BLOCK = 2048
+_WIDE = 1024
 # Blocks below this many rows spend more time on their way than on arithmetic.
 _SMALLEST_BLOCK = 256
 # Kernel entries that stay in the processor's cache until they have been used twice.
@@ -358,7 +359,8 @@ class RowPasses:
         bytes_per_row = 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
         n, workers = self.source.n_rows, worker_threads()
         even = max(_SMALLEST_BLOCK, -(-n // (2 * workers)))  # so that no thread is idle where rows are few
-        return min(even, _LARGEST_BLOCK, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
+        largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
+        return min(even, largest, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
 
 
 def _tiles(block: Block, width: int) -> Iterator[Block]:

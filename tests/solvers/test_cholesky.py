@@ -10,7 +10,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 from ridgemark.solvers.centred import centre
-from ridgemark.solvers.cholesky import cholesky_solver
+from ridgemark.solvers.cholesky import solve_one_ridge
 
 
 def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):
@@ -26,13 +26,13 @@ def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):
 @pytest.mark.parametrize("scaled_ridge", [1e2, 1e-1, 1e-4])
 def test_cholesky_and_spectral_solvers_agree(scaled_ridge, fit_intercept):
     fit = landmark_fit(scaled_ridge, fit_intercept)
-    one = cholesky_solver(fit.centred, scaled_ridge)
+    one = solve_one_ridge(fit.centred, scaled_ridge)
     every = SpectralSolver(fit.moments, fit_intercept)
     expected = every.solution(scaled_ridge)
     assert one.solution.coefficients == pytest.approx(expected.coefficients, rel=1e-6, abs=1e-8)
     assert one.solution.intercept == pytest.approx(expected.intercept, rel=1e-8, abs=1e-10)
-    assert one.effective_dimension() == pytest.approx(every.effective_dimension(scaled_ridge), rel=1e-8)
-    assert one.training_error() == pytest.approx(every.training_error(scaled_ridge), rel=1e-7)
+    assert one.effective_dimension == pytest.approx(every.effective_dimension(scaled_ridge), rel=1e-8)
+    assert one.training_error == pytest.approx(every.training_error(scaled_ridge), rel=1e-7)
 
 
 def test_a_given_ridge_needs_no_eigendecomposition(monkeypatch):
@@ -49,7 +49,7 @@ def test_a_given_ridge_needs_no_eigendecomposition(monkeypatch):
 
 def test_a_ridge_below_rounding_is_left_to_the_eigendecomposition():
     fit = landmark_fit(1e-300, False)
-    assert cholesky_solver(fit.centred, 1e-300) is None
+    assert solve_one_ridge(fit.centred, 1e-300) is None
     assert np.isfinite(fit.solution.coefficients).all()
 
 

@@ -127,7 +127,7 @@ def function_size(fit: LandmarkFit, dual_coef: Floats) -> Floats:
 
 def feature_sizes(factor: NystromFactor) -> Floats:
     """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`: its rounding grows with it."""
-    return np.abs(factor.whitener).T @ np.sqrt(np.diagonal(factor.landmark_kernel))
+    return np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel)[factor.kept])
 
 
 def solution_rounding(fit: LandmarkFit) -> Floats:

@@ -72,6 +72,5 @@ def feature_rounding(factor: NystromFactor) -> tuple[Floats, Floats]:
     The product of kernel values with the whitener T errs by `sum_m |T_mj| |k(., z_m)|` in feature j, and the factor
     of W behind T by `|W| |T_j|^2` of its square.
     """
-    whitener, landmark_kernel = factor.whitener, factor.landmark_kernel
-    second = np.einsum("ij,ij->j", whitener, whitener) * float(np.linalg.norm(landmark_kernel))
-    return feature_sizes(factor), second
+    lengths = np.einsum("ij,ij->j", factor.triangle, factor.triangle)
+    return feature_sizes(factor), lengths * float(np.linalg.norm(factor.landmark_kernel))

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads
-from ridgemark.linalg import check_range, inverse_triangle, solve_triangle
-from ridgemark.solvers.centred import CentredMoments
+from ridgemark.linalg import check_range, inverse_triangle_, solve_triangle
+from ridgemark.solvers.centred import CentredMoments, RidgeSolution
 
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class CholeskySolver:
-    """Solves `(B'WB + scaled_ridge I) c = B'Wy`, centred, with `U'U` the matrix on the left.
+@dataclass(frozen=True)
+class OneRidge:
+    """What `SpectralSolver` gives, at one ridge.
 
-    Gives what `SpectralSolver` gives, at its one ridge.
+    Attributes
+    ----------
+    solution : RidgeSolution
+        Of `(B'WB + scaled_ridge I) c = B'Wy`, centred.
+    effective_dimension : float
+        `tr L (L + scaled_ridge)^-1`, without the intercept's one.
+    training_error : array of shape (targets,)
+        The weighted mean square of what the fit leaves.
     """
 
-    def __init__(self, centred: CentredMoments, scaled_ridge: float, triangle: Floats) -> None:
-        self.centred, self.scaled_ridge, self._triangle = centred, scaled_ridge, triangle
-        self.solution = centred.with_intercept(
-            solve_triangle(triangle, solve_triangle(triangle, centred.cross, transposed=True))
-        )
-
-    def effective_dimension(self) -> float:
-        """Return `tr L (L + scaled_ridge)^-1 = rank - scaled_ridge |U^-1|^2`, without the intercept's one."""
-        inverse = inverse_triangle(self._triangle)
-        return max(0.0, len(inverse) - self.scaled_ridge * float(np.linalg.norm(inverse)) ** 2)
-
-    def training_error(self) -> Floats:
-        """Return the weighted mean square of what the fit leaves, per target."""
-        coefficients = self.solution.coefficients
-        explained = ((self.centred.cross + self.scaled_ridge * coefficients) * coefficients).sum(axis=0)
-        return np.maximum(self.centred.target_variance - explained / self.centred.total_weight, 0.0)
+    solution: RidgeSolution
+    effective_dimension: float
+    training_error: Floats
 
 
-def cholesky_solver(centred: CentredMoments, scaled_ridge: float) -> CholeskySolver | None:
-    """Return the solver; None where the ridge is below the rounding of the Gram matrix, so that no factor is sure."""
-    rank = len(centred.gram)
+def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | None:
+    """Solve with `U'U` the matrix on the left; None where the ridge is below its rounding, so that no factor is sure.
+
+    The effective dimension is `rank - scaled_ridge |U^-1|^2`.
+    """
+    rank, cross = len(centred.gram), centred.cross
     check_range(centred.gram)
     if not rank or not scaled_ridge > 10 * rank * _EPS * centred.size:
         return None
@@ -49,4 +49,12 @@ def cholesky_solver(centred: CentredMoments, scaled_ridge: float) -> CholeskySol
     shifted[np.diag_indices(rank)] += scaled_ridge
     with all_blas_threads():
         triangle, failed = lapack.dpotrf(shifted, lower=0, clean=0, overwrite_a=1)
-    return None if failed else CholeskySolver(centred, scaled_ridge, triangle)
+    if failed:
+        return None
+    coefficients = solve_triangle(triangle, solve_triangle(triangle, cross, transposed=True))
+    explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)
+    return OneRidge(
+        centred.with_intercept(coefficients),
+        max(0.0, rank - scaled_ridge * float(np.linalg.norm(inverse_triangle_(triangle))) ** 2),
+        np.maximum(centred.target_variance - explained / centred.total_weight, 0.0),
+    )

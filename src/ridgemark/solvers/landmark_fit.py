@@ -12,7 +12,7 @@ from ridgemark.leverage import Bracket
 from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
-from ridgemark.solvers.cholesky import CholeskySolver, cholesky_solver
+from ridgemark.solvers.cholesky import OneRidge, solve_one_ridge
 from ridgemark.solvers.spectral import SpectralSolver
 
 Floats = NDArray[np.float64]
@@ -39,31 +39,31 @@ class LandmarkFit:
         return SpectralSolver(self.moments, self.fit_intercept, self.centred)
 
     @cached_property
-    def _cholesky(self) -> CholeskySolver | None:
+    def _one_ridge(self) -> OneRidge | None:
         """The same for one ridge; None where targets have their own, or a decomposition is at hand or is needed."""
         ridges = np.unique(self.scaled_ridge)
         if "solver" in self.__dict__ or len(ridges) > 1:
             return None
-        return cholesky_solver(self.centred, float(ridges[0]))
+        return solve_one_ridge(self.centred, float(ridges[0]))
 
     @cached_property
     def solution(self) -> RidgeSolution:
         """The coefficients of the features, and the intercept measured from `target_origin`."""
-        return self._cholesky.solution if self._cholesky else self.solver.solution(self.scaled_ridge)
+        return self._one_ridge.solution if self._one_ridge else self.solver.solution(self.scaled_ridge)
 
     @cached_property
     def training_error(self) -> Floats:
         """The weighted mean square of what the fit leaves, per target."""
-        if self._cholesky:
-            return self._cholesky.training_error()
+        if self._one_ridge:
+            return self._one_ridge.training_error
         return np.array([self.solver.training_error(float(s))[t] for t, s in enumerate(self.scaled_ridge)])
 
     @cached_property
     def effective_dimension(self) -> Bracket:
         """d_eff of the exact kernel at the smallest ridge: that of L, and at most `tr(K - L)/(n lambda)` more."""
         scaled_ridge = float(self.scaled_ridge.min())
-        if self._cholesky:
-            lower = self._cholesky.effective_dimension()
+        if self._one_ridge:
+            lower = self._one_ridge.effective_dimension
         else:
             lower = self.solver.effective_dimension(scaled_ridge)
         return Bracket(lower, min(float(self.moments.n_rows), lower + self.moments.trace_residual / scaled_ridge))
