@@ -11,11 +11,14 @@ from ridgemark.certificates.ascent import ascend
 from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, between, fitted_rows, function_size
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
 from ridgemark.certificates.sampled import sampled
+from ridgemark.certificates.trace import feature_rounding
 from ridgemark.errors import ParameterError
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
+
+_UNSURE = 0.1  # of the square of a feature that may be rounding
 
 KERNEL_ENTRIES = 4_000_000_000
 """Kernel entries an audit may evaluate unless told otherwise: about a minute; the whole of K up to 89,000 rows."""
@@ -101,7 +104,12 @@ def _whole(
 
 
 def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats:
-    """Return the landmarks' coefficients of the ridge regression on them of values given times their weights."""
+    """Return the landmarks' coefficients of the ridge regression on them of values given times their weights.
+
+    Without features that may be rounding: any function serves the bound, and their coefficients are huge.
+    """
     solver, whitener = fit.solver, fit.factor.whitener
     rotated = solver.rotation.T @ (whitener.T @ passes.cross_product(fit.factor.cross_kernel, weighted))
-    return whitener @ (solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge)))
+    coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
+    coefficients[ROUNDING * feature_rounding(fit.factor)[1] > _UNSURE] = 0.0
+    return whitener @ coefficients

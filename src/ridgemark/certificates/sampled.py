@@ -63,21 +63,24 @@ def sampled(
 
 
 def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
-    """Return `w_i (K_ii - |b_i|^2)` for every row, raised by its rounding so that none is too small."""
+    """Return `w_i (K_ii - |b_i|^2)` for every row, raised by its rounding so that none is too small.
+
+    A feature counts with what is left of its square when its rounding is taken off, and not below zero.
+    """
     factor = fit.factor
     kernel, width = factor.cross_kernel.kernel, factor.cross_kernel.n_landmarks
     first, second = feature_rounding(factor)
+    sure, lost = 1.0 - ROUNDING * second, 2.0 * ROUNDING * first
 
     def of_block(block: Block) -> Floats:
-        features = passes.feature_block(factor, block)
+        features = np.abs(passes.feature_block(factor, block))
         diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-        np.abs(features, out=features)
-        rounded = diagonal + 2.0 * np.sqrt(diagonal) * (features @ first)
-        np.square(features, out=features)
-        rounded += features @ second
-        return row_weights(block) * (np.maximum(diagonal - features.sum(axis=1), 0.0) + ROUNDING * rounded)
+        left = features * sure
+        left -= np.sqrt(diagonal)[:, None] * lost
+        explained = np.einsum("ij,ij->i", features, np.maximum(left, 0.0, out=left))
+        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + ROUNDING * diagonal)
 
-    return passes.map("residual diagonal", of_block, width, width)
+    return passes.map("residual diagonal", of_block, 2 * width, width)
 
 
 def _largest_root(average: Floats, spread: Floats) -> Floats:

@@ -58,12 +58,15 @@ def trace_residual(fit: LandmarkFit) -> float:
 
 
 def residual_rounding(fit: LandmarkFit) -> float:
-    """Return how much rounding may have taken from tr(K - L): that of features grows with the condition of W."""
+    """Return how much rounding may have taken from tr(K - L): that of features grows with the condition of W.
+
+    A feature of which rounding may be all is left out of L, which makes K - L larger, never smaller.
+    """
     moments = fit.moments
     lengths = np.diagonal(moments.gram)
     first, second = feature_rounding(fit.factor)
-    rounded = 2.0 * first @ np.sqrt(lengths * moments.trace_kernel) + second @ lengths + moments.trace_kernel
-    return float(ROUNDING * rounded)
+    rounded = ROUNDING * (2.0 * first * np.sqrt(lengths * moments.trace_kernel) + second * lengths)
+    return float(np.minimum(rounded, lengths).sum() + ROUNDING * moments.trace_kernel)
 
 
 def feature_rounding(factor: NystromFactor) -> tuple[Floats, Floats]:
