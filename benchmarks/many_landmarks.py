@@ -1,6 +1,6 @@
 """Very many landmarks: conjugate gradients against the direct solver, where the cost model prefers either.
 
-kin40k, 36,000 rows to fit and the rest to test, half the median bandwidth, lambda 1e-7, uniform landmarks. At each
+kin40k, 36,000 rows to fit and the rest to test, half the median bandwidth, lambda 1e-8, uniform landmarks. At each
 number of landmarks, in a process of its own: the solver that `solver="auto"` takes, its seconds, what memory it adds at
 its peak, the test RMSE and the certified distance from the direct solution. The direct solver's seconds are measured
 where it is quick, and beyond that projected from there by the operations of `ridgemark.solvers.solver_cost`.
@@ -22,7 +22,7 @@ from fit import megabytes_added
 from ridgemark import NystromRidge
 from ridgemark.solvers import choose_solver, solver_cost
 
-ROWS, BANDWIDTH, RIDGE = 36_000, 2.0, 1e-7
+ROWS, BANDWIDTH, RIDGE = 36_000, 2.0, 1e-8
 
 
 def measured(X: np.ndarray, y: np.ndarray, p: int, solver: str) -> tuple[float, float, float, float]:
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with kin40k.npz")
     parser.add_argument("--landmarks", type=int, nargs="+", default=[1000, 2000, 5000, 10_000])
-    parser.add_argument("--direct-up-to", type=int, default=2000, help="landmarks to which the direct solver is run")
+    parser.add_argument("--direct-up-to", type=int, default=5000, help="landmarks to which the direct solver is run")
     options = parser.parse_args()
     path = Path(options.data or "") / "kin40k.npz"
     if not path.is_file():

@@ -32,7 +32,7 @@ _SEEN_FOR_ORIGIN = 1000  # rows whose targets say where the targets lie
 _MOVED = 10.0  # by which factor a ridge must move for its landmarks to be drawn again
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _SEEN_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
-_SHARE_OF_RESIDUAL = 1e-3  # of the training error: how far from the direct solution a gradient may stop
+_SHARE_OF_RESIDUAL = 1e-2  # of the training error: how far from the direct solution a gradient may stop
 _MOST_PRODUCTS = 1000  # of the gradient, each one pass
 SOLVERS = ("auto", "direct", "gradient")
 _ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
@@ -176,7 +176,7 @@ def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) 
 
 
 def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:
-    """Solve for all landmarks at the ridge that a part of them found, to a thousandth of what that fit leaves."""
+    """Solve for all landmarks at the ridge that a part of them found, to a hundredth of what that fit leaves."""
     landmarks, moments = prepared.landmarks, prepared.moments
     tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
     # Each landmark stands for rows: as many as equal it, over its chance to be drawn.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 _ENTRY = 200.0  # operations, beside 2 for each feature, that one kernel value takes
-_PRODUCTS = 80  # with B'WB until the gradient has converged
+_PRODUCTS = 60  # with B'WB until the gradient has converged
 _FACTORS = 2.0  # operations over p^3 of the Cholesky factors and inverses for one ridge
 _EIGEN = 20.0  # and of the eigendecomposition for many
 _CLOSE = 1.2  # ratio from which one solver is preferred for its cost alone
@@ -25,7 +25,7 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
 
     - direct: C whitened by a triangle and its products with itself, `n p (e + 2 p)`, and Cholesky factors, `2 p^3`;
       many ridges take an eigendecomposition instead, `20 p^3`, and one more pass, and cost nothing besides;
-    - gradient: a Cholesky factor, `p^3/3`, and for every ridge a preconditioner, `2 p^3/3`, and 80 products of
+    - gradient: a Cholesky factor, `p^3/3`, and for every ridge a preconditioner, `2 p^3/3`, and 60 products of
       `n p e + (4 n p + 4 p^2) 2 t`, directions and iterates side by side.
 
     Examples
