@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.kernels import CrossKernel
-from ridgemark.linalg import congruence, largest_eigenvalue
+from ridgemark.linalg import congruence
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, row_weights
 
@@ -88,19 +88,15 @@ def whiten(plain: Moments, factor: NystromFactor) -> Moments:
     )
 
 
-def largest_gram(factor: NystromFactor, scaled_ridge: float, expected: float) -> float:
-    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; -1 where no such size is.
+def largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
+    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; -1 where W is singular.
 
-    The longest row of the triangle is a lower bound on |W^-1| that costs nothing and mostly suffices to see that the
-    size expected is too large.
+    |W^-1| is at most the sum of squares of the triangle.
     """
     if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
         return -1.0
-    largest = _NEGLIGIBLE * scaled_ridge / float(np.finfo(np.float64).eps)
-    at_least = float(np.einsum("ij,ij->i", factor.triangle, factor.triangle).max())
-    if expected * at_least > largest:
-        return -1.0
-    return largest / largest_eigenvalue(factor.triangle)
+    inverse_norm = float(np.linalg.norm(factor.triangle)) ** 2
+    return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
 
 
 def same_rows(one: Moments, other: Moments) -> bool:

@@ -104,7 +104,7 @@ class RowPasses:
             # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
             share = self.source.n_rows / factor.cross_kernel.n_landmarks
             expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
-            allowed = largest_gram(factor, scaled_ridge, expected)
+            allowed = largest_gram(factor, scaled_ridge)
             if expected <= allowed:
                 plain = self._sum_moments(factor, False, origin)
                 if float(np.linalg.norm(plain.gram)) <= allowed:
