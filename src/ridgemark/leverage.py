@@ -25,6 +25,7 @@ from ridgemark.rows import Block, row_weights
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_SURE = 1e-6  # share by which rounding may make features too long that still count
 _SHARE = 0.3  # of the effective dimension: what "a few rows carry" means in the verdict
 _EVEN = 2.0  # carrying it takes at least 1/_EVEN as many rows as even scores would need
 _TELLING = 3.0  # a bracket of d_eff wider than this factor says nothing about single rows
@@ -184,9 +185,13 @@ def score_bracket(
     if not 0 < scaled_ridge < math.inf:
         msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
         raise ParameterError(msg)
+    n_sure, excess = _sure_features(factor)
+    lengths = np.diagonal(moments.gram)
     # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
-    gap = (moments.trace_residual + 8 * _EPS * moments.trace_kernel) / scaled_ridge
-    of_block = _block_scores(passes, factor, moments.gram, scaled_ridge, gap, landmark_weights)
+    unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
+    gap = (unexplained + lengths[n_sure:].sum() + excess * lengths[:n_sure].sum()) / scaled_ridge
+    sure = moments.gram[:n_sure, :n_sure]
+    of_block = _block_scores(passes, factor, sure, excess, scaled_ridge, gap, landmark_weights)
     width = factor.cross_kernel.n_landmarks
     sides = passes.map("leverage scores", of_block, 2 * width, width)
     lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
@@ -208,16 +213,20 @@ def _block_scores(
     passes: RowPasses,
     factor: NystromFactor,
     gram: Floats,
+    excess: float,
     scaled_ridge: float,
     gap: float,
     landmark_weights: Floats | None,
 ) -> Callable[[Block], Floats]:
-    """Return the function that gives a block's lower and upper scores, shape (rows, 2)."""
+    """Return the function that gives a block's lower and upper scores, shape (rows, 2).
+
+    `gram` is that of the first features, which are sure; `excess` is how much rounding may have added to them.
+    """
     spectrum, rotation = symmetric_eigen(gram, NUMPY)
     # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
     noise = scaled_ridge + rounding * _largest(factor.landmark_kernel, landmark_weights)
-    towards_lower = factor.whitener @ rotation
+    towards_lower = factor.whitener[:, : len(gram)] @ rotation
     towards_upper = posterior_factor(factor.landmark_kernel, landmark_weights, noise)
     # Sums of squares by one thin product: the lower score, and the diagonal of H^2.
     shrink = 1.0 / (spectrum + scaled_ridge)
@@ -226,11 +235,12 @@ def _block_scores(
 
     def of_block(block: Block) -> Floats:
         cross = passes.cross_block(factor.cross_kernel, block)
-        values = np.matmul(cross, towards_lower, out=passes.scratch.array("features", (block.n_rows, factor.rank)))
+        values = np.matmul(cross, towards_lower, out=passes.scratch.array("features", (block.n_rows, len(gram))))
         np.square(values, out=values)
         weights = row_weights(block)
         lower, squared = (values @ sums).T * weights
-        upper = lower + gap * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
+        upper = lower + gap * (1.0 + excess) ** 2 * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
+        lower /= 1.0 + excess
         if landmark_weights is not None:
             diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
             explained = weights * _explained(cross, towards_upper)
@@ -242,6 +252,20 @@ def _block_scores(
         return np.stack([lower, np.maximum(lower, upper)], axis=1)
 
     return of_block
+
+
+def _sure_features(factor: NystromFactor) -> tuple[int, float]:
+    """Return how many of the first features are sure, and by which share `B B'` of these may exceed L.
+
+    The factor is that of W + E, E the rounding of W and of its factor, some `8 eps |W_jj|`: on the first q landmarks
+    kept `B B' <= L/(1 - |E| |W_q^-1|)`, and |W_q^-1| is at most the sum of squares of the triangle's first q columns.
+    With those kept last, of which others leave little more than rounding, it would exceed K by anything. Divided by
+    one plus the excess it does not exceed K, and its scores are lower bounds.
+    """
+    scale = float(np.diagonal(factor.landmark_kernel).max(initial=0.0))
+    excess = 8 * _EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
+    n_sure = int(np.searchsorted(excess, _SURE, side="right"))
+    return n_sure, float(excess[n_sure - 1]) if n_sure else 0.0
 
 
 def posterior_variance(
