@@ -50,8 +50,8 @@ def table(fits: dict[str, Any], against: list[dict[str, Any]]) -> str:
 def plot(fits: dict[str, Any], against: list[dict[str, Any]]) -> None:
     """Draw the contenders' seconds, and ours against rows and landmarks."""
     plt.rcParams.update({"svg.hashsalt": "ridgemark", "font.size": 9})
-    figure, (left, *right) = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
-    labels = [f"{found['set'].split(',')[0]}\np = {found['p']}" for found in fits["fit"]]
+    figure, (left, *right) = plt.subplots(1, 3, figsize=(10, 3.4), width_ratios=(2, 1, 1), layout="constrained")
+    labels = [f"{found['set'].replace(', ', chr(10))}\np = {found['p']}" for found in fits["fit"]]
     contenders = {"bare": "bare arithmetic", "ridgemark": "ridgemark", "scikit_learn": "scikit-learn"}
     for number, (name, label) in enumerate(contenders.items()):
         heights = [found[f"{name}_seconds"] for found in fits["fit"]]
@@ -63,6 +63,9 @@ def plot(fits: dict[str, Any], against: list[dict[str, Any]]) -> None:
         axes.loglog(found["sizes"], found["seconds"], "o-")
         axes.set_xlabel(found["against"].split(" (")[0])
         axes.set_ylabel("seconds")
+        axes.set_xticks(found["sizes"], [f"{size:,}" for size in found["sizes"]])
+        axes.set_yticks(found["seconds"], [f"{seconds:.2f}" for seconds in found["seconds"]])
+        axes.minorticks_off()
         axes.set_title(f"exponent {found['exponent']:.2f}", fontsize=9)
     (DOCS / "images").mkdir(exist_ok=True)
     figure.savefig(DOCS / "images" / "speed.svg", metadata={"Date": None})
