@@ -17,6 +17,7 @@ def either_way(request, monkeypatch):
     if request.param == "numpy":  # as where scipy was built with other integers
         monkeypatch.setattr(blas, "_SYRK", None)
         monkeypatch.setattr(blas, "_TRMM", None)
+        monkeypatch.setattr(blas, "_GEMM", None)
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
@@ -26,6 +27,28 @@ def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, ei
     expected = rows @ triangle
     assert blas.times_triangle_(rows, triangle) is rows
     assert rows == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("leading", [0, 1, 60, 129, 130])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_columns_of_a_block_are_worked_on_where_they_lie(leading, order, either_way):
+    block, triangle = np.random.default_rng(1).normal(size=(17, 130)), np.array(upper(130), order=order)
+    right = np.random.default_rng(2).normal(size=(leading, 130 - leading))
+    first, others = block[:, :leading].copy(), block[:, leading:].copy()
+    blas.subtract_product_(block[:, leading:], block[:, :leading], right)
+    blas.times_triangle_(block[:, :leading], triangle[:leading, :leading])
+    expected = np.hstack([first @ triangle[:leading, :leading], others - first @ right])
+    assert block == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_what_may_not_be_written_is_not():
+    block, triangle = np.ones((4, 3)), upper(3)
+    block.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        blas.times_triangle_(block, triangle)
+    with pytest.raises(ValueError, match="read-only"):
+        blas.subtract_product_(block, np.ones((4, 2)), np.ones((2, 3)))
+    assert (block == 1).all()
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (5, 0), (1, 1), (17, 130), (300, 40)])
@@ -45,6 +68,7 @@ def test_rows_that_blas_cannot_take_as_they_lie_give_the_same():
 def test_the_routines_of_scipy_are_found():
     assert blas._SYRK is not None
     assert blas._TRMM is not None
+    assert blas._GEMM is not None
 
 
 @pytest.mark.parametrize("size", [0, 1, 130])

@@ -185,38 +185,6 @@ def test_the_order_of_candidates_does_not_depend_on_the_order_of_rows(data):
     assert np.array_equal(X[one], X[shuffled][other])
 
 
-class TestWhitening:
-    """The fast path gives the reference's moments, is taken only where it may be, and says so."""
-
-    def test_it_is_taken_where_the_landmark_kernel_is_well_conditioned(self, data):
-        X, Y, _ = data
-        factor = nystrom_factor(Gaussian(0.3), X[:40], np.arange(40))
-        passes = RowPasses(ArrayRows(X, Y))
-        fast = passes.moments(factor, scaled_ridge=3000 * 1e-3)
-        assert passes.whitened == "after"
-        reference = passes.moments(factor)
-        assert passes.whitened == "before"
-        for name in Moments.__dataclass_fields__:
-            assert getattr(fast, name) == pytest.approx(getattr(reference, name), rel=1e-9, abs=1e-9), name
-
-    def test_it_is_not_taken_where_digits_would_be_lost(self, data):
-        X, Y, _ = data
-        passes = RowPasses(ArrayRows(X, Y))
-        for kernel, ridge in [(Gaussian(3.0), 1e-3), (Gaussian(0.3), 1e-12), (Linear(), 1e-3)]:
-            passes.moments(nystrom_factor(kernel, X[:40], np.arange(40)), scaled_ridge=3000 * ridge)
-            assert passes.whitened == "before"
-
-    def test_it_is_given_up_where_the_sum_proves_larger_than_the_landmarks_foretold(self, data):
-        """Landmarks a hundred times shorter than the rows: C'C is far larger than a fair sample would have it."""
-        X, _, _ = data
-        factor = nystrom_factor(Linear(), np.eye(3))
-        passes = RowPasses(ArrayRows(100.0 * X))
-        judged = passes.moments(factor, scaled_ridge=1.0)
-        assert passes.whitened == "before"
-        assert passes.n_passes == 2  # the fast sum, thrown away, and the reference
-        assert np.array_equal(judged.gram, RowPasses(ArrayRows(100.0 * X)).moments(factor).gram)
-
-
 def test_a_small_budget_makes_small_blocks(data):
     X, Y, _ = data
     sizes = []

@@ -104,7 +104,7 @@ class Prepared:
     factor: NystromFactor
     moments: Moments
     target_origin: Floats
-    whitened: str  # "before" the products were summed, or "after"
+    whitened: str  # "before" the products were summed, "after", or "partly" before
 
 
 @dataclass(frozen=True, eq=False)

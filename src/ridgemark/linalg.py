@@ -57,15 +57,15 @@ def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
     return int((eigenvalues > threshold).sum())
 
 
-def largest_eigenvalue(root: Array) -> float:
-    """Return the largest eigenvalue of `N N'`, by fifty steps of the power method: a few percent low at worst."""
+def largest_eigenvalue(root: Array, steps: int = 50) -> float:
+    """Return the largest eigenvalue of `N N'`, by steps of the power method: after fifty a few percent low at worst."""
     scale = float(abs(root).max(initial=0.0))
     if not 0 < scale < np.inf:
         return scale
     root = root / scale  # so that no square leaves the range
     vector = np.ones(root.shape[0])
     size = 0.0
-    for _ in range(50):
+    for _ in range(steps):
         vector = root @ (root.T @ vector)
         size = float(np.linalg.norm(vector))
         if not 0 < size < np.inf:

@@ -1,4 +1,4 @@
-"""Sums over rows from which every ridge's solution follows, and when they may be whitened afterwards."""
+"""Sums over rows from which every ridge's solution follows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.kernels import CrossKernel
-from ridgemark.linalg import congruence
-from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, row_weights
 
 Floats = NDArray[np.float64]
 
 # Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
 _SAME = 1e-6
-# Relative error of late whitening that no result shows.
-_NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,29 +70,6 @@ def block_moments(block: Block, features: Floats, cross_kernel: CrossKernel, ori
         trace_kernel=float(weights @ diagonal),
         trace_residual=float(weights @ residual),
     )
-
-
-def whiten(plain: Moments, factor: NystromFactor) -> Moments:
-    """Return the moments of whitened features from those of the kernel values."""
-    gram = congruence(plain.gram[np.ix_(factor.kept, factor.kept)], factor.triangle)
-    return replace(
-        plain,
-        gram=gram,
-        cross=factor.triangle.T @ plain.cross[factor.kept],
-        feature_sum=factor.triangle.T @ plain.feature_sum[factor.kept],
-        trace_residual=max(0.0, plain.trace_kernel - float(np.trace(gram))),
-    )
-
-
-def largest_gram(factor: NystromFactor, scaled_ridge: float) -> float:
-    """Return the largest |C'C| for which `eps |C'C| |W^-1| / scaled_ridge` is negligible; -1 where W is singular.
-
-    |W^-1| is at most the sum of squares of the triangle.
-    """
-    if factor.n_dropped or not 1e-100 < float(abs(factor.landmark_kernel).max()) < 1e100:
-        return -1.0
-    inverse_norm = float(np.linalg.norm(factor.triangle)) ** 2
-    return _NEGLIGIBLE * scaled_ridge / (float(np.finfo(np.float64).eps) * inverse_norm)
 
 
 def same_rows(one: Moments, other: Moments) -> bool:

@@ -22,10 +22,11 @@ from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.distinct import DistinctRows, groups, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import symmetric
-from ridgemark.moments import Moments, block_moments, largest_gram, whiten
+from ridgemark.moments import Moments, block_moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
 from ridgemark.rows.parallel import input_clock
+from ridgemark.whitening import Whitening, plan_whitening, whiten_before
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -94,24 +95,19 @@ class RowPasses:
     ) -> Moments:
         """Return the moments of the features, and of the targets where there are any, in one pass.
 
-        Features are whitened before their products are summed: the reference. Summing the products of kernel values
-        and whitening the sum takes a third of the work, and loses digits to the condition of W; it is done where its
-        error relative to the smallest ridge in use, `eps |C'C| |W^-1| / scaled_ridge`, is negligible. What was done is
-        left in `whitened`.
+        Features are whitened before their products are summed: the reference. For a ridge that is known, whitening is
+        left for afterwards as far as that loses no digit; what was done is left in `whitened`.
         """
         origin = np.zeros(self.source.n_targets) if target_origin is None else target_origin
+        whitening = whiten_before(factor)
         if scaled_ridge is not None:
-            # Judged before the pass as if the landmarks were a fair sample, and again by what was summed.
-            share = self.source.n_rows / factor.cross_kernel.n_landmarks
-            expected = share * float(np.linalg.norm(factor.landmark_kernel)) ** 2
-            allowed = largest_gram(factor, scaled_ridge)
-            if expected <= allowed:
-                plain = self._sum_moments(factor, False, origin)
-                if float(np.linalg.norm(plain.gram)) <= allowed:
-                    self.whitened = "after"
-                    return whiten(plain, factor)
-        self.whitened = "before"
-        return self._sum_moments(factor, True, origin)
+            whitening = plan_whitening(factor, self.source.n_rows, scaled_ridge)
+        summed = self._sum_moments(whitening, origin)
+        if whitening.loses_digits(summed):  # the landmarks were no fair sample
+            whitening = whiten_before(factor)
+            summed = self._sum_moments(whitening, origin)
+        self.whitened = whitening.name
+        return whitening.finish(summed)
 
     def cross_block(self, cross_kernel: CrossKernel, block: Block) -> Floats:
         """Return the kernel of a block with the landmarks, in memory the next block overwrites."""
@@ -123,12 +119,13 @@ class RowPasses:
         cross = self.cross_block(factor.kept_kernel, block)
         return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
 
-    def _sum_moments(self, factor: NystromFactor, whitened: bool, origin: Floats) -> Moments:
-        width = factor.cross_kernel.n_landmarks
+    def _sum_moments(self, whitening: Whitening, origin: Floats) -> Moments:
+        cross_kernel, kept_kernel = whitening.factor.cross_kernel, whitening.factor.kept_kernel
+        width = cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
-            features = self.feature_block(factor, block) if whitened else self.cross_block(factor.cross_kernel, block)
-            return block_moments(block, features, factor.cross_kernel, origin)
+            features = whitening.apply_(self.cross_block(kept_kernel, block))
+            return block_moments(block, features, cross_kernel, origin)
 
         upper: Moments = self.reduce("moments", of_block, width, width)
         self.n_kernel_evaluations += width * width  # the landmark kernel

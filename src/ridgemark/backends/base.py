@@ -39,6 +39,10 @@ class Backend(Protocol):
         """Multiply rows by an upper triangle, in place."""
         ...
 
+    def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
+        """Take the product of two matrices away from `values`, in place."""
+        ...
+
     def squared_norms(self, rows: Array) -> Array:
         """Squared Euclidean length of each row; infinite where it exceeds the range, without a warning."""
         ...

@@ -1,6 +1,6 @@
-"""Two BLAS routines that several threads may run at a time.
+"""Three BLAS routines that several threads may run at a time.
 
-scipy's wrappers of them hold the interpreter's lock, and numpy knows one of them only by a product that it then copies.
+scipy's wrappers of them hold the interpreter's lock, and numpy knows them only by products that it then copies.
 The routines themselves are what scipy hands to Cython; called through ctypes they hold no lock. Where scipy was built
 with other integers, numpy does the work.
 """
@@ -24,31 +24,50 @@ _PANEL = 128
 def symmetric_products(rows: Floats) -> Floats:
     """Return the upper triangle of `A'A`, in half the work of a product; zeros below."""
     size = rows.shape[1]
-    if _SYRK is None or not _whole(rows) or not rows.size:
+    if _SYRK is None or not _in_rows(rows):
         return np.triu(rows.T @ rows)
     result = np.zeros((size, size))
     # What lies in rows here lies in columns to BLAS: A' is what it sees, and the lower triangle what we call upper.
-    _SYRK(b"L", b"N", size, len(rows), 1.0, rows, size, 0.0, result, size)
+    _SYRK(b"L", b"N", size, len(rows), 1.0, rows, _step(rows), 0.0, result, size)
     return result
 
 
 def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
     """Overwrite A by `A T` for an upper triangle T, in half the work of a product with a full matrix."""
     size = len(triangle)
-    if _TRMM is None or not _whole(rows) or not rows.size:
+    fitting = _in_rows(rows) and rows.flags.writeable and (_in_rows(triangle) or _in_rows(triangle.T))
+    if _TRMM is None or not fitting:
         for first in reversed(range(0, size, _PANEL)):  # a panel needs the columns up to its own end and no others
             last = min(first + _PANEL, size)
             rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]
         return rows
-    flipped = triangle.flags.f_contiguous
-    stored = triangle if flipped else np.ascontiguousarray(triangle)
-    where, transposed = (b"U", b"T") if flipped else (b"L", b"N")
-    _TRMM(b"L", where, transposed, b"N", size, len(rows), 1.0, stored, size, rows, size)
+    if _in_rows(triangle):
+        _TRMM(b"L", b"L", b"N", b"N", size, len(rows), 1.0, triangle, _step(triangle), rows, _step(rows))
+    else:
+        _TRMM(b"L", b"U", b"T", b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
     return rows
 
 
-def _whole(rows: Floats) -> bool:
-    return bool(rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.writeable)
+def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
+    """Overwrite V by `V - A B`."""
+    if _GEMM is None or not (values.flags.writeable and all(_in_rows(one) for one in (values, left, right))):
+        values -= left @ right
+        return values
+    n_rows, width = values.shape
+    sizes = (width, n_rows, len(right))
+    _GEMM(b"N", b"N", *sizes, -1.0, right, _step(right), left, _step(left), 1.0, values, _step(values))
+    return values
+
+
+def _in_rows(matrix: Floats) -> bool:
+    """Tell whether the numbers of every row lie side by side, as BLAS's columns must, and there are any."""
+    return bool(matrix.dtype == np.float64 and matrix.size and matrix.strides[1] == 8 and _step(matrix) > 0)
+
+
+def _step(matrix: Floats) -> int:
+    """Return how far apart rows begin; zero where that is no multiple of a number's size, or less than a row."""
+    step, odd = divmod(matrix.strides[0], 8)
+    return 0 if odd or step < matrix.shape[1] else step
 
 
 def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
@@ -81,3 +100,4 @@ def _as_c(argument: Any) -> Any:
 
 _SYRK = _routine("dsyrk", 10)
 _TRMM = _routine("dtrmm", 11)
+_GEMM = _routine("dgemm", 13)

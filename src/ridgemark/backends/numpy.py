@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from ridgemark.backends.blas import symmetric_products, times_triangle_
+from ridgemark.backends.blas import subtract_product_, symmetric_products, times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -40,6 +40,9 @@ class NumpyBackend:
 
     def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
         return times_triangle_(rows, triangle)
+
+    def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
+        return subtract_product_(values, left, right)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):

@@ -117,9 +117,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         The scores at lambda epsilon, with `selection="leverage"`.
     coherence_ : Bracket
         `d_mof/d_eff` of those scores.
-    whitened_ : {"before", "after"}
-        Whether features were whitened before their products were summed, the reference, or after, faster and only
-        where no digit is lost.
+    whitened_ : {"before", "partly", "after"}
+        Whether features were whitened before their products were summed, the reference, or the sum afterwards, for a
+        part of the landmarks or all: faster, and only where what rounding changes is nothing beside lambda.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
     waiting_share_ : float
