@@ -21,6 +21,10 @@ class _Pair(Kernel):
         return self.left.accepts_sparse and self.right.accepts_sparse
 
     @property
+    def extends(self) -> bool:  # type: ignore[override]
+        return self.left.extends and self.right.extends
+
+    @property
     def pairwise(self) -> bool:
         return self.left.pairwise or self.right.pairwise
 
@@ -83,6 +87,10 @@ class Scaled(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.kernel.accepts_sparse
+
+    @property
+    def extends(self) -> bool:  # type: ignore[override]
+        return self.kernel.extends
 
     @property
     def pairwise(self) -> bool:
