@@ -29,8 +29,6 @@ class Bernoulli(Kernel):
         From 1 to 8.
     """
 
-    extends = True
-
     def __init__(self, order: int = 2) -> None:
         self.order = order
 
@@ -40,11 +38,11 @@ class Bernoulli(Kernel):
 
     @property
     def constant_diagonal(self) -> float:
-        return float(self._coefficients()[-1])
+        return self._coefficients()[-1]
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
         self._check_one_feature(landmarks)
-        return backend.from_host(landmarks[:, 0]), self._coefficients(landmarks.dtype)
+        return backend.from_host(landmarks[:, 0]), self._coefficients()
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         self._check_one_feature(rows)
@@ -57,20 +55,16 @@ class Bernoulli(Kernel):
             block += coefficient
         return block
 
-    def _coefficients(self, precision: Any = np.float64) -> list[Any]:
+    def _coefficients(self) -> list[float]:
         """Return the polynomial's coefficients, highest power first: `B_m(t) = sum_k C(m, k) B_k t^(m-k)`."""
-        number: Any = np.longdouble if np.dtype(precision).itemsize > 8 else float
         order = self.order
         whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
         if not whole or not 1 <= order <= _HIGHEST_ORDER:
             msg = f"Bernoulli: order must be an integer from 1 to {_HIGHEST_ORDER}, got {order!r}"
             raise ParameterError(msg)
         degree = 2 * int(order)
-        factor = number((-1) ** (order - 1)) / number(math.factorial(degree))
-        return [
-            factor * math.comb(degree, k) * (number(b.numerator) / number(b.denominator))
-            for k, b in enumerate(_bernoulli_numbers(degree))
-        ]
+        factor = (-1) ** (order - 1) / math.factorial(degree)
+        return [factor * math.comb(degree, k) * float(b) for k, b in enumerate(_bernoulli_numbers(degree))]
 
     def _check_one_feature(self, rows: Any) -> None:
         if rows.shape[1] != 1:
