@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 _NEAR = 1e-7  # landmarks with a correlation within this of one nearly repeat each other
 _SURE = 1e-8  # the least that others may leave of a landmark, of its own kernel, to be in the first part
-_ROUNDING = 20 * float(np.finfo(np.longdouble).eps)  # what is left of a landmark that others explain
-_EXTENDED = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps
+_EPS = float(np.finfo(np.longdouble).eps)
+_EXTENDED = np.finfo(np.float64).eps > _EPS
 _BLOCK_ENTRIES = 2**19  # of W in long double, held at a time
 
 
@@ -128,9 +128,11 @@ def _cut(matrix: Array, exponent: NDArray[np.intc]) -> tuple[Floats, Array]:
 
 
 def _whiten(matrix: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Return positions and the inverse of the Cholesky factor there, of what is above the rounding of long double."""
-    above = np.flatnonzero(np.diagonal(matrix) > _ROUNDING)
-    if not len(above):
-        return above, np.zeros((0, 0))
-    factor, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(matrix[np.ix_(above, above)]), tol=_ROUNDING)
-    return above[pivots[:rank] - 1], inverse_triangle_(factor[:rank, :rank])
+    """Return positions and the inverse of the Cholesky factor there, down to `2 machine eps` of long double.
+
+    Nothing at all where the largest is rounding, as with a kernel of fewer dimensions than landmarks.
+    """
+    if not np.diagonal(matrix).max() > 20 * _EPS:
+        return np.empty(0, dtype=np.intp), np.empty((0, 0))
+    factor, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(matrix), tol=2 * _EPS, overwrite_a=1)
+    return pivots[:rank].astype(np.intp) - 1, inverse_triangle_(factor[:rank, :rank])
