@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 _NEAR = 1e-7  # landmarks with a correlation within this of one nearly repeat each other
 _SURE = 1e-8  # the least that others may leave of a landmark, of its own kernel, to be in the first part
-_EPS = float(np.finfo(np.longdouble).eps)
+_EPS = max(float(np.finfo(np.longdouble).eps), 2.0**-63)  # where long double has more digits, they are not used
 _EXTENDED = np.finfo(np.float64).eps > _EPS
 _BLOCK_ENTRIES = 2**19  # of W in long double, held at a time
 
