@@ -42,15 +42,17 @@ def tell_apart(
 
     They come back as they are where no landmark nearly repeats another, or W is not to be had more precisely.
     """
-    if not (_EXTENDED and kernel.extends and isinstance(landmarks, np.ndarray)):
+    if not (_EXTENDED and kernel.accepts_extended and isinstance(landmarks, np.ndarray)):
         return kept, triangle
     lengths = unit_lengths(landmark_kernel)
     n_sure = int(np.count_nonzero(np.diagonal(triangle) * lengths[kept] < _SURE**-0.5))
     sure, others = kept[:n_sure], np.setdiff1d(np.arange(len(lengths)), kept[:n_sure])
-    correlations = landmark_kernel[others] / lengths[others, None] / lengths
+    correlations = landmark_kernel[others]
+    correlations /= lengths
+    correlations /= lengths[others, None]
     if not _repeats(correlations, others):
         return kept, triangle
-    with all_blas_threads():
+    with all_blas_threads(), np.errstate(over="ignore", invalid="ignore"):
         root = triangle[:n_sure, :n_sure] * lengths[sure, None]
         explained = root @ (root.T @ correlations[:, sure].T)
         left = _left_over(kernel, landmarks, lengths, sure, others, explained)
@@ -70,7 +72,7 @@ def tell_apart(
 
 def _repeats(correlations: Floats, positions: NDArray[np.intp]) -> bool:
     """Tell whether a landmark's correlation with another, at `positions` of all, is within `_NEAR` of one."""
-    near = np.abs(correlations) > 1.0 - _NEAR
+    near = (correlations > 1.0 - _NEAR) | (correlations < _NEAR - 1.0)
     near[np.arange(len(near)), positions] = False
     return bool(near.any())
 

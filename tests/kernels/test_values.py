@@ -319,7 +319,7 @@ def test_rows_in_long_double_give_values_as_accurate(name):
     rows = rng.normal(size=(6, 3))
     rows = np.concatenate([rows, rows[:3] + 1e-6 * rng.normal(size=(3, 3)), rows[:1]])
     values = kernel.against(rows.astype(np.longdouble))(rows.astype(np.longdouble))
-    assert kernel.extends
+    assert kernel.accepts_extended
     assert values.dtype == np.longdouble
     numbers = [[Decimal(value) for value in row] for row in rows.tolist()]
     with localcontext() as context:

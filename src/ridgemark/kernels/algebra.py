@@ -21,8 +21,8 @@ class _Pair(Kernel):
         return self.left.accepts_sparse and self.right.accepts_sparse
 
     @property
-    def extends(self) -> bool:  # type: ignore[override]
-        return self.left.extends and self.right.extends
+    def accepts_extended(self) -> bool:  # type: ignore[override]
+        return self.left.accepts_extended and self.right.accepts_extended
 
     @property
     def pairwise(self) -> bool:
@@ -89,8 +89,8 @@ class Scaled(Kernel):
         return self.kernel.accepts_sparse
 
     @property
-    def extends(self) -> bool:  # type: ignore[override]
-        return self.kernel.extends
+    def accepts_extended(self) -> bool:  # type: ignore[override]
+        return self.kernel.accepts_extended
 
     @property
     def pairwise(self) -> bool:

@@ -20,7 +20,7 @@ class Linear(Kernel):
     """
 
     accepts_sparse = True
-    extends = True
+    accepts_extended = True
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return _squared_norms(rows)
@@ -46,7 +46,7 @@ class Polynomial(Kernel):
     """
 
     accepts_sparse = True
-    extends = True
+    accepts_extended = True
 
     def __init__(self, degree: int = 3, offset: float = 1.0, bandwidth: Any = 1.0) -> None:
         self.degree = degree
@@ -93,7 +93,7 @@ class Cosine(Kernel):
     """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; a row of zeros has no direction, and kernel zero with all."""
 
     accepts_sparse = True
-    extends = True
+    accepts_extended = True
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return (_lengths(rows) > 0).astype(rows.dtype)
