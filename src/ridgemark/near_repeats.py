@@ -25,6 +25,7 @@ from ridgemark.backends import Array
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import inverse_triangle_, unit_lengths
+from ridgemark.rows.parallel import in_order
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ _NEAR = 1e-7  # landmarks with a correlation within this of one nearly repeat ea
 _SURE = 1e-8  # the least that others may leave of a landmark, of its own kernel, to be in the first part
 _EPS = max(float(np.finfo(np.longdouble).eps), 2.0**-63)  # where long double has more digits, they are not used
 _EXTENDED = np.finfo(np.float64).eps > _EPS
-_BLOCK_ENTRIES = 2**19  # of W in long double, held at a time
+_BLOCK_ENTRIES = 2**17  # of W in long double, held at a time by each thread
 
 
 def tell_apart(
@@ -52,12 +53,13 @@ def tell_apart(
     correlations /= lengths[others, None]
     if not _repeats(correlations, others):
         return kept, triangle
-    with all_blas_threads(), np.errstate(over="ignore", invalid="ignore"):
-        root = triangle[:n_sure, :n_sure] * lengths[sure, None]
+    root = triangle[:n_sure, :n_sure] * lengths[sure, None]
+    with all_blas_threads():
         explained = root @ (root.T @ correlations[:, sure].T)
-        left = _left_over(kernel, landmarks, lengths, sure, others, explained)
-        if not np.isfinite(left).all():
-            return kept, triangle
+    left = _left_over(kernel, landmarks, lengths, sure, others, explained)
+    if not np.isfinite(left).all():
+        return kept, triangle
+    with all_blas_threads():
         # A step of Newton's method: what X leaves of W_12 corrects it, and S to second order.
         explained += root @ (root.T @ left[:n_sure])
         rest = left[n_sure:] - explained.T @ left[:n_sure]
@@ -85,13 +87,16 @@ def _left_over(
     points, scale = landmarks[order].astype(np.longdouble), lengths[order].astype(np.longdouble)
     cross_kernel = kernel.against(points)
     slices = _slices(X, _exact_bits(len(sure)), axis=0)
-    left = np.empty((len(order), len(others)))
-    step = max(1, _BLOCK_ENTRIES // len(order))
-    for first in range(0, len(order), step):
-        rows = slice(first, first + step)
+
+    def of_rows(rows: slice) -> Floats:
         block = cross_kernel(points[rows]) / scale[rows, None] / scale
-        left[rows] = _less_product(block[:, len(sure) :], block[:, : len(sure)], slices)
-    return left
+        left = _less_product(block[:, len(sure) :], block[:, : len(sure)], slices)
+        return np.asarray(left, dtype=np.float64)
+
+    step = max(1, _BLOCK_ENTRIES // len(order))
+    starts = range(0, len(order), step)
+    parts = in_order(of_rows, (slice(start, start + step) for start in starts), len(starts))
+    return np.concatenate([part for _, part in parts])
 
 
 def _less_product(values: Array, left: Array, right: tuple[Floats, ...]) -> Array:
