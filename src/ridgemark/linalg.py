@@ -91,8 +91,7 @@ def pivoted_cholesky(
     hundreds of times more; a column kept by chance that the others give to rounding does no harm.
     """
     scaled = matrix if overwrite else matrix.copy()
-    lengths = np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
-    lengths = np.where(lengths > 0, lengths, 1.0)
+    lengths = unit_lengths(scaled)
     scaled /= lengths
     scaled /= lengths[:, None]
     diagonal = np.diagonal(scaled).copy()
@@ -104,6 +103,12 @@ def pivoted_cholesky(
     triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
     triangle *= lengths[order[:rank]]
     return triangle, order[:rank]
+
+
+def unit_lengths(matrix: Array) -> Array:
+    """Return the roots of the diagonal, one where it is zero: dividing rows and columns makes it a diagonal of ones."""
+    lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    return np.where(lengths > 0, lengths, 1.0)
 
 
 def inverse_triangle_(triangle: Array) -> Array:

@@ -14,10 +14,11 @@ from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 Floats = NDArray[Any]
 
 _LARGE = 800  # rows of a matrix from which several threads pay
+_TILE_ENTRIES = 2**15  # pairs of rows whose differences are in the processor's cache
 
 
 class NumpyBackend:
-    """Host arrays, float32 or float64."""
+    """Host arrays, float32 or float64; kernel values also in long double."""
 
     name = "numpy"
 
@@ -49,6 +50,8 @@ class NumpyBackend:
             return np.einsum("ij,ij->i", rows, rows)
 
     def differences(self, left: Floats, right: Floats, power: int) -> Floats:
+        if left.dtype.itemsize > 8:  # scipy would round to double precision
+            return _extended_differences(left, right, power)
         metric = {1: "cityblock", 2: "sqeuclidean"}[power]
         with np.errstate(over="ignore", under="ignore"):
             return cdist(left, right, metric).astype(left.dtype, copy=False)
@@ -71,6 +74,20 @@ class NumpyBackend:
         with all_blas_threads() if len(matrix) > _LARGE else one_blas_thread():
             values, vectors = np.linalg.eigh(matrix)
         return values, vectors
+
+
+def _extended_differences(left: Floats, right: Floats, power: int) -> Floats:
+    """Return what `differences` does in extended precision, a few rows at a time so that only the result is large."""
+    total = np.zeros((len(left), len(right)), dtype=left.dtype)
+    of_right = np.ascontiguousarray(right.T)
+    step = max(1, _TILE_ENTRIES // max(1, len(right)))
+    for first in range(0, len(left), step):
+        tile = total[first : first + step]
+        apart = np.empty_like(tile)
+        for of_left, others in zip(left[first : first + step].T, of_right, strict=True):
+            np.subtract(of_left[:, None], others, out=apart)
+            tile += np.square(apart, out=apart) if power == 2 else np.abs(apart, out=apart)
+    return total
 
 
 NUMPY = NumpyBackend()

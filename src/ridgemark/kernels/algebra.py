@@ -21,6 +21,10 @@ class _Pair(Kernel):
         return self.left.accepts_sparse and self.right.accepts_sparse
 
     @property
+    def accepts_extended(self) -> bool:  # type: ignore[override]
+        return self.left.accepts_extended and self.right.accepts_extended
+
+    @property
     def pairwise(self) -> bool:
         return self.left.pairwise or self.right.pairwise
 
@@ -83,6 +87,10 @@ class Scaled(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.kernel.accepts_sparse
+
+    @property
+    def accepts_extended(self) -> bool:  # type: ignore[override]
+        return self.kernel.accepts_extended
 
     @property
     def pairwise(self) -> bool:

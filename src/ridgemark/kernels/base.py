@@ -45,6 +45,7 @@ class Kernel(Parameterised, ABC):
     """
 
     accepts_sparse = False
+    accepts_extended = False  # whether rows in long double give values as accurate
 
     def against(self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY) -> CrossKernel:
         """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""

@@ -74,6 +74,8 @@ def squared_distances(
     distance rather than on its square.
     """
     x = scale_rows(rows, scaled)
+    if x.dtype.itemsize > 8:  # extended precision is asked for where digits matter, and has no fast product
+        return backend.differences(x, scaled.points, 2)
     if scaled.is_sparse:
         block, norms = _sparse_product(x, scaled.points)
     else:

@@ -20,6 +20,7 @@ class Linear(Kernel):
     """
 
     accepts_sparse = True
+    accepts_extended = True
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return _squared_norms(rows)
@@ -45,6 +46,7 @@ class Polynomial(Kernel):
     """
 
     accepts_sparse = True
+    accepts_extended = True
 
     def __init__(self, degree: int = 3, offset: float = 1.0, bandwidth: Any = 1.0) -> None:
         self.degree = degree
@@ -91,6 +93,7 @@ class Cosine(Kernel):
     """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; a row of zeros has no direction, and kernel zero with all."""
 
     accepts_sparse = True
+    accepts_extended = True
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return (_lengths(rows) > 0).astype(rows.dtype)

@@ -17,6 +17,7 @@ class StationaryKernel(Kernel):
     """`k(x, z) = profile(|(x - z)/bandwidth|^2)` with `profile(0) = 1`."""
 
     accepts_sparse = True
+    accepts_extended = True
     _accurate_near_zero = False
 
     def __init__(self, bandwidth: Any = 1.0) -> None:
