@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import NDArray
@@ -63,8 +64,8 @@ class Backend(Protocol):
         """Largest integer not above each value."""
         ...
 
-    def clip_(self, values: Array, lowest: float) -> Array:
-        """Raise every value to at least `lowest`, in place."""
+    def clip_(self, values: Array, lowest: float = -inf, highest: float = inf) -> Array:
+        """Move every value into this range, in place."""
         ...
 
     def eigh(self, matrix: Array) -> tuple[Array, Array]:

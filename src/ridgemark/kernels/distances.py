@@ -33,24 +33,26 @@ class Scaled:
     centre: Array
     width: Array
     points: Array  # (p, d), dense or CSR
-    augmented: Array  # (p, d + 2): the landmark side of the product that gives squared distances
+    factor: float  # of squared distances
+    augmented: Array  # (p, d + 2): the landmark side of the product that gives squared distances times the factor
 
     @property
     def is_sparse(self) -> bool:
         return sparse.issparse(self.points)
 
 
-def scale_landmarks(landmarks: Any, bandwidth: Any, backend: Backend, owner: str) -> Scaled:
-    """Prepare landmarks for distances in units of the bandwidth."""
+def scale_landmarks(landmarks: Any, bandwidth: Any, backend: Backend, owner: str, factor: float = 1.0) -> Scaled:
+    """Prepare landmarks for distances in units of the bandwidth, squared ones times a factor."""
     width = np.asarray(bandwidths(bandwidth, landmarks.shape[1], owner), dtype=landmarks.dtype)
     if sparse.issparse(landmarks):
         points = _divide_sparse(landmarks.tocsr(), width)
-        return Scaled(np.zeros(1), width, points, points)
+        return Scaled(np.zeros(1), width, points, factor, points)
     # The median, not the mean: one far landmark must not move the centre away from the rest.
     with np.errstate(over="ignore"):
         centre = np.median(landmarks, axis=0).astype(landmarks.dtype)
     points = backend.from_host(_moved(landmarks, centre, width))
-    return Scaled(backend.from_host(centre), backend.from_host(width), points, _augment_landmarks(points, backend))
+    augmented = _augment_landmarks(points, factor, backend)
+    return Scaled(backend.from_host(centre), backend.from_host(width), points, factor, augmented)
 
 
 def scale_rows(rows: Any, scaled: Scaled) -> Any:
@@ -68,28 +70,32 @@ def _moved(rows: Array, centre: Array, width: Array) -> Array:
 def squared_distances(
     rows: Any, scaled: Scaled, out: Array | None, backend: Backend, accurate_near_zero: bool = False
 ) -> Array:
-    """Return `|(x - z)/bandwidth|^2` for every pair, never negative.
+    """Return `factor |(x - z)/bandwidth|^2` for every pair, the square never negative.
 
     `accurate_near_zero` keeps small distances accurate relative to themselves, for kernels that depend on the
-    distance rather than on its square.
+    distance rather than on its square; their factor is positive.
     """
-    x = scale_rows(rows, scaled)
+    x, factor = scale_rows(rows, scaled), scaled.factor
     if x.dtype.itemsize > 8:  # extended precision is asked for where digits matter, and has no fast product
-        return backend.differences(x, scaled.points, 2)
+        return factor * backend.differences(x, scaled.points, 2)
     if scaled.is_sparse:
         block, norms = _sparse_product(x, scaled.points)
+        block *= factor
     else:
         norms = backend.squared_norms(x)
         block = backend.matmul(_augment_rows(x, norms, backend), scaled.augmented.T, out=out)
-    backend.clip_(block, 0.0)
+    if factor > 0:
+        backend.clip_(block, lowest=0.0)
+    else:
+        backend.clip_(block, highest=0.0)
     rounding = float(np.finfo(block.dtype).eps) * norms
     again = ~(rounding <= _TOLERANCE[np.dtype(block.dtype)])
     if again.any():
-        again[again] = (block[again] < _FAR).any(axis=1)
+        again[again] = (abs(block[again]) < abs(factor) * _FAR).any(axis=1)
     if accurate_near_zero:
-        again |= (block < (_DOUBTFUL * rounding)[:, None]).any(axis=1)
+        again |= (block < (factor * _DOUBTFUL * rounding)[:, None]).any(axis=1)
     if again.any():
-        block[again] = backend.differences(_dense(x[again]), _dense(scaled.points), 2)
+        block[again] = factor * backend.differences(_dense(x[again]), _dense(scaled.points), 2)
     return block
 
 
@@ -103,8 +109,8 @@ def _largest_norm(dtype: Any) -> float:
     return float(np.finfo(dtype).max) * 1e-10
 
 
-def _augment_landmarks(points: Array, backend: Backend) -> Array:
-    """Return `[-2 z, 1, |z|^2]`, so that its product with `[x, |x|^2, 1]` is the squared distance."""
+def _augment_landmarks(points: Array, factor: float, backend: Backend) -> Array:
+    """Return `factor [-2 z, 1, |z|^2]`, so that its product with `[x, |x|^2, 1]` is the squared distance times it."""
     norms = backend.squared_norms(points)
     beyond = ~(norms < _largest_norm(points.dtype))
     augmented = _augment(points, 1.0, norms, backend)
@@ -112,6 +118,7 @@ def _augment_landmarks(points: Array, backend: Backend) -> Array:
     augmented[beyond] = 0.0
     augmented[beyond, -1] = _largest_norm(points.dtype)
     augmented[:, :-2] *= -2.0
+    augmented *= factor
     return augmented
 
 

@@ -22,6 +22,7 @@ class Gaussian(StationaryKernel):
     0.1353
     """
 
+    _factor = -0.5
+
     def _profile(self, distances: Array, backend: Backend) -> Array:
-        distances *= -0.5
         return backend.exp_(distances)

@@ -23,8 +23,9 @@ class Matern12(StationaryKernel):
 class Matern32(StationaryKernel):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
+    _factor = 3.0
+
     def _profile(self, distances: Array, backend: Backend) -> Array:
-        distances *= 3.0
         scaled = backend.sqrt_(distances)
         return _times_exponential(1.0 + scaled, scaled, backend)
 
@@ -32,8 +33,9 @@ class Matern32(StationaryKernel):
 class Matern52(StationaryKernel):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
+    _factor = 5.0
+
     def _profile(self, distances: Array, backend: Backend) -> Array:
-        distances *= 5.0
         polynomial = 1.0 + distances / 3.0
         scaled = backend.sqrt_(distances)
         polynomial += scaled

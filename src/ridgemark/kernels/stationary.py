@@ -14,11 +14,12 @@ from ridgemark.kernels.distances import Scaled, scale_landmarks, squared_distanc
 
 
 class StationaryKernel(Kernel):
-    """`k(x, z) = profile(|(x - z)/bandwidth|^2)` with `profile(0) = 1`."""
+    """`k(x, z) = profile(factor |(x - z)/bandwidth|^2)` with `profile(0) = 1`."""
 
     accepts_sparse = True
     accepts_extended = True
     _accurate_near_zero = False
+    _factor = 1.0
 
     def __init__(self, bandwidth: Any = 1.0) -> None:
         self.bandwidth = bandwidth
@@ -31,13 +32,13 @@ class StationaryKernel(Kernel):
         return 1.0
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Scaled:
-        return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__)
+        return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__, self._factor)
 
     def _block(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
         return self._profile(self._distances(rows, prepared, out, backend), backend)
 
     def _distances(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
-        """Return the distances that the profile is a function of: squared Euclidean ones."""
+        """Return the distances that the profile is a function of: squared Euclidean ones, times the factor."""
         return squared_distances(rows, prepared, out, backend, self._accurate_near_zero)
 
     @abstractmethod
