@@ -38,7 +38,7 @@ _WIDE = 1024
 # Blocks below this many rows spend more time on their way than on arithmetic.
 _SMALLEST_BLOCK = 256
 # Kernel entries that stay in the processor's cache until they have been used twice.
-_TILE_ENTRIES = 2**18
+_TILE_ENTRIES = 2**20
 
 
 def progress_for(wanted: bool | Progress) -> Progress | None:
