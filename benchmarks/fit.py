@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,11 +198,11 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             records["fit"].append(fits(case, p, options.repeats))
             print(fit_row(records["fit"][-1]), flush=True)
     middle = sorted(options.landmarks)[len(options.landmarks) // 2]
-    # The case of a large lambda differs from the one before it in nothing that matters here.
-    for kind, compare in (("predict", predictions), ("default", default_fit)):
+    for kind, compare, sizes in (("predict", predictions, options.landmarks), ("default", default_fit, [middle])):
         print("\n" + BARE_HEAD.format(kind))
-        for case in every[:-1]:
-            records[kind].append(compare(case, middle, options.repeats))
+        # The case of a large lambda differs from the one before it in nothing that matters here.
+        for case, p in product(every[:-1], sizes):
+            records[kind].append(compare(case, p, options.repeats))
             print(bare_row(records[kind][-1]), flush=True)
     for case in [] if options.no_others else every[:1]:
         print(f"\n| {case.name}, nine tenths of the rows | seconds | test RMSE |\n|---|---|---|")
