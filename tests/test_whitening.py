@@ -75,6 +75,15 @@ def test_predictions_are_the_references_to_the_digits_that_another_order_of_sums
     assert abs(predictions(found) - predictions(reference)).max() < 1e-9 + 10 * unsure
 
 
+@RIDGES
+@pytest.mark.parametrize("kernel", [Gaussian(3.0), Gaussian(10.0)], ids=repr)
+def test_no_feature_gets_a_negative_length(data, kernel, ridge):
+    X, Y, _ = data
+    factor = nystrom_factor(kernel, X[:200], np.arange(200))
+    found, _ = _moments(ArrayRows(X, Y), factor, 3000 * ridge)
+    assert (np.diagonal(found.gram) >= 0).all()
+
+
 def test_a_part_is_done_before_where_that_is_enough(data):
     X, Y, _ = data
     factor = nystrom_factor(Matern32(1.0), X[:200], np.arange(200))
@@ -104,8 +113,9 @@ def _short_landmarks(X):
 
 
 def _rows_around_one_landmark(X):
-    factor = nystrom_factor(Matern32(1.0), X[:200])
-    return factor, X[factor.kept[-1]] + 0.001 * X, 3000 * 1e-8
+    factor, scaled_ridge = nystrom_factor(Matern32(1.0), X[:200]), 3000 * 1e-8
+    first_of_the_rest = plan_whitening(factor, 3000, scaled_ridge).n_before
+    return factor, X[factor.kept[first_of_the_rest]] + 0.001 * X, scaled_ridge
 
 
 @pytest.mark.parametrize(("case", "planned"), [(_short_landmarks, "after"), (_rows_around_one_landmark, "partly")])

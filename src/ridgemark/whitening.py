@@ -95,6 +95,8 @@ class Whitening:
         gram[n:, n:] = congruence(gram[n:, n:], after)
         gram[:n, n:] = gram[:n, n:] @ after
         gram[n:, :n] = gram[:n, n:].T
+        # A length that is rounding must not be the root of a negative number.
+        np.fill_diagonal(gram, np.maximum(np.diagonal(gram), 0.0))
         # The worst rounding of every product, so that the residual is never too small.
         rounded = 4 * _EPS * float(np.sum((lengths @ abs(after)) ** 2))
         return replace(
