@@ -39,6 +39,8 @@ _WIDE = 1024
 _SMALLEST_BLOCK = 256
 # Kernel entries that stay in the processor's cache until they have been used twice.
 _TILE_ENTRIES = 2**20
+# The same where two sides of a tile are used, and a small budget would make blocks for larger ones too short.
+_SYMMETRIC_TILE_ENTRIES = 2**18
 
 
 def progress_for(wanted: bool | Progress) -> Progress | None:
@@ -232,7 +234,7 @@ class RowPasses:
 
         K is symmetric: a part of its columns is evaluated against the rows from that part on, and serves both sides.
         """
-        width = _TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
+        width = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
         n, rows = self.source.n_rows, self._block_rows(width)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
@@ -253,7 +255,8 @@ class RowPasses:
         def of_block(block: Block) -> _SymmetricProducts:
             across = np.zeros((cross_kernel.n_landmarks, vectors.shape[1]))
             below: list[Floats] = []
-            for tile in _tiles(block, _LARGEST_BLOCK) if block.start >= start else ():
+            tiles = _tiles(block, _LARGEST_BLOCK, _SYMMETRIC_TILE_ENTRIES)
+            for tile in tiles if block.start >= start else ():
                 values = self.cross_block(cross_kernel, tile)
                 below.append(values @ vectors[columns])
                 if block.start > start:
@@ -360,9 +363,9 @@ class RowPasses:
         return min(even, largest, block_rows_for(self.memory_budget, (1 + workers) * bytes_per_row, n))
 
 
-def _tiles(block: Block, width: int) -> Iterator[Block]:
+def _tiles(block: Block, width: int, entries: int = _TILE_ENTRIES) -> Iterator[Block]:
     """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
-    rows = max(16, _TILE_ENTRIES // width)
+    rows = max(16, entries // width)
     for first in range(0, block.n_rows, rows):
         yield block.part(first, min(first + rows, block.n_rows))
 
