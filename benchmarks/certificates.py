@@ -19,7 +19,8 @@ import numpy as np
 from ridgemark import exact
 from ridgemark.certificates import audit, operator_certificate, theorem_3_promise, trace_certificate
 from ridgemark.kernels import Gaussian
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, make_selection
@@ -46,7 +47,7 @@ def fit(X: np.ndarray, y: np.ndarray, kernel: Gaussian, ridge: float, selection:
     problem = Problem(passes, passes.distinct_rows(), kernel, scaled_ridge)
     chosen = make_selection(selection).choose(problem, p, np.random.default_rng(0))
     factor = nystrom_factor(kernel, chosen.points, chosen.indices)
-    moments = passes.moments(factor, np.zeros(1), scaled_ridge)
+    moments = loss_sums(passes, factor, np.zeros(1), scaled_ridge)
     made = LandmarkFit(factor, moments, True, np.array([scaled_ridge]), np.zeros(1))
     made.solution  # noqa: B018 computed once, here
     return passes, made, chosen.indices, time.perf_counter() - start

@@ -21,6 +21,7 @@ import numpy as np
 
 from ridgemark import NystromRidge, exact, leverage_scores
 from ridgemark.kernels import Gaussian
+from ridgemark.losses import loss_sums
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Given, Problem, make_selection
@@ -129,7 +130,7 @@ def measure(case: Case, sampler: str, p: int, seed: int) -> list[float]:
     model = NystromRidge(
         case.kernel, ridge=case.ridge, selection=Given(points=chosen.points), fit_intercept=False, random_state=seed
     ).fit(case.X, case.y)
-    moments = passes.moments(model._factor)
+    moments = loss_sums(passes, model._factor)
     distance = np.sqrt(np.mean((model.predict(case.X) - case.fitted) ** 2))
     rmse = np.sqrt(np.mean((model.predict(case.X_test) - case.y_test) ** 2))
     return [taken, moments.trace_residual / moments.trace_kernel, distance, rmse]

@@ -23,7 +23,8 @@ from ridgemark import leverage_scores, open_rows
 from ridgemark.backends.threads import worker_threads
 from ridgemark.kernels import Gaussian
 from ridgemark.leverage import score_bracket
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, RPCholesky
@@ -90,7 +91,7 @@ def scoring_pass(n: int, sizes: list[int], repeats: int) -> None:
 
         passes = RowPasses(ArrayRows(X))
         factor = nystrom_factor(Gaussian(3.0), Z, np.arange(p))
-        moments = passes.moments(factor)
+        moments = loss_sums(passes, factor)
         ours = lambda f=factor, m=moments, q=passes, p=p: score_bracket(q, f, m, n * 1e-4, np.ones(p), p)  # noqa: E731
         floor, taken = medians([bare, ours], repeats)
         print(f"  p = {p:>5}: bare {floor:.3f} s, ours {taken:.3f} s, ratio {taken / floor:.2f}")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from scipy.stats import binom
+
+from ridgemark.passes import Task, Workspace
+from ridgemark.rows import Block
 
 
 def rounding(dtype: object, scale: float = 1.0) -> float:
@@ -36,3 +42,19 @@ def standardised(X: np.ndarray) -> np.ndarray:
     """Columns of mean 0 and standard deviation 1 (ddof 0); columns constant up to rounding are left out."""
     X = X[:, X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)]
     return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionTask(Task):
+    """A task made of any function of a block."""
+
+    what: ClassVar[str] = "test"
+    function: Callable[[Block], Any]
+    n_columns: int = 1
+
+    @property
+    def width(self) -> int:
+        return self.n_columns
+
+    def __call__(self, block: Block, workspace: Workspace) -> Any:
+        return self.function(block)

@@ -89,28 +89,30 @@ def test_the_lower_side_is_the_papers_approximation():
     """`l~ = diag(L (L + n lambda)^-1)`, with L from the landmarks drawn."""
     X = _rows("cloud")
     from ridgemark.leverage import score_bracket
-    from ridgemark.nystrom import nystrom_factor
+    from ridgemark.losses import loss_sums
+    from ridgemark.operators import nystrom_factor
     from ridgemark.passes import RowPasses
     from ridgemark.rows import ArrayRows
 
     passes = RowPasses(ArrayRows(X))
     factor = nystrom_factor(Gaussian(1.5), X[:50], np.arange(50))
-    scores = score_bracket(passes, factor, passes.moments(factor), 0.4, np.ones(50), 50)
+    scores = score_bracket(passes, factor, loss_sums(passes, factor), 0.4, np.ones(50), 50)
     L = exact.nystrom_approximation(exact.kernel_matrix(X, Gaussian(1.5)), np.eye(400)[:, :50])
     assert scores.lower == pytest.approx(exact.leverage_scores(L, 0.4), abs=1e-8)
     assert passes.n_passes == 2
 
 
-def test_landmarks_that_are_no_rows_still_give_a_bracket():
+def test_landmarks_that_are_not_rows_still_give_a_bracket():
     X = _rows("cloud")
     from ridgemark.leverage import score_bracket
-    from ridgemark.nystrom import nystrom_factor
+    from ridgemark.losses import loss_sums
+    from ridgemark.operators import nystrom_factor
     from ridgemark.passes import RowPasses
     from ridgemark.rows import ArrayRows
 
     passes = RowPasses(ArrayRows(X))
     factor = nystrom_factor(Gaussian(1.5), X[:80] + 0.01)
-    scores = score_bracket(passes, factor, passes.moments(factor), 40.0, None, 80)
+    scores = score_bracket(passes, factor, loss_sums(passes, factor), 40.0, None, 80)
     _check(scores, exact.kernel_matrix(X, Gaussian(1.5)), 40.0)
     assert scores.upper.max() < 1
 

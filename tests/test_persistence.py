@@ -30,7 +30,7 @@ from ridgemark import NystromRidge, kernels, selection
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.kernels import Custom, Gaussian, Kernel, Linear, Matern32, Polynomial
 from ridgemark.leverage import Bracket, ScoreBracket
-from ridgemark.moments import Moments
+from ridgemark.losses import Moments
 from ridgemark.persistence import load_state, save_state
 from ridgemark.persistence.layout import FORMAT
 from ridgemark.selection import LandmarkCount, Selection

@@ -6,7 +6,8 @@ import pytest
 from ridgemark import NystromRidge, exact
 from ridgemark.errors import RidgeEdgeWarning
 from ridgemark.kernels import Gaussian
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
@@ -27,7 +28,7 @@ def _path(X, Y, w, intercept, **options):
     passes = RowPasses(ArrayRows(X, Y, w), options.pop("budget", None))
     factor = nystrom_factor(Gaussian(1.0), X[:25], np.arange(25))
     origin = Y.mean(axis=0) if intercept else np.zeros(2)
-    solver = SpectralSolver(passes.moments(factor, origin), intercept)
+    solver = SpectralSolver(loss_sums(passes, factor, origin), intercept)
     return (*loo_path(passes, factor, solver, RIDGES, origin, **options), factor, solver, origin)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
-from ridgemark.nystrom import NystromFactor
+from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import LeaveOneOut
 

@@ -16,10 +16,11 @@ from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
-from ridgemark.passes import RowPasses, progress_for
+from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.sampling import make_generator
-from ridgemark.selection.base import PILOT, first_pilot, positive_count, refined_scores
+from ridgemark.selection.base import positive_count
+from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
 from ridgemark.tuning import choose_kernel
 
 
@@ -82,7 +83,7 @@ def leverage_scores(
         msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
         raise ParameterError(msg)
     source = _open(X, sample_weight)
-    rng, told = make_generator(random_state), progress_for(progress)
+    rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)
     distinct = passes.distinct_rows()
     made = choose_kernel(kernel, bandwidth, source, distinct, rng)
@@ -95,8 +96,8 @@ def leverage_scores(
     n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
     passes = RowPasses(source, progress=told)  # counts what the scores cost, without the look for a bandwidth
-    pilot = first_pilot(passes, made, scaled_ridge, n_pilot, rng, distinct)
-    return refined_scores(passes, made, scaled_ridge, pilot, rounds, rng, distinct)
+    pilot = draw_pilot(passes, made, distinct, n_pilot, rng, smallest_ridge=scaled_ridge)
+    return refined_scores(passes, made, distinct, pilot, scaled_ridge, rounds, rng)
 
 
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.errors import ParameterError
-from ridgemark.passes import RowPasses
+from ridgemark.operators import RotatedFeatures
+from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers import LandmarkFit
 
@@ -81,24 +82,42 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
     what landmarks cannot see, and what n rows leave open. No term is negative. Approximate, of the function: an
     observation of weight w scatters by s2/w more.
     """
-    solver, factor = fit.solver, fit.factor
-    towards = factor.whitener @ solver.rotation
-    offset = solver.feature_mean @ solver.rotation
-    inverse = 1.0 / (solver.spectrum[:, None] + fit.scaled_ridge)
-    constant = 1.0 / solver.total_weight if solver.fit_intercept else 0.0
-    variance = noise_variance(fit)
-    kernel, width = factor.cross_kernel.kernel, factor.cross_kernel.n_landmarks
+    solver = fit.solver
+    return passes.map(
+        Spread(
+            solver.rotated_features(fit.factor),
+            1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
+            fit.scaled_ridge,
+            1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+            noise_variance(fit),
+        )
+    )
 
-    def of_block(block: Block) -> Floats:
-        features = passes.cross_block(factor.cross_kernel, block) @ towards
-        diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-        unseen = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
-        features -= offset
-        np.square(features, out=features)
-        spread = unseen[:, None] / fit.scaled_ridge + constant + features @ inverse
-        return np.sqrt(variance * np.maximum(spread, np.finfo(np.float64).tiny))
 
-    return passes.map("standard deviations", of_block, 2 * width, width)
+@dataclass(frozen=True, eq=False)
+class Spread(Task):
+    """The standard deviations of `standard_deviations`, shape (rows, targets)."""
+
+    what: ClassVar[str] = "standard deviations"
+    features: RotatedFeatures
+    inverse: Floats  # (rank, targets): `1/(s + n lambda)`
+    scaled_ridge: Floats  # (targets,)
+    share_of_constant: float  # 1/n with an intercept, otherwise 0
+    variance: Floats  # (targets,): of the noise
+
+    @property
+    def width(self) -> int:
+        return 2 * self.features.n_landmarks
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.features.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        centred, unexplained = self.features.of_block(block, workspace)
+        np.square(centred, out=centred)
+        spread = unexplained[:, None] / self.scaled_ridge + self.share_of_constant + centred @ self.inverse
+        return np.sqrt(self.variance * np.maximum(spread, np.finfo(np.float64).tiny))
 
 
 def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibration, coverage: float) -> Floats:
@@ -119,30 +138,60 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
             f"got {count}; ask for less coverage or give more rows"
         )
         raise ParameterError(msg)
-    solver, factor = fit.solver, fit.factor
-    towards = factor.whitener @ solver.rotation
-    offset = solver.feature_mean @ solver.rotation
-    known = (factor.cross_kernel(calibration.rows).astype(np.float64) @ towards - offset).T
-    constant = 1.0 / solver.total_weight if solver.fit_intercept else 0.0
-    inverse = 1.0 / (solver.spectrum[:, None] + fit.scaled_ridge)  # (rank, targets)
-    # One unit of weight was left out, or the whole row where it weighs less.
-    left_out = np.minimum(calibration.weights, 1.0)[:, None] * calibration.residuals
-    mean = fit.target_origin + solver.target_mean
-    width = factor.cross_kernel.n_landmarks
-    quantile = _quantile_of(calibration.weights, wanted)
+    solver = fit.solver
+    features = solver.rotated_features(fit.factor)
+    return passes.map(
+        Jackknife(
+            features,
+            1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
+            solver.rotated,
+            features.of_rows(calibration.rows).T,
+            1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+            fit.target_origin + solver.target_mean,
+            calibration.residuals,
+            calibration.weights,
+            wanted,
+        )
+    )
 
-    def of_block(block: Block) -> Floats:
-        features = passes.cross_block(factor.cross_kernel, block) @ towards - offset
-        ends = np.empty((block.n_rows, 2, len(mean)))
-        for t in range(len(mean)):
-            shrunk = features * inverse[:, t]
-            without = (shrunk @ solver.rotated[:, t] + mean[t])[:, None] - (shrunk @ known + constant) * left_out[:, t]
-            size = np.abs(calibration.residuals[:, t])
+
+@dataclass(frozen=True, eq=False)
+class Jackknife(Task):
+    """The ends of `jackknife_intervals`, shape (rows, 2, targets)."""
+
+    what: ClassVar[str] = "intervals"
+    features: RotatedFeatures
+    inverse: Floats  # (rank, targets): `1/(s + n lambda)`
+    rotated: Floats  # (rank, targets): `V'Bc'W yc`
+    known: Floats  # (rank, m): c(x) of the calibration rows
+    share_of_constant: float  # 1/n with an intercept, otherwise 0
+    target_mean: Floats  # (targets,)
+    residuals: Floats  # (m, targets): of the calibration rows
+    weights: Floats  # (m,)
+    rank_wanted: int  # of the quantile
+
+    @property
+    def width(self) -> int:
+        return self.features.n_landmarks + 4 * len(self.weights)
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.features.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        centred, _ = self.features.of_block(block, workspace)
+        quantile = _quantile_of(self.weights, self.rank_wanted)
+        # One unit of weight was left out, or the whole row where it weighs less.
+        left_out = np.minimum(self.weights, 1.0)[:, None] * self.residuals
+        ends = np.empty((block.n_rows, 2, len(self.target_mean)))
+        for t, mean in enumerate(self.target_mean):
+            shrunk = centred * self.inverse[:, t]
+            fitted = (shrunk @ self.rotated[:, t] + mean)[:, None]
+            without = fitted - (shrunk @ self.known + self.share_of_constant) * left_out[:, t]
+            size = np.abs(self.residuals[:, t])
             ends[:, 0, t] = -quantile(size - without)
             ends[:, 1, t] = quantile(size + without)
         return ends
-
-    return passes.map("intervals", of_block, width + 4 * count, width)
 
 
 def _quantile_of(weights: Floats, wanted: int) -> Callable[[Floats], Floats]:

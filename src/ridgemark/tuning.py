@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +11,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
-from ridgemark.distinct import DistinctRows
+from ridgemark.rows.distinct import DistinctRows
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
-from ridgemark.nystrom import NystromFactor
-from ridgemark.passes import RowPasses
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, row_weights
+from ridgemark.operators import NystromFactor, RotatedFeatures
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block, RowSource, row_weights
 from ridgemark.solvers import SpectralSolver
 
 Floats = NDArray[np.float64]
@@ -157,14 +156,7 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`."""
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    of_block = _loo_block(passes, factor, solver, different, target_origin)
-
-    def of_choice(block: Block) -> Floats:
-        left_out = _of_choice(of_block(block), chosen)
-        return np.hstack([left_out.residuals, left_out.potential])
-
-    width, columns = factor.cross_kernel.n_landmarks, len(different) * (len(chosen) + 1)
-    both = passes.map("leave-one-out", of_choice, width + columns, width)
+    both = passes.map(ChosenLeftOut(*_left_out_parts(factor, solver, different, target_origin), chosen))
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :])
 
 
@@ -205,69 +197,91 @@ def _of_choice(left: Floats, chosen: NDArray[np.intp]) -> LeaveOneOut:
 def _loo_errors(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> tuple[Floats, Floats | None]:
-    """Return the weighted mean squared residual of every ridge and target, and `_loo_rows` where that fits."""
-    source = passes.source
-    size = 8 * source.n_rows * len(scaled_ridges) * (source.n_targets + 1)
-    if size <= (DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget) // 4:
-        left = _loo_rows(passes, factor, solver, scaled_ridges, origin)
-        weights = passes.weights()
-        w = np.ones(source.n_rows) if weights is None else weights
-        return np.einsum("i,igt->gt", w, left[:, :, :-1] ** 2) / solver.total_weight, left
-    of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
-
-    def sums(block: Block) -> Floats:
-        return np.einsum("i,igt->gt", row_weights(block), of_block(block)[:, :, :-1] ** 2)
-
-    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (source.n_targets + 1)
-    return passes.reduce("leave-one-out", sums, width + columns, width) / solver.total_weight, None
+    """Return the weighted mean squared residual of every ridge and target, and all rows' residuals where they fit."""
+    parts = _left_out_parts(factor, solver, scaled_ridges, origin)
+    if 8 * passes.source.n_rows * len(scaled_ridges) * (len(origin) + 1) <= passes.budget // 4:
+        left = passes.map(LeftOut(*parts))
+        return np.einsum("i,igt->gt", passes.row_counts(), left[:, :, :-1] ** 2) / solver.total_weight, left
+    return passes.reduce(LeftOutErrors(*parts)) / solver.total_weight, None
 
 
-def _loo_rows(
-    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
-) -> Floats:
-    """Return each row's residuals for all ridges and targets, and last its potential: (n, ridges, targets + 1)."""
-    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (passes.source.n_targets + 1)
-    of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
-    return passes.map("leave-one-out", of_block, width + columns, width)
-
-
-def _loo_block(
-    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
-) -> Callable[[Block], Floats]:
-    """Return the function that gives a block's residuals `(y - f)/(1 - h)` and potentials.
-
-    `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's 1/n, c_i the centred feature in the solver's
-    coordinates. One unit of weight is left out, or the whole row where it weighs less. `1 - h` is held above its bound
-    `(1 - 1/n) n lambda/(n lambda + |c_i|^2/(1 - 1/n))`, which rounding alone can cross.
-    """
-    towards = factor.whitener @ solver.rotation
-    offset = solver.feature_mean @ solver.rotation
+def _left_out_parts(
+    factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> tuple[Any, ...]:
+    """Return the fields of `LeftOut`."""
     inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
     fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), len(scaled_ridges) * len(origin))
-    rest = 1.0 - 1.0 / solver.total_weight if solver.fit_intercept else 1.0
-    mean = origin + solver.target_mean
-    kernel = factor.cross_kernel.kernel
+    return (
+        solver.rotated_features(factor),
+        inverse,
+        fits,
+        origin + solver.target_mean,
+        scaled_ridges,
+        1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+    )
 
-    def of_block(block: Block) -> Floats:
-        centred = np.matmul(
-            passes.cross_block(factor.cross_kernel, block),
-            towards,
-            out=passes.scratch.array("features", (block.n_rows, towards.shape[1])),
-        )
-        diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-        unseen = np.maximum(diagonal - np.einsum("ij,ij->i", centred, centred), 0.0)[:, None]
-        centred -= offset
+
+@dataclass(frozen=True, eq=False)
+class LeftOut(Task):
+    """A block's residuals `(y - f)/(1 - h)` for all ridges and targets, and last its potentials.
+
+    The result has shape (rows, ridges, targets + 1). `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's
+    1/n, c_i the centred feature in the solver's coordinates. One unit of weight is left out, or the whole row where it
+    weighs less. `1 - h` is held above its bound `(1 - 1/n) n lambda/(n lambda + |c_i|^2/(1 - 1/n))`, which rounding
+    alone can cross.
+    """
+
+    what: ClassVar[str] = "leave-one-out"
+    features: RotatedFeatures
+    inverse: Floats  # (rank, ridges): `1/(s + n lambda)`
+    fits: Floats  # (rank, ridges * targets): coefficients
+    target_mean: Floats  # (targets,)
+    scaled_ridges: Floats  # (ridges,)
+    share_of_constant: float  # 1/n with an intercept, otherwise 0
+
+    @property
+    def width(self) -> int:
+        return self.features.n_landmarks + self.fits.shape[1] + len(self.scaled_ridges)
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.features.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)
+        centred, unexplained = self.features.of_block(block, workspace)
         assert block.targets is not None
-        left = np.empty((block.n_rows, len(scaled_ridges), len(mean) + 1))
-        left[:, :, :-1] = (block.targets - mean)[:, None, :]
-        left[:, :, :-1] -= (centred @ fits).reshape(block.n_rows, len(scaled_ridges), len(mean))
+        left = np.empty((n_rows, n_ridges, n_targets + 1))
+        left[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        left[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
         np.square(centred, out=centred)
-        share = np.minimum(row_weights(block), 1.0)[:, None]
+        rest = 1.0 - self.share_of_constant
         length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)
-        floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
-        spared = np.maximum(1.0 - share * (centred @ inverse + (1.0 - rest)), floor)
+        floor = np.maximum(
+            rest * self.scaled_ridges / (self.scaled_ridges + length), np.finfo(np.float64).tiny
+        )
+        share = np.minimum(row_weights(block), 1.0)[:, None]
+        spared = np.maximum(1.0 - share * (centred @ self.inverse + self.share_of_constant), floor)
         left[:, :, :-1] /= spared[:, :, None]
-        left[:, :, -1] = unseen / scaled_ridges + (1.0 / spared - 1.0)
+        left[:, :, -1] = unexplained[:, None] / self.scaled_ridges + (1.0 / spared - 1.0)
         return left
 
-    return of_block
+
+@dataclass(frozen=True, eq=False)
+class LeftOutErrors(LeftOut):
+    """The weighted sum of squared residuals for every ridge and target."""
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        squares = super().__call__(block, workspace)[:, :, :-1] ** 2
+        return np.einsum("i,igt->gt", row_weights(block), squares)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenLeftOut(LeftOut):
+    """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
+
+    chosen: NDArray[np.intp]
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        chosen = _of_choice(super().__call__(block, workspace), self.chosen)
+        return np.hstack([chosen.residuals, chosen.potential])

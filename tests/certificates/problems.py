@@ -8,7 +8,8 @@ import numpy as np
 
 from ridgemark import exact
 from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern12, Matern32, Polynomial
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Given, Problem, make_selection
@@ -45,7 +46,7 @@ class Fitted:
         self.indices = chosen.indices
         factor = nystrom_factor(kernel, chosen.points, chosen.indices)
         origin = np.average(self.y, axis=0, weights=weights) if fit_intercept else np.zeros(self.y.shape[1])
-        moments = self.passes.moments(factor, origin, float(scaled_ridge.min()))
+        moments = loss_sums(self.passes, factor, origin, float(scaled_ridge.min()))
         self.fit = LandmarkFit(factor, moments, fit_intercept, scaled_ridge, origin)
 
     def predict(self, X):

@@ -70,18 +70,12 @@ def test_take_refuses_rows_that_are_not_there(row_source: Case, indices: list[in
         row_source.rows.take(indices)
 
 
-def test_reduce_adds_the_parts_in_row_order(row_source: Case) -> None:
-    gram = row_source.rows.reduce_blocks(lambda block: dense(block.features).T @ block.targets, 10)
-    assert np.allclose(gram, FEATURES.T @ TARGETS)
-    assert row_source.rows.reduce_blocks(lambda block: [block.start], 20) == [0, 20, 40]
-
-
-def test_map_stacks_the_results_in_row_order(row_source: Case) -> None:
-    doubled = row_source.rows.map_blocks(lambda block: 2 * dense(block.features), 10)
-    assert np.array_equal(doubled, 2 * FEATURES)
-    out = np.zeros(N_ROWS)
-    assert row_source.rows.map_blocks(lambda block: block.targets[:, 0], 10, out=out) is out
-    assert np.array_equal(out, TARGETS[:, 0])
+@pytest.mark.parametrize(("start", "stop"), [(0, 57), (5, 6), (13, 40), (56, 57), (20, 57)])
+def test_blocks_between_two_rows_are_those_rows(row_source: Case, start: int, stop: int) -> None:
+    blocks = list(row_source.rows.blocks(8, start, stop))
+    assert [block.start for block in blocks] == list(range(start, stop, 8))
+    assert np.array_equal(np.concatenate([dense(block.features) for block in blocks]), FEATURES[start:stop])
+    assert np.array_equal(np.concatenate([block.weights for block in blocks]), WEIGHTS[start:stop])
 
 
 def test_a_block_size_must_be_a_positive_integer(row_source: Case) -> None:

@@ -26,7 +26,7 @@ def peak(work: Callable[[], Any]) -> int:
 
 
 def passes(rows: RowSource, block_rows: int) -> None:
-    assert rows.reduce_blocks(lambda block: block.n_rows, block_rows) == rows.n_rows
+    assert sum(block.n_rows for block in rows.blocks(block_rows)) == rows.n_rows
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i4"])

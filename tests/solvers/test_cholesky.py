@@ -5,7 +5,8 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.kernels import Gaussian
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
@@ -18,7 +19,7 @@ def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):
     X = rng.normal(size=(300, 3))
     y = np.c_[np.sin(X[:, 0]) + 5.0, X[:, 1] + 0.1 * rng.normal(size=300)]
     factor = nystrom_factor(Gaussian(2.0), X[:n_landmarks], np.arange(n_landmarks))
-    moments = RowPasses(ArrayRows(X, y, rng.integers(1, 4, 300).astype(float))).moments(factor)
+    moments = loss_sums(RowPasses(ArrayRows(X, y, rng.integers(1, 4, 300).astype(float))), factor)
     return LandmarkFit(factor, moments, fit_intercept, np.full(2, scaled_ridge), np.zeros(2))
 
 

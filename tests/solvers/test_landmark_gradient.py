@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ridgemark.kernels import Gaussian, Precomputed
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.sampling import draw_distinct, inclusion_probabilities
@@ -30,8 +31,8 @@ def _both(X, Y, landmarks, ridge, weights=None, fit_intercept=True, tol=1e-5, me
     rows, share = passes.take(landmarks), np.full(len(landmarks), total / len(landmarks))
     fit = landmark_gradient(passes, kernel, rows, share, ridges, origin, fit_intercept, tol, 500)
     factor = nystrom_factor(kernel, rows.features, landmarks)
-    direct = LandmarkFit(factor, passes.moments(factor, origin), fit_intercept, ridges, origin)
-    values = (passes.cross_values(factor.cross_kernel, f.dual_coef) + f.intercept for f in (fit, direct))
+    direct = LandmarkFit(factor, loss_sums(passes, factor, origin), fit_intercept, ridges, origin)
+    values = (Cross(passes, factor.cross_kernel) @ f.dual_coef + f.intercept for f in (fit, direct))
     return *values, fit
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from ridgemark import exact
 from ridgemark.kernels import Gaussian
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit, refine
@@ -19,7 +20,7 @@ def landmark_fit(X, Y, landmarks, ridge, kernel=KERNEL, weights=None, fit_interc
     passes = RowPasses(ArrayRows(X, Y, weights), memory_budget)
     factor = nystrom_factor(kernel, X[landmarks], landmarks)
     origin = Y.mean(axis=0) if fit_intercept else np.zeros(Y.shape[1])
-    moments = passes.moments(factor, origin)
+    moments = loss_sums(passes, factor, origin)
     ridges = np.broadcast_to(np.asarray(ridge) * moments.total_weight, Y.shape[1]).astype(float)
     return passes, LandmarkFit(factor, moments, fit_intercept, ridges, origin)
 

@@ -66,9 +66,8 @@ def _gain(
     """
     alpha, weights, scaled_ridge = rows.dual[:, target], rows.weights[chosen], float(fit.scaled_ridge[target])
     part = passes.take(chosen)
-    block = fit.factor.cross_kernel.kernel.against(part.features, chosen)(part.features).astype(np.float64)
-    among = (block + block.T) / 2
-    passes.n_kernel_evaluations += len(chosen) ** 2
+    among = fit.factor.cross_kernel.kernel.against(part.features, chosen).symmetric_block(part.features)
+    passes.count_entries(len(chosen) ** 2)
     factor = posterior_factor(among, weights, scaled_ridge)
     ones = factor.T @ np.ones(len(chosen))
 

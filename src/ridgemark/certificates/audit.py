@@ -13,6 +13,7 @@ from ridgemark.certificates.record import Certificate, check_failure_probability
 from ridgemark.certificates.sampled import sampled
 from ridgemark.certificates.trace import feature_rounding
 from ridgemark.errors import ParameterError
+from ridgemark.operators import Cross, KernelMatrix
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
@@ -77,14 +78,14 @@ def _whole(
     passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
 ) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge = rows.total_weight, fit.scaled_ridge
-    product = passes.kernel_product(fit.factor.cross_kernel.kernel, rows.dual)
+    product = KernelMatrix(passes, fit.factor.cross_kernel.kernel) @ rows.dual
     residual = rows.centred(product - rows.values)
     inner = (rows.dual * residual).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
     gap = scaled_ridge * (np.maximum(inner, 0.0) + ROUNDING * rows.size**2) / total
     gain, improved = ascend(passes, fit, rows, product, residual, landmark_indices)
     closed = scaled_ridge * (np.maximum(inner - gain, 0.0) + ROUNDING * improved**2) / total
     towards = _regression(passes, fit, rows.weights[:, None] * residual)
-    rest = residual - rows.centred(passes.cross_values(fit.factor.cross_kernel, towards))
+    rest = residual - rows.centred(Cross(passes, fit.factor.cross_kernel) @ towards)
     size = function_size(fit, towards)
     norm = (towards * (fit.factor.landmark_kernel @ towards)).sum(axis=0) + ROUNDING * size**2
     energy = (rows.weights @ rest**2 + scaled_ridge * norm) / total
@@ -109,7 +110,7 @@ def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats
     Without features that may be rounding: any function serves the bound, and their coefficients are huge.
     """
     solver, whitener = fit.solver, fit.factor.whitener
-    rotated = solver.rotation.T @ (whitener.T @ passes.cross_product(fit.factor.cross_kernel, weighted))
+    rotated = solver.rotation.T @ (whitener.T @ Cross(passes, fit.factor.cross_kernel).T @ weighted)
     coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
     coefficients[ROUNDING * feature_rounding(fit.factor)[1] > _UNSURE] = 0.0
     return whitener @ coefficients

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.errors import DataError
-from ridgemark.nystrom import NystromFactor
-from ridgemark.passes import RowPasses
+from ridgemark.operators import Cross, NystromFactor, cross_block, kernel_diagonal
+from ridgemark.operators.cross import CrossTask
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit
 
@@ -84,6 +86,18 @@ class FittedRows:
         return values - self.weights @ values / self.total_weight if self.fit_intercept else values
 
 
+@dataclass(frozen=True, eq=False)
+class ValuesAndTargets(CrossTask):
+    """`C c` beside the targets, shape (rows, 2 targets)."""
+
+    what: ClassVar[str] = "fitted values"
+    dual_coef: Floats
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        assert block.targets is not None
+        return np.hstack([cross_block(self.cross_kernel, block, workspace) @ self.dual_coef, block.targets])
+
+
 def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
     """Return the rows with what the fit leaves of them, in two passes; refuse rows it was not fitted on."""
     _check_shape(passes, fit)
@@ -91,18 +105,12 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
     _check_count(weights, fit)
     n_targets = len(fit.scaled_ridge)
     cross_kernel, dual_coef = fit.factor.cross_kernel, fit.dual_coef
-
-    def of_block(block: Block) -> Floats:
-        assert block.targets is not None
-        return np.hstack([passes.cross_block(cross_kernel, block) @ dual_coef, block.targets])
-
-    width = cross_kernel.n_landmarks
-    values, targets = np.hsplit(passes.map("fitted values", of_block, width, width), [n_targets])
+    values, targets = np.hsplit(passes.map(ValuesAndTargets(cross_kernel, dual_coef)), [n_targets])
     left = targets - values - fit.intercept
     offset = weights @ left / weights.sum() if fit.fit_intercept else np.zeros(n_targets)
     left = left - offset
     dual = weights[:, None] * left / fit.scaled_ridge
-    diagonal = passes.diagonal(cross_kernel.kernel)
+    diagonal = kernel_diagonal(passes, cross_kernel.kernel)
     # w_i k_ii times (alpha_i/w_i)^2 keeps rows of weight zero out without a division.
     lengths = np.sqrt(diagonal) @ (np.sqrt(weights)[:, None] * np.abs(left)) / fit.scaled_ridge
     rows = FittedRows(
@@ -112,7 +120,7 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
         left,
         offset,
         dual,
-        passes.cross_product(cross_kernel, dual) - fit.factor.landmark_kernel @ dual_coef,
+        Cross(passes, cross_kernel).T @ dual - fit.factor.landmark_kernel @ dual_coef,
         lengths + function_size(fit, dual_coef),
         fit.fit_intercept,
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows, solution_rounding
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
 from ridgemark.certificates.trace import distance, gap_inputs, residual_rounding, risk_factor, trace_residual
+from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
@@ -109,45 +110,27 @@ class _Products:
     """Products with K and L, weighted and centred: `P W^1/2 K W^1/2 P`."""
 
     def __init__(self, passes: RowPasses, fit: LandmarkFit, rows: FittedRows) -> None:
-        self._passes, self._fit = passes, fit
-        self._root = np.sqrt(rows.weights)
-        self._mean = self._root / np.linalg.norm(self._root)
-        self._kernel = fit.factor.cross_kernel.kernel
+        self._weighting = Weighting(rows.weights, fit.fit_intercept)
+        self._kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+        self._features = Features(passes, fit.factor)
+        self._solver = fit.solver
 
     def residual(self, vector: Floats) -> Floats:
         """Return `(K - L) v`."""
-        inner = self._root * self._centred(vector)
-        onto = self._fit.factor.whitener.T @ self._onto_landmarks(inner)
-        values = self._times_kernel(inner) - self._from_landmarks(self._fit.factor.whitener @ onto)
-        return self._centred(self._root * values)
+        inner = self._weighting.transpose(vector[:, None])
+        explained = self._features @ (self._features.T @ inner)
+        return self._weighting(self._kernel_matrix @ inner - explained)[:, 0]
 
     def bias(self, vector: Floats, scaled_ridge: float) -> Floats:
         """Return `(K + s)(L + s)^-2 (K + s) v`."""
-        image = self._shifted(vector, scaled_ridge)
-        image = self._unshift(self._unshift(image, scaled_ridge), scaled_ridge)
-        return self._shifted(image, scaled_ridge)
+        spectrum, rotation = self._solver.spectrum, self._solver.rotation
+        inverse = ShiftedInverse(self._features, self._weighting, spectrum, rotation, np.array([scaled_ridge]))
+        image = self._shifted(vector[:, None], scaled_ridge)
+        # What rounding leaves of a mean would grow from step to step.
+        image = inverse(self._weighting.project(inverse(self._weighting.project(image))))
+        return self._shifted(image, scaled_ridge)[:, 0]
 
-    def _shifted(self, vector: Floats, scaled_ridge: float) -> Floats:
-        """Return `(K + s) v` for the centred part of v: what rounding leaves of a mean would grow from step to step."""
-        vector = self._centred(vector)
-        return self._centred(self._root * self._times_kernel(self._root * vector)) + scaled_ridge * vector
-
-    def _unshift(self, vector: Floats, scaled_ridge: float) -> Floats:
-        """Return `(L + s)^-1 v = (v - B (B'B + s)^-1 B'v)/s`, again for the centred part."""
-        vector = self._centred(vector)
-        solver, whitener = self._fit.solver, self._fit.factor.whitener
-        rotated = solver.rotation.T @ (whitener.T @ self._onto_landmarks(self._root * vector))
-        explained = whitener @ (solver.rotation @ (rotated / (solver.spectrum + scaled_ridge)))
-        return (vector - self._centred(self._root * self._from_landmarks(explained))) / scaled_ridge
-
-    def _times_kernel(self, vector: Floats) -> Floats:
-        return self._passes.kernel_product(self._kernel, vector[:, None])[:, 0]
-
-    def _onto_landmarks(self, vector: Floats) -> Floats:
-        return self._passes.cross_product(self._fit.factor.cross_kernel, vector[:, None])[:, 0]
-
-    def _from_landmarks(self, vector: Floats) -> Floats:
-        return self._passes.cross_values(self._fit.factor.cross_kernel, vector[:, None])[:, 0]
-
-    def _centred(self, vector: Floats) -> Floats:
-        return vector - self._mean * (self._mean @ vector) if self._fit.fit_intercept else vector
+    def _shifted(self, vectors: Floats, scaled_ridge: float) -> Floats:
+        """Return `(K + s) V` for the centred part of V."""
+        vectors = self._weighting.project(vectors)
+        return self._weighting(self._kernel_matrix @ (self._weighting.roots * vectors)) + scaled_ridge * vectors

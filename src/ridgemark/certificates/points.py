@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +12,10 @@ from ridgemark.certificates.dual import ROUNDING, function_size
 from ridgemark.certificates.record import Certificate, fingerprint
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
-from ridgemark.passes import RowPasses
+from ridgemark.operators import cross_block
+from ridgemark.operators.blocks import diagonal_block
+from ridgemark.operators.cross import CrossTask
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 
@@ -64,8 +70,7 @@ def distance_at(
         indices = present[np.linspace(0, len(present) - 1, most).astype(np.intp)]
     seen = training.take(indices)
     cross_kernel = kernel.against(seen.features, seen.indices)
-    block = cross_kernel(seen.features).astype(np.float64)
-    among, weights = (block + block.T) / 2, row_weights(seen)
+    among, weights = cross_kernel.symmetric_block(seen.features), row_weights(seen)
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # More noise than there is, by the rounding of W, only makes the bound larger.
@@ -73,16 +78,30 @@ def distance_at(
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
     own = function_size(fit, fit.dual_coef)
+    points.count_entries(cross_kernel.n_landmarks**2)
+    return points.map(PointwiseDistance(cross_kernel, factors, which, gaps, own, fit.fit_intercept))
 
-    def of_block(rows: Block) -> Floats:
-        cross = points.cross_block(cross_kernel, rows)
-        diagonal = kernel.diagonal(rows.features, rows.indices).astype(np.float64)
-        variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in factors], axis=1)
-        return np.sqrt(gaps * variance[:, which]) + ROUNDING * np.sqrt(diagonal)[:, None] * own
 
-    width = cross_kernel.n_landmarks
-    points.n_kernel_evaluations += width * width
-    return points.map("distance to exact", of_block, 2 * width, width)
+@dataclass(frozen=True, eq=False)
+class PointwiseDistance(CrossTask):
+    """The bounds of `distance_at`, shape (rows, targets)."""
+
+    what: ClassVar[str] = "distance to exact"
+    factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
+    which: NDArray[np.intp]  # (targets,): the ridge of each target
+    gaps: Floats  # (targets,): `G/(n lambda)`
+    own_size: Floats  # (targets,): size of the fitted function, by which its rounding is measured
+    fit_intercept: bool
+
+    @property
+    def width(self) -> int:
+        return 2 * self.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        cross = cross_block(self.cross_kernel, block, workspace)
+        diagonal = diagonal_block(self.cross_kernel, block)
+        variance = np.stack([_variance(cross, diagonal, factor, self.fit_intercept) for factor in self.factors], axis=1)
+        return np.sqrt(self.gaps * variance[:, self.which]) + ROUNDING * np.sqrt(diagonal)[:, None] * self.own_size
 
 
 def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import ROUNDING, FittedRows, between
 from ridgemark.certificates.trace import feature_rounding
-from ridgemark.passes import RowPasses
+from ridgemark.operators import KernelMatrix, NystromFactor, feature_block
+from ridgemark.operators.blocks import diagonal_block
+from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
@@ -32,12 +35,12 @@ def sampled(
     trace = float(residual_diagonal.sum())
     drawn = draw_sequence(residual_diagonal, size, rng)
     chosen, position = np.unique(drawn, return_inverse=True)
-    product = passes.kernel_rows_product(fit.factor.cross_kernel.kernel, chosen, rows.dual)
+    product = KernelMatrix(passes, fit.factor.cross_kernel.kernel).rows_product(chosen, rows.dual)
     weights, probability = rows.weights[chosen][:, None], (residual_diagonal[chosen] / trace)[:, None]
     seen = weights * (product - rows.values[chosen]) ** 2 / probability
     unsolved = fit.factor.whitener.T @ rows.unsolved
     features = fit.factor.features(passes.take(chosen).features)
-    passes.n_kernel_evaluations += features.shape[0] * fit.factor.cross_kernel.n_landmarks
+    passes.count_entries(features.shape[0] * fit.factor.cross_kernel.n_landmarks)
     slack = ROUNDING * np.sqrt(rows.diagonal[chosen])[:, None] * rows.size
     slack += np.sqrt(weights) * np.abs(features @ unsolved)
     average = seen[position].mean(axis=0)
@@ -67,20 +70,34 @@ def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
 
     A feature counts with what is left of its square when its rounding is taken off, and not below zero.
     """
-    factor = fit.factor
-    kernel, width = factor.cross_kernel.kernel, factor.cross_kernel.n_landmarks
-    first, second = feature_rounding(factor)
-    sure, lost = 1.0 - ROUNDING * second, 2.0 * ROUNDING * first
+    first, second = feature_rounding(fit.factor)
+    return passes.map(ResidualDiagonal(fit.factor, 1.0 - ROUNDING * second, 2.0 * ROUNDING * first))
 
-    def of_block(block: Block) -> Floats:
-        features = np.abs(passes.feature_block(factor, block))
-        diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
-        left = features * sure
-        left -= np.sqrt(diagonal)[:, None] * lost
-        explained = np.einsum("ij,ij->i", features, np.maximum(left, 0.0, out=left))
+
+@dataclass(frozen=True, eq=False)
+class ResidualDiagonal(Task):
+    """The diagonal of `_residual_diagonal`."""
+
+    what: ClassVar[str] = "residual diagonal"
+    factor: NystromFactor
+    sure: Floats  # (rank,): share of a feature's square that is not rounding
+    lost: Floats  # (rank,): rounding of a feature for a row of unit length
+
+    @property
+    def width(self) -> int:
+        return 2 * self.factor.cross_kernel.n_landmarks
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.factor.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        features = np.abs(feature_block(self.factor, block, workspace))
+        diagonal = diagonal_block(self.factor.cross_kernel, block)
+        certain = features * self.sure
+        certain -= np.sqrt(diagonal)[:, None] * self.lost
+        explained = np.einsum("ij,ij->i", features, np.maximum(certain, 0.0, out=certain))
         return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + ROUNDING * diagonal)
-
-    return passes.map("residual diagonal", of_block, 2 * width, width)
 
 
 def _largest_root(average: Floats, spread: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import ROUNDING, between, feature_sizes, primal_value, rms_left, solution_rounding
 from ridgemark.certificates.record import Certificate, issue
-from ridgemark.nystrom import NystromFactor
+from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]

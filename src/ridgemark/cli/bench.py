@@ -55,7 +55,6 @@ def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_jso
         [
             ("rows", f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"),
             ("fit", _line(fits)),
-            ("whitened", f"{fits['whitened'].replace('partly', 'partly before')} the products were summed"),
             ("predict", _line(predictions)),
         ]
     )

@@ -101,7 +101,6 @@ def compare_fits(
     return {
         **_summary(taken),
         "times_faster": float(np.median(taken["scikit_learn"] / taken["ridgemark"])),
-        "whitened": ours.whitened_,
     }
 
 

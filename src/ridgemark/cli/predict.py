@@ -15,7 +15,7 @@ from ridgemark.cli.output import check_table, print_json, write_table
 from ridgemark.cli.progress import Tell, progress
 from ridgemark.errors import NumericalError
 from ridgemark.rows import ArrayRows, RowSource
-from ridgemark.rows.parallel import read_ahead
+from ridgemark.passes import read_ahead
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks are predicted as all rows together would be
 _MOST_BLOCKS = 32

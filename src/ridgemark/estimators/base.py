@@ -19,7 +19,7 @@ from ridgemark.errors import (
     RidgeEdgeWarning,
 )
 from ridgemark.kernels import make_kernel
-from ridgemark.passes import RowPasses, progress_for
+from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import ArrayRows, RowSource, open_rows
 
 
@@ -139,7 +139,7 @@ class LandmarkEstimator(BaseEstimator):
         return ArrayRows(self._validate(X, reset=False))
 
     def _passes(self, source):
-        return RowPasses(source, self.memory_budget, progress_for(getattr(self, "progress", False)))
+        return RowPasses(source, self.memory_budget, progress_callback(getattr(self, "progress", False)))
 
     def _warn_of_few_rows(self, count):
         """Say that more landmarks were asked for than there are different rows."""

@@ -17,6 +17,7 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
+from ridgemark.operators import Cross
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
@@ -163,7 +164,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         pairwise = self.kernel_.pairwise
         cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
         dual_coef = self.dual_coef_.reshape(cross_kernel.n_landmarks, -1)
-        values = self._passes(source).cross_values(cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
+        values = Cross(self._passes(source), cross_kernel) @ dual_coef + np.atleast_1d(self.intercept_)
         return self._predictions(values, source)
 
     def save(self, path, overwrite=True):

@@ -14,7 +14,8 @@ from ridgemark.errors import DataError
 from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
-from ridgemark.moments import same_rows
+from ridgemark.losses import loss_sums, same_rows
+from ridgemark.operators import Cross
 from ridgemark.sampling import make_generator, separate_generator
 from ridgemark.tuning import leave_one_out
 
@@ -39,7 +40,7 @@ class LandmarkModel(LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
         dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
-        values = self._passes(source).cross_values(self._cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
+        values = Cross(self._passes(source), self._cross_kernel) @ dual_coef + np.atleast_1d(self.intercept_)
         values = self._predictions(values, source)
         if not return_std:
             return values
@@ -97,7 +98,7 @@ class LandmarkModel(LandmarkEstimator):
         self._check_moments("calibrate")
         passes = self._passes(self._open(X, y, sample_weight, reset=False))
         fit = self._fit
-        given = passes.moments(fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
+        given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
         everything = same_rows(given, fit.moments)
         if not everything and not same_rows((given + self._choosing_rows(given)), fit.moments):
             msg = (

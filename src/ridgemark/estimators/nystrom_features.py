@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
-from ridgemark.fitting import Recipe, draw_landmarks, pose
+from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.rows import ArrayRows, RowSource, open_rows
 from ridgemark.sampling import make_generator
 
@@ -106,7 +106,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             raise ParameterError(msg)
         passes = self._passes(self._open_rows_alone(X, sample_weight))
         rng = make_generator(self.random_state)
-        problem = pose(passes, recipe, rng)
+        problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
         self._warn_of_few_rows(count)
@@ -126,7 +126,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         """
         check_is_fitted(self, "components_")
         source = self._rows(X)
-        features = self._passes(source).features(self._cross_kernel, self.normalization_)
+        features = Cross(self._passes(source), self._cross_kernel) @ self.normalization_
         return features.astype(source.dtype, copy=False)
 
     def _open_rows_alone(self, X, sample_weight):

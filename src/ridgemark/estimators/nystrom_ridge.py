@@ -15,9 +15,10 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError
 from ridgemark.estimators.base import all_or_nothing
 from ridgemark.estimators.landmark_model import LandmarkModel
-from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, solve_by_gradient, tune
+from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, scaled_ridges, solve_by_gradient, tune
 from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
+from ridgemark.losses import loss_sums
 from ridgemark.rows import RowSource
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
@@ -117,9 +118,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         The scores at lambda epsilon, with `selection="leverage"`.
     coherence_ : Bracket
         `d_mof/d_eff` of those scores.
-    whitened_ : {"before", "partly", "after"}
-        Whether features were whitened before their products were summed, the reference, or the sum afterwards, for a
-        part of the landmarks or all: faster, and only where what rounding changes is nothing beside lambda.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
     waiting_share_ : float
@@ -272,8 +270,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         """Return the moments of the fit with those of further rows added."""
         fit, known = self._fit, self._fit.moments
         total = known.total_weight + float(passes.row_counts().sum())
-        smallest = float(recipe.ridge) * total if recipe.one_ridge else None
-        return known + passes.moments(fit.factor, fit.target_origin, smallest)
+        smallest = float(scaled_ridges(np.array(recipe.ridge), total)) if recipe.one_ridge else None
+        return known + loss_sums(passes, fit.factor, fit.target_origin, smallest)
 
     def _take_landmarks(self, prepared, passes):
         """Keep what was drawn; what an earlier fit left behind goes."""
@@ -283,11 +281,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
         self.n_landmarks_, self.landmark_count_ = count_rows(landmarks.points), prepared.count
         self._cross_kernel = kernel.against(landmarks.points, landmarks.indices)
-        self.whitened_, self.solver_ = prepared.whitened, prepared.solver
+        self.solver_ = prepared.solver
         self._choosing = prepared.moments.without_products()
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         self._chosen_blindly = by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
-        self._look_at_rows(passes, prepared.problem.distinct)
+        self._look_at_rows(passes, prepared.setting.distinct)
         for name in ("leverage_scores_", "coherence_"):
             self.__dict__.pop(name, None)
         if landmarks.scores is not None:

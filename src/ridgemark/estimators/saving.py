@@ -16,8 +16,8 @@ from ridgemark.fitting import Tolerance
 from ridgemark.intervals import Calibration
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
-from ridgemark.moments import Moments
-from ridgemark.nystrom import NystromFactor
+from ridgemark.losses import Moments
+from ridgemark.operators import NystromFactor
 from ridgemark.persistence import load_state, save_state
 from ridgemark.selection import LandmarkCount, Selection
 from ridgemark.solvers import LandmarkFit, RefinementStep

@@ -36,6 +36,12 @@ class CrossKernel:
         """Return the (rows, landmarks) block, written into `out` where the kernel can."""
         return self.kernel._block(rows, self.prepared, out, self.backend)
 
+    def symmetric_block(self, landmarks: Array) -> NDArray[np.float64]:
+        """Return the kernel of the landmarks with each other in float64, made symmetric to the last bit."""
+        block = self(landmarks).astype(np.float64, copy=False)
+        symmetric: NDArray[np.float64] = (block + block.T) / 2
+        return symmetric
+
 
 class Kernel(Parameterised, ABC):
     """A positive semidefinite function of two rows.

@@ -47,8 +47,8 @@ class ArrayColumns(Columns):
         A row still in use is read again from the cache; only a copy-on-write map would lose what was written to it.
         """
         mapped = self._array
-        if isinstance(mapped, np.memmap) and mapped.mode != "c" and mapped.flags.c_contiguous:
-            pages: Any = getattr(mapped, "_mmap", None)
+        pages: Any = getattr(mapped, "_mmap", None)  # None for a map that was pickled, which is a copy in memory
+        if isinstance(mapped, np.memmap) and pages is not None and mapped.mode != "c" and mapped.flags.c_contiguous:
             first = mapped.offset % mmap.ALLOCATIONGRANULARITY  # where the array begins in its map
             length = (first + row * mapped.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
             if length and hasattr(pages, "madvise"):
@@ -165,7 +165,7 @@ class ArrayRows(BaseRows):
         """Read once what is in memory, so that a bad cell is refused before any work begins."""
         bytes_per_row = 8 * (self.n_features + self.n_targets + 1)
         total_weight = 0.0
-        for rows in self._slices(max(1, _CHECK_BYTES // bytes_per_row)):
+        for rows in _slices(max(1, _CHECK_BYTES // bytes_per_row), 0, self.n_rows):
             if self._features.in_memory:
                 self._features.read(rows, self.dtype)
             if self._targets is not None and self._targets.in_memory:
@@ -175,12 +175,8 @@ class ArrayRows(BaseRows):
         if self._weights is not None and self._weights.in_memory:
             check_total_weight(total_weight)
 
-    def _slices(self, step: int) -> Iterator[slice]:
-        for start in range(0, self.n_rows, step):
-            yield slice(start, min(start + step, self.n_rows))
-
-    def _pieces(self, block_rows: int) -> Iterator[Block]:
-        for rows in self._slices(block_rows):
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        for rows in _slices(block_rows, start, stop):
             yield self._block(rows)
             for part in self._parts:
                 part.release(max(0, rows.start - _IN_USE * block_rows))
@@ -198,6 +194,11 @@ class ArrayRows(BaseRows):
 
     def _read_weights(self, part: Columns, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
         return checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
+
+
+def _slices(step: int, start: int, stop: int) -> Iterator[slice]:
+    for first in range(start, stop, step):
+        yield slice(first, min(first + step, stop))
 
 
 def as_columns(values: Any, source: str) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.rows.parallel import in_order
 
 Array: TypeAlias = npt.NDArray[Any]
 Features: TypeAlias = Any  # a 2-D float array, or a scipy.sparse.csr_array for sparse sources
@@ -36,6 +35,8 @@ class Block:
         In float64, none of them negative.
     taken : ndarray (n,) or None
         The numbers asked for, in a block made by `take`.
+    along : tuple of ndarray
+        Further values with one row for each row, which a pass was given.
     """
 
     start: int
@@ -43,6 +44,7 @@ class Block:
     targets: npt.NDArray[np.float64] | None = None
     weights: npt.NDArray[np.float64] | None = None
     taken: npt.NDArray[np.intp] | None = None
+    along: tuple[Array, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -64,6 +66,7 @@ class Block:
             self.features[rows],
             None if self.targets is None else self.targets[rows],
             None if self.weights is None else self.weights[rows],
+            along=tuple(values[rows] for values in self.along),
         )
 
 
@@ -99,17 +102,11 @@ class RowSource(Protocol):
     def target_names(self) -> tuple[str, ...] | None:
         """Names of the targets, where the source has them."""
 
-    def blocks(self, block_rows: int) -> Iterator[Block]:
-        """Iterate over all rows in order, `block_rows` at a time; each call starts anew."""
+    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Iterate over the rows from `start` to `stop`, by default all, in order and `block_rows` at a time."""
 
     def take(self, indices: npt.ArrayLike) -> Block:
         """Return the rows asked for, in the order asked; repeats are allowed."""
-
-    def reduce_blocks(self, fn: Callable[[Block], Any], block_rows: int) -> Any:
-        """Return the sum, in row order, of `fn` over all blocks."""
-
-    def map_blocks(self, fn: Callable[[Block], Array], block_rows: int, out: Array | None = None) -> Array:
-        """Return the results of `fn`, one row for each row, stacked in row order."""
 
 
 class BaseRows(ABC):
@@ -129,39 +126,42 @@ class BaseRows(ABC):
     reads_ahead: bool = False  # whether a thread reads while blocks are worked on: for what comes from a disk
 
     @abstractmethod
-    def _pieces(self, block_rows: int) -> Iterator[Block]:
-        """Iterate over all rows in order, in blocks of any sizes (`block_rows` is what suits best)."""
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        """Iterate in order over blocks that cover the rows `start` to `stop`.
+
+        They may have any sizes (`block_rows` suits best), and the first and last may reach beyond.
+        """
 
     @abstractmethod
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         """Return the rows with these numbers, which are known to exist."""
 
-    def blocks(self, block_rows: int) -> Iterator[Block]:
-        """Iterate over all rows in order, exactly `block_rows` at a time but for the last block.
+    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Iterate over the rows `start` to `stop` in order, exactly `block_rows` at a time but for the last block.
 
         Each call starts anew, and several iterations may run side by side. A source whose weights are all zero is
-        refused at the end of the pass, when that is known.
+        refused at the end of a pass over all rows, when that is known.
         """
         size = positive_int(block_rows, "block_rows")
-        return self._blocks(min(size, self.n_rows))
+        return self._blocks(min(size, self.n_rows), start, self.n_rows if stop is None else stop)
 
-    def _blocks(self, block_rows: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         total_weight = 0.0
-        for block in self._regroup(self._pieces(block_rows), block_rows):
+        for block in self._regroup(_within(self._pieces(block_rows, start, stop), start, stop), block_rows, stop):
             if block.weights is not None:
                 total_weight += float(block.weights.sum())
             yield block
-        if self.has_weights:
+        if self.has_weights and (start, stop) == (0, self.n_rows):
             check_total_weight(total_weight)
 
-    def _regroup(self, pieces: Iterator[Block], block_rows: int) -> Iterator[Block]:
+    def _regroup(self, pieces: Iterator[Block], block_rows: int, stop: int) -> Iterator[Block]:
         pending, filled = self._blank(0, 0), 0
         for piece in pieces:
             at = 0
             while at < piece.n_rows:
                 if filled == 0:
                     start = piece.start + at
-                    size = min(block_rows, self.n_rows - start)
+                    size = min(block_rows, stop - start)
                     if piece.n_rows - at >= size:  # the whole block lies in this piece: no copy
                         yield piece.part(at, at + size)
                         at += size
@@ -195,47 +195,13 @@ class BaseRows(ABC):
             raise ParameterError(msg)
         return self._take(asked.astype(np.intp))
 
-    def _in_order(self, fn: Callable[[Block], Any], block_rows: int) -> Iterator[tuple[Block, Any]]:
-        blocks = self.blocks(block_rows)
-        return in_order(fn, blocks, -(-self.n_rows // operator.index(block_rows)), self.reads_ahead)
 
-    def reduce_blocks(self, fn: Callable[[Block], Any], block_rows: int) -> Any:
-        """Return the sum, in row order, of `fn` over all blocks; its results need only have `+`."""
-        parts = (part for _, part in self._in_order(fn, block_rows))
-        total: Any = next(parts)  # every source has at least one row
-        for number, part in enumerate(parts):
-            if number == 0:
-                total = total + part  # something new, which may be added into: the first part may be anyone's
-            else:
-                total += part
-        return total
-
-    def map_blocks(self, fn: Callable[[Block], Array], block_rows: int, out: Array | None = None) -> Array:
-        """Return the results of `fn`, one row for each row, stacked in row order into one array.
-
-        Parameters
-        ----------
-        fn : callable
-            Takes a block of n rows, returns an array (n, ...).
-        block_rows : int
-            Rows in a block.
-        out : ndarray, optional
-            Where to write, such as a memory-mapped array; by default a new array.
-        """
-        for block, made in self._in_order(fn, block_rows):
-            result = np.asarray(made)
-            if result.shape[:1] != (block.n_rows,):
-                msg = f"fn must return one row for each row; from {block.n_rows} rows it made shape {result.shape}"
-                raise ParameterError(msg)
-            shape = (self.n_rows, *result.shape[1:])
-            if out is None:
-                out = np.empty(shape, result.dtype)
-            elif out.shape != shape:
-                msg = f"out must have shape {shape} to hold the results; it has {out.shape}"
-                raise ParameterError(msg)
-            out[block.start : block.start + block.n_rows] = result
-        assert out is not None  # every source has at least one row
-        return out
+def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
+    """Yield the pieces without the rows before `start` and from `stop` on."""
+    for piece in pieces:
+        first, last = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
+        if first < last:
+            yield piece if last - first == piece.n_rows else piece.part(first, last)
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:

@@ -62,10 +62,11 @@ class ScannedRows(BaseRows):
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         """Iterate over the rows of some chunks, given by rising number, in blocks of any sizes."""
 
-    def _pieces(self, block_rows: int) -> Iterator[Block]:
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for file in self._files:
             file.check()
-        return self._read(range(len(self._bounds) - 1))
+        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        return self._read(range(first, int(np.searchsorted(self._bounds, stop))))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         for file in self._files:

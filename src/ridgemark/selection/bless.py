@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_variance
+from ridgemark.operators import kernel_diagonal
 from ridgemark.sampling import draw_distinct
-from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
+from ridgemark.selection.base import Landmarks, Problem, Selection
+from ridgemark.selection.pilot import check_diagonal
 
 
 class Bless(Selection):
@@ -27,6 +30,8 @@ class Bless(Selection):
         By how much the ridge falls from step to step.
     """
 
+    needs_ridge: ClassVar[bool] = True
+
     def __init__(self, oversampling: float = 3.0, factor: float = 4.0) -> None:
         self.oversampling = oversampling
         self.factor = factor
@@ -34,10 +39,10 @@ class Bless(Selection):
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         self._check()
         passes, kernel, distinct = problem.passes, problem.kernel, problem.distinct
-        totals = check_diagonal(passes.diagonal(kernel))
+        totals = check_diagonal(kernel_diagonal(passes, kernel))
         trace = float(totals.sum())
         lengths = distinct.totals(totals)
-        target = problem.risk_tolerance * problem.scaled_ridge(rng)
+        target = problem.score_ridge
         ridge = max(trace, target)
         draw = draw_distinct(lengths, min(10, n_landmarks), rng)
         chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
@@ -50,7 +55,7 @@ class Bless(Selection):
             landmarks = passes.take(distinct.indices[chosen])
             seen = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
             scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
-            passes.n_kernel_evaluations += (rows.n_rows + landmarks.n_rows) * landmarks.n_rows
+            passes.count_entries((rows.n_rows + landmarks.n_rows) * landmarks.n_rows)
             # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
             dimension = float((scores / seen).sum())
             wanted = max(10.0, self.oversampling * dimension)

@@ -11,7 +11,8 @@ import numpy as np
 from ridgemark import bounds
 from ridgemark.leverage import Bracket
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET
-from ridgemark.selection.base import PILOT, Problem, Selection, positive_count
+from ridgemark.selection.base import Problem, Selection, positive_count
+from ridgemark.selection.pilot import PILOT
 
 ALL_ROWS_UP_TO = 500  # distinct rows: with so few the exact solution costs nothing
 FEWEST = 100

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ridgemark.operators import kernel_diagonal
 from ridgemark.sampling import draw_distinct
-from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
+from ridgemark.selection.base import Landmarks, Problem, Selection
+from ridgemark.selection.pilot import check_diagonal
 
 
 class Diagonal(Selection):
@@ -15,6 +17,6 @@ class Diagonal(Selection):
     """
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        lengths = check_diagonal(problem.passes.diagonal(problem.kernel))
+        lengths = check_diagonal(kernel_diagonal(problem.passes, problem.kernel))
         draw = draw_distinct(problem.distinct.totals(lengths), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)

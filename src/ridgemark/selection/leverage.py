@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ridgemark.sampling import draw_distinct, draw_with_replacement
-from ridgemark.selection.base import PILOT, Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.pilot import PILOT
 
 
 class Leverage(Selection):
@@ -24,6 +27,8 @@ class Leverage(Selection):
         Draw with replacement as in the paper; repeats are merged and their weights kept in the record, so fewer
         landmarks than draws may result.
     """
+
+    needs_ridge: ClassVar[bool] = True
 
     def __init__(self, n_pilot: int | None = None, refine: int = 0, replace: bool = False) -> None:
         self.n_pilot = n_pilot

@@ -27,7 +27,7 @@ class RankLeverage(Selection):
         K = exact.kernel_matrix(rows.features, problem.kernel)
         if rows.weights is not None:
             K = exact.weighted_kernel(K, rows.weights)
-        problem.passes.n_kernel_evaluations += source.n_rows**2
+        problem.passes.count_entries(source.n_rows**2)
         rank = n_landmarks if self.rank is None else positive_count(self.rank, "rank")
         scores = exact.rank_leverage_scores(K, min(rank, source.n_rows))
         draw = draw_distinct(problem.distinct.totals(scores), n_landmarks, rng)

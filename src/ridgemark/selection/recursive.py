@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,15 @@ class Recursive(Selection):
     below n lambda epsilon. Kernel evaluations are those of two passes; each level reads all rows.
     """
 
+    needs_ridge: ClassVar[bool] = True
+
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         order = rng.permutation(len(problem.distinct))
         sizes = [len(order)]
         while sizes[-1] > 2 * n_landmarks:
             sizes.append(sizes[-1] // 2)
         draw = draw_distinct(_indicator(order[: sizes[-1]], len(order)), n_landmarks, rng)
-        least = problem.risk_tolerance * problem.scaled_ridge(rng)
+        least = problem.score_ridge
         for size in reversed(sizes[:-1]):
             draw = draw_distinct(_level_scores(problem, draw, order[:size], least), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)
@@ -48,7 +51,7 @@ def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp], least: 
     # A landmark stands for the rows it was drawn instead of: one over its probability of being among the landmarks.
     stands_for = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
     spectrum = landmark_spectrum(kernel, landmarks, stands_for)
-    passes.n_kernel_evaluations += len(spectrum) ** 2
+    passes.count_entries(len(spectrum) ** 2)
     served = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
     ridge = max(float(spectrum[served:].sum()) / served, least)
     wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]  # absent rows, -1, pick the last

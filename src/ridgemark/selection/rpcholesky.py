@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.kernels import Kernel
-from ridgemark.passes import RowPasses
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, row_weights
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.operators import cross_block, kernel_diagonal
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence
-from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.pilot import check_diagonal
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +43,7 @@ class RPCholesky(Selection):
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
         distinct = problem.distinct
-        lengths = distinct.totals(check_diagonal(problem.passes.diagonal(problem.kernel)))
+        lengths = distinct.totals(check_diagonal(kernel_diagonal(problem.passes, problem.kernel)))
         factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
         residual = lengths.copy()
         while factor.size < n_landmarks and residual.max() > 0:
@@ -56,6 +58,52 @@ class RPCholesky(Selection):
         return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
 
 
+@dataclass(frozen=True, eq=False)
+class NewCoordinates(Task):
+    """The rows' coordinates for some new landmarks: `(k_new - F old') N`; known coordinates F are given along."""
+
+    what: ClassVar[str] = "randomly pivoted Cholesky"
+    cross_kernel: CrossKernel  # bound to the new landmarks
+    old: Floats  # (new, size): the new landmarks' coordinates so far
+    inverse: Floats  # N, (new, new)
+
+    @property
+    def width(self) -> int:
+        return self.cross_kernel.n_landmarks + self.old.shape[1]
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        columns = cross_block(self.cross_kernel, block, workspace)
+        if self.old.shape[1]:
+            columns -= np.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
+        return columns @ self.inverse
+
+    def known(self, block: Block) -> Floats:
+        """Return F at the rows of a block."""
+        return block.along[0]
+
+
+@dataclass(frozen=True, eq=False)
+class RecomputedCoordinates(NewCoordinates):
+    """The same where F is not kept: from the kernel with all landmarks so far; returns squared lengths only."""
+
+    landmarks: CrossKernel  # bound to the landmarks so far
+    triangle: Floats  # lower Cholesky factor of their kernel
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks + self.landmarks.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        return squared_lengths(super().__call__(block, workspace))
+
+    def known(self, block: Block) -> Floats:
+        return _coordinates(self.landmarks, self.triangle, block)
+
+
 @dataclass
 class _PivotedFactor:
     """The rows' coordinates F in the landmarks' span, grown a block at a time: `F F' = L`."""
@@ -66,11 +114,11 @@ class _PivotedFactor:
     chosen: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        source = self.passes.source
-        budget = DEFAULT_MEMORY_BUDGET if self.passes.memory_budget is None else self.passes.memory_budget
-        fits = 8 * source.n_rows * self.capacity <= budget // 2
-        self._cache = np.empty((source.n_rows, self.capacity)) if fits else None
+        n_rows = self.passes.source.n_rows
+        fits = 8 * n_rows * self.capacity <= self.passes.budget // 2
+        self._cache = np.empty((n_rows, self.capacity)) if fits else None
         self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
+        self._landmarks: CrossKernel | None = None  # bound to those chosen, where F is not kept
 
     @property
     def size(self) -> int:
@@ -79,56 +127,54 @@ class _PivotedFactor:
     def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
         """Accept some proposals as landmarks; return by how much every row's (weighted) residual falls."""
         taken = self.passes.take(proposals)
-        self.passes.n_kernel_evaluations += taken.n_rows**2
-        known = self._coordinates(taken)
-        overlap = _square(self.kernel, taken) - known @ known.T
-        accepted, triangle = _accept(overlap, most, rng)
+        self.passes.count_entries(taken.n_rows**2)
+        known = self._known(taken)
+        among = self.kernel.against(taken.features, taken.indices).symmetric_block(taken.features)
+        accepted, triangle = _accept(among - known @ known.T, most, rng)
         if not accepted:
             return np.zeros(self.passes.source.n_rows)
         new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
-        cross_kernel, old = self.kernel.against(new.features, new.indices), known[accepted]
+        fall = self._add_columns(self.kernel.against(new.features, new.indices), known[accepted], triangle)
         start, stop = self.size, self.size + len(accepted)
-        # A product with the small inverse runs in several threads at a time; scipy's triangular solve does not.
-        inverse = scipy.linalg.solve_triangular(triangle, np.eye(len(accepted)), lower=True).T
-
-        def of_block(block: Block) -> Floats:
-            columns = self.passes.cross_block(cross_kernel, block)
-            if start:
-                scratch = self.passes.scratch.array("explained", columns.shape)
-                columns -= np.matmul(self._coordinates(block), old.T, out=scratch)
-            columns = np.matmul(columns, inverse, out=self.passes.scratch.array("columns", columns.shape))
-            if self._cache is not None:
-                self._cache[block.start : block.start + block.n_rows, start:stop] = columns
-            return row_weights(block) * np.einsum("ij,ij->i", columns, columns)
-
-        evaluated = len(accepted) + (start if self._cache is None else 0)
-        fall = self.passes.map("randomly pivoted Cholesky", of_block, self.capacity, evaluated)
-        self._triangle[start:stop, :start] = old
+        self._triangle[start:stop, :start] = known[accepted]
         self._triangle[start:stop, start:stop] = triangle
         self.chosen.extend(int(i) for i in new.indices)
-        self._landmarks = self.passes.take(np.array(self.chosen)) if self._cache is None else None
+        if self._cache is None:
+            rows = self.passes.take(np.array(self.chosen))
+            self._landmarks = self.kernel.against(rows.features, rows.indices)
         return fall
 
-    def _coordinates(self, rows: Block) -> Floats:
-        """Return F at some rows, from the cache or from the kernel."""
-        if self.size == 0:
-            return np.empty((rows.n_rows, 0))
+    def _add_columns(self, cross_kernel: CrossKernel, old: Floats, triangle: Floats) -> Floats:
+        """Extend F where it is kept; return the weighted squared lengths of the new coordinates."""
+        # A product with the small inverse runs in several threads at a time; scipy's triangular solve does not.
+        inverse = np.ascontiguousarray(scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), lower=True).T)
+        weights, start, stop = self.passes.row_counts(), self.size, self.size + len(triangle)
         if self._cache is not None:
-            return _rows_of(self._cache, rows)[:, : self.size]
-        assert self._landmarks is not None
-        cross = self.kernel.against(self._landmarks.features, self._landmarks.indices)(rows.features)
-        triangle = self._triangle[: self.size, : self.size]
-        return scipy.linalg.solve_triangular(triangle, cross.astype(np.float64).T, lower=True, check_finite=False).T
+            task = NewCoordinates(cross_kernel, old, inverse)
+            columns = self.passes.map(task, along=(self._cache[:, :start],), out=self._cache[:, start:stop])
+            return weights * squared_lengths(columns)
+        if self._landmarks is None:
+            return weights * squared_lengths(self.passes.map(NewCoordinates(cross_kernel, old, inverse)))
+        known = self._triangle[:start, :start]
+        return weights * self.passes.map(RecomputedCoordinates(cross_kernel, old, inverse, self._landmarks, known))
+
+    def _known(self, rows: Block) -> Floats:
+        """Return F at some rows, from the cache or from the kernel."""
+        if self._cache is not None:
+            return self._cache[rows.indices, : self.size]
+        if self._landmarks is None:
+            return np.empty((rows.n_rows, 0))
+        return _coordinates(self._landmarks, self._triangle[: self.size, : self.size], rows)
 
 
-def _rows_of(cache: Floats, rows: Block) -> Floats:
-    # A slice is no copy; only scattered rows need one.
-    return cache[rows.start : rows.start + rows.n_rows] if rows.taken is None else cache[rows.taken]
+def _coordinates(landmarks: CrossKernel, triangle: Floats, rows: Block) -> Floats:
+    cross = landmarks(rows.features).astype(np.float64, copy=False)
+    return scipy.linalg.solve_triangular(triangle, cross.T, lower=True, check_finite=False).T
 
 
-def _square(kernel: Kernel, rows: Block) -> Floats:
-    block: Any = kernel.against(rows.features, rows.indices)(rows.features).astype(np.float64)
-    return (block + block.T) / 2
+def squared_lengths(rows: Floats) -> Floats:
+    """Return the sum of squares of every row."""
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.moments import Moments
+from ridgemark.losses import Moments
 
 Floats = NDArray[np.float64]
 

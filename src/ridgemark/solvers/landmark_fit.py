@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.leverage import Bracket
-from ridgemark.moments import Moments
-from ridgemark.nystrom import NystromFactor
+from ridgemark.losses import Moments
+from ridgemark.operators import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 from ridgemark.solvers.cholesky import OneRidge, solve_one_ridge
 from ridgemark.solvers.spectral import SpectralSolver

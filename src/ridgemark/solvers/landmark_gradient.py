@@ -12,8 +12,9 @@ from scipy.linalg import lapack
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, pivoted_cholesky, solve_triangle
+from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, row_weights
+from ridgemark.rows import Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
 
 Floats = NDArray[np.float64]
@@ -133,34 +134,20 @@ class _NormalEquations:
     def __init__(
         self, passes: RowPasses, cross_kernel: CrossKernel, triangle: Floats, target_origin: Floats, fit_intercept: bool
     ) -> None:
-        self.passes, self.cross_kernel, self.triangle = passes, cross_kernel, triangle
-        n_bytes = 8 * passes.source.n_rows * cross_kernel.n_landmarks
-        budget = DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
-        self.held = passes.cross_matrix(cross_kernel) if n_bytes <= _HELD_SHARE * budget else None
-        self.total_weight = float(passes.row_counts().sum())
-        n_targets = passes.source.n_targets
-
-        def ones_and_targets(block: Block, cross: Floats) -> Floats:
-            assert block.targets is not None
-            return row_weights(block)[:, None] * np.c_[np.ones(block.n_rows), block.targets - target_origin]
-
-        sums = passes.cross_sums(cross_kernel, ones_and_targets, 1 + n_targets, self.held)
-        self.cross_mean, self.target_mean = np.zeros(len(sums)), np.zeros(n_targets)
+        self.triangle = triangle
+        self.cross = Cross(passes, cross_kernel).hold(int(_HELD_SHARE * passes.budget))
+        weights, targets = passes.row_counts(), passes.targets() - target_origin
+        self.total_weight = float(weights.sum())
+        sums = self.cross.T @ (weights[:, None] * np.c_[np.ones(len(targets)), targets])
+        self.cross_mean, self.target_mean = np.zeros(len(sums)), np.zeros(targets.shape[1])
         if fit_intercept:
-            self.cross_mean = sums[:, 0] / self.total_weight
-            self.target_mean = passes.row_counts() @ (passes.targets() - target_origin) / self.total_weight
+            self.cross_mean, self.target_mean = sums[:, 0] / self.total_weight, weights @ targets / self.total_weight
         self.right = solve_triangle(triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True)
 
     def gram_product(self, vectors: Floats) -> Floats:
         """Return `B'W B V`, B centred where there is an intercept."""
         inner = solve_triangle(self.triangle, vectors)
-        offset = self.cross_mean @ inner
-
-        def weighted(block: Block, cross: Floats) -> Floats:
-            return row_weights(block)[:, None] * (cross @ inner - offset)
-
-        sums = self.passes.cross_sums(self.cross_kernel, weighted, vectors.shape[1], self.held)
-        return solve_triangle(self.triangle, sums, transposed=True)
+        return solve_triangle(self.triangle, self.cross.normal(inner, self.cross_mean @ inner), transposed=True)
 
     def solve(
         self, targets: Columns, ridge: float, landmark_weights: Floats, tol: float, max_products: int

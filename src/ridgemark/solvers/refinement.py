@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.kernels import Kernel
-from ridgemark.nystrom import NystromFactor
+from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting
 from ridgemark.passes import RowPasses
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET
 from ridgemark.solvers.conjugate_gradient import Columns, GradientStep, Outcome, conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit
 
 Floats = NDArray[np.float64]
-Product = Callable[[Floats], Floats]
 
 # A ridge below this share of L's largest eigenvalue drowns in the rounding of a product with L.
 _ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)
@@ -75,21 +72,24 @@ def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_
     `tol` is what the first must reach, as root mean square over the rows. K is held where it fits the memory budget
     beside the features B, and evaluated anew for every product where it does not; likewise B.
     """
-    rows = _Rows(np.sqrt(passes.row_counts())[:, None], fit.fit_intercept)
+    rows = Weighting(passes.row_counts(), fit.fit_intercept)
     targets = passes.targets() - fit.target_origin
-    preconditioner = _Preconditioner(passes, fit, rows)
-    kernel_matrix = _KernelMatrix(passes, kernel, rows, preconditioner.bytes_held)
+    preconditioner = _preconditioner(passes, fit, rows)
+    kernel_matrix = _WeightedKernel(
+        KernelMatrix(passes, kernel).hold(passes.budget - preconditioner.features.bytes_held), rows
+    )
 
     def product(vectors: Floats, columns: Columns) -> Floats:
         return kernel_matrix(vectors) + fit.scaled_ridge[columns] * vectors
 
-    right = rows.centred(rows.roots * targets)
+    right = rows(targets)
     # In units of the largest target, so that no square leaves the range.
     units = np.abs(right).max(axis=0)
     units[units == 0] = 1.0
     solved = conjugate_gradient(product, preconditioner, right / units, tol * rows.length / units, max_products)
     dual_coef = rows.roots * solved.solution * units
-    mean = (rows.roots[:, 0] ** 2 @ targets - kernel_matrix.row_sums @ dual_coef) / rows.length**2
+    row_sums = np.zeros(len(targets)) if kernel_matrix.row_sums is None else kernel_matrix.row_sums
+    mean = (rows.roots[:, 0] ** 2 @ targets - row_sums @ dual_coef) / rows.length**2
     intercept = (mean if fit.fit_intercept else 0.0) + fit.target_origin
     history = tuple(
         _bounds(step, fit.scaled_ridge, preconditioner.ridges, units, rows.length) for step in solved.history
@@ -104,71 +104,26 @@ def _bounds(step: GradientStep, ridges: Floats, raised: Floats, units: Floats, l
     return RefinementStep(step.n_products, residual / length, np.minimum(energy, residual) / length, norm)
 
 
-class _Rows:
-    """The square roots of the rows' weights, and the projection onto what is orthogonal to the weighted constant."""
-
-    def __init__(self, roots: Floats, centre: bool) -> None:
-        self.roots = roots  # (n, 1)
-        self.length = float(np.linalg.norm(roots))  # the root of the total weight
-        self.constant = roots / self.length if centre else np.zeros_like(roots)
-
-    def centred(self, vectors: Floats) -> Floats:
-        """Return `P v`; with no intercept P is the identity."""
-        return vectors - self.constant * (self.constant.T @ vectors)
-
-
-class _KernelMatrix:
+class _WeightedKernel:
     """Products with `A = P W^1/2 K W^1/2 P`, of vectors in the range of P."""
 
-    def __init__(self, passes: RowPasses, kernel: Kernel, rows: _Rows, bytes_held: int) -> None:
-        self.rows = rows
-        self.row_sums = np.zeros(len(rows.roots))  # K w, of which the intercept is made; known with the first product
-        self._first = True
-        n = passes.source.n_rows
-        if 8 * n * n <= _budget(passes) - bytes_held:
-            matrix = passes.kernel_matrix(kernel)
-            self._product: Product = lambda vectors: matrix @ vectors
-        else:
-            self._product = lambda vectors: passes.kernel_product(kernel, vectors)
+    def __init__(self, kernel_matrix: KernelMatrix, rows: Weighting) -> None:
+        self.kernel_matrix, self.rows = kernel_matrix, rows
+        self.row_sums: Floats | None = None  # K w, of which the intercept is made; known with the first product
 
     def __call__(self, vectors: Floats) -> Floats:
         roots = self.rows.roots
-        scaled = roots * vectors
-        if self._first:
-            images = self._product(np.hstack([scaled, roots**2]))
-            images, self.row_sums, self._first = images[:, :-1], images[:, -1], False
-        else:
-            images = self._product(scaled)
-        return self.rows.centred(roots * images)
+        if self.row_sums is not None:
+            return self.rows(self.kernel_matrix @ (roots * vectors))
+        images = self.kernel_matrix @ np.hstack([roots * vectors, roots**2])
+        self.row_sums = images[:, -1]
+        return self.rows(images[:, :-1])
 
 
-class _Preconditioner:
-    """`(L + s)^-1 v = (v - B (B'B + s)^-1 B'v)/s`, B weighted and centred, for the ridge s of each column.
-
-    The ridge is raised to the rounding of a product with L, below which this would not be positive definite.
-    """
-
-    def __init__(self, passes: RowPasses, fit: LandmarkFit, rows: _Rows) -> None:
-        self.spectrum, self.rotation, self.rows = fit.solver.spectrum, fit.solver.rotation, rows
-        self.ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * self.spectrum.max(initial=0.0))
-        n_bytes = 8 * passes.source.n_rows * fit.factor.rank
-        self.bytes_held = n_bytes if n_bytes <= _budget(passes) else 0
-        self._values, self._sums = _features(passes, fit.factor, bool(self.bytes_held))
-
-    def __call__(self, vectors: Floats, columns: Columns) -> Floats:
-        ridges, rows = self.ridges[columns], self.rows
-        rotated = self.rotation.T @ self._sums(rows.roots * vectors)
-        inside = self.rotation @ (rotated / (self.spectrum[:, None] + ridges))
-        return (vectors - rows.centred(rows.roots * self._values(inside))) / ridges
-
-
-def _features(passes: RowPasses, factor: NystromFactor, held: bool) -> tuple[Product, Product]:
-    """Return the products with B and with B'."""
-    if not held:
-        return (lambda c: passes.feature_values(factor, c)), (lambda v: passes.feature_sums(factor, v))
-    features = passes.features(factor.cross_kernel, factor.whitener)
-    return (lambda c: features @ c), (lambda v: features.T @ v)
-
-
-def _budget(passes: RowPasses) -> int:
-    return DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
+def _preconditioner(passes: RowPasses, fit: LandmarkFit, rows: Weighting) -> ShiftedInverse:
+    """Return `(L + s)^-1`; s is raised to the rounding of a product with L, below which it is not positive definite."""
+    spectrum = fit.solver.spectrum
+    ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * spectrum.max(initial=0.0))
+    return ShiftedInverse(
+        Features(passes, fit.factor).hold(passes.budget), rows, spectrum, fit.solver.rotation, ridges
+    )

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
-from ridgemark.moments import Moments
+from ridgemark.losses import Moments
+from ridgemark.operators import NystromFactor, RotatedFeatures
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,10 @@ class SpectralSolver:
         self.fit_intercept = fit_intercept
         self.spectrum, self.rotation = symmetric_eigen(self.centred.gram, NUMPY)
         self.rotated = self.rotation.T @ self.centred.cross
+
+    def rotated_features(self, factor: NystromFactor) -> RotatedFeatures:
+        """Return the features of the factor in the coordinates of the spectrum."""
+        return RotatedFeatures(factor.cross_kernel, factor.whitener @ self.rotation, self.feature_mean @ self.rotation)
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.kernels import CrossKernel
-from ridgemark.rows import Block, row_weights
+from ridgemark.backends import Backend
 
 Floats = NDArray[np.float64]
 
@@ -46,29 +45,31 @@ class Moments:
         return replace(self.without_products() + other.without_products(), gram=self.gram)
 
 
-def block_moments(block: Block, features: Floats, cross_kernel: CrossKernel, origin: Floats) -> Moments:
-    """Return the moments of a block, of the Gram matrix the upper triangle; `features` are overwritten."""
-    weights = row_weights(block)
-    diagonal = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
+def block_moments(
+    features: Floats, targets: Floats, weights: Floats | None, diagonal: Floats, backend: Backend
+) -> Moments:
+    """Return the moments of a block, of the Gram matrix the upper triangle; `features` are overwritten.
+
+    `weights` is None where every row has weight one; `diagonal` holds `k(x_i, x_i)`.
+    """
+    counts = np.ones(len(features)) if weights is None else weights
     residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
-    targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - origin
-    feature_sum = features.T @ weights
-    if block.weights is not None:
+    feature_sum = features.T @ counts
+    weighted_targets = targets
+    if weights is not None:
         scale = np.sqrt(weights)[:, None]
-        features *= scale  # scratch memory: nobody else's
+        features *= scale  # scratch memory, which belongs to this block
         weighted_targets = targets * scale
-    else:
-        weighted_targets = targets
     return Moments(
-        n_rows=int(np.count_nonzero(weights)),
-        total_weight=float(weights.sum()),
-        gram=cross_kernel.backend.gram(features),
+        n_rows=int(np.count_nonzero(counts)),
+        total_weight=float(counts.sum()),
+        gram=backend.gram(features),
         cross=features.T @ weighted_targets,
         feature_sum=feature_sum,
-        target_sum=targets.T @ weights,
-        target_square=(targets**2).T @ weights,
-        trace_kernel=float(weights @ diagonal),
-        trace_residual=float(weights @ residual),
+        target_sum=targets.T @ counts,
+        target_square=(targets**2).T @ counts,
+        trace_kernel=float(counts @ diagonal),
+        trace_residual=float(counts @ residual),
     )
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from ridgemark import NystromRidge, load
 from ridgemark.errors import DataError
-from ridgemark.passes import RowPasses
-from ridgemark.rows import ArrayRows, BaseRows, Block, open_rows, parallel
+from ridgemark.passes import RowPasses, ThreadExecutor, threads
+from ridgemark.passes.threads import Clock
+from ridgemark.rows import ArrayRows, BaseRows, Block, RowSource, open_rows
+from tests.helpers import FunctionTask
 
 N_BLOCKS, BLOCK_ROWS = 8, 5
 X = np.random.default_rng(0).normal(size=(N_BLOCKS * BLOCK_ROWS, 3))
@@ -33,8 +35,8 @@ class Slow(BaseRows):
         self.readers: set[str] = set()
         self.began = [threading.Event() for _ in range(N_BLOCKS)]
 
-    def _pieces(self, block_rows: int) -> Iterator[Block]:
-        for start in range(0, self.n_rows, block_rows):
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        for start in range(start, stop, block_rows):
             self.readers.add(threading.current_thread().name)
             self.began[start // BLOCK_ROWS].set()
             time.sleep(self.seconds)
@@ -50,7 +52,7 @@ class Slow(BaseRows):
 
 @pytest.fixture(params=[1, 2, 3])
 def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(parallel, "worker_threads", lambda: request.param)
+    monkeypatch.setattr(threads, "worker_threads", lambda: request.param)
     return int(request.param)
 
 
@@ -59,6 +61,17 @@ def no_thread_is_left_behind() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     assert set(threading.enumerate()) <= before
+
+
+def passes(source: RowSource, block_rows: int = BLOCK_ROWS) -> RowPasses:
+    made = RowPasses(source)
+    made.block_rows = lambda width: block_rows  # type: ignore[method-assign]
+    return made
+
+
+def in_order(source: BaseRows) -> Iterator[tuple[Block, int]]:
+    work = ThreadExecutor().in_order
+    return work(lambda block, _: block.start, source.blocks(BLOCK_ROWS), N_BLOCKS, Clock(), ahead=True)
 
 
 def sleeping(seconds: float) -> Callable[[Block], float]:
@@ -77,7 +90,7 @@ def test_reading_overlaps_computing(workers: int) -> None:
         assert number == N_BLOCKS - 1 or source.began[number + 1].wait(30)
         return 1.0
 
-    assert source.reduce_blocks(until_the_next_is_read, BLOCK_ROWS) == N_BLOCKS
+    assert passes(source).reduce(FunctionTask(until_the_next_is_read)) == N_BLOCKS
     assert all(name.startswith("ridgemark-reader") for name in source.readers)
 
 
@@ -88,8 +101,8 @@ def test_results_are_the_same_bits_in_the_same_order_however_they_are_read(worke
 
     expected = X @ np.arange(3.0)
     for source in (Slow(), Slow(0.001), Slow(ahead=False), ArrayRows(X)):
-        assert np.array_equal(source.map_blocks(fn, BLOCK_ROWS), expected)
-        listed = source.reduce_blocks(lambda block: [block.start], BLOCK_ROWS)
+        assert np.array_equal(passes(source).map(FunctionTask(fn)), expected)
+        listed = passes(source).reduce(FunctionTask(lambda block: [block.start]))
         assert listed == list(range(0, len(X), BLOCK_ROWS))
 
 
@@ -102,7 +115,7 @@ def test_an_error_of_the_reader_comes_in_its_turn_and_unchanged(workers: int, ba
         return 1
 
     with pytest.raises(DataError, match=f"row {bad} is bad"):
-        Slow(bad=bad).reduce_blocks(fn, BLOCK_ROWS)
+        passes(Slow(bad=bad)).reduce(FunctionTask(fn))
     assert set(seen) <= set(range(0, bad, BLOCK_ROWS))  # those not begun need not begin
 
 
@@ -118,22 +131,22 @@ def test_an_error_of_the_work_ends_the_reading(workers: int) -> None:
         return 1
 
     with pytest.raises(ZeroDivisionError, match="no"):
-        source.reduce_blocks(fn, BLOCK_ROWS)
+        passes(source).reduce(FunctionTask(fn))
     assert max(starts) <= 10 + (workers + 1) * BLOCK_ROWS
 
 
 def test_a_reader_that_is_interrupted_leaves_no_thread(workers: int) -> None:
-    results = Slow(0.001)._in_order(lambda block: block.start, BLOCK_ROWS)
+    results = in_order(Slow(0.001))
     assert next(results)[1] == 0
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
-        for _ in Slow(0.001)._in_order(lambda block: block.start, BLOCK_ROWS):
+        for _ in in_order(Slow(0.001)):
             raise KeyboardInterrupt
 
 
 def test_one_block_and_rows_in_memory_need_no_reader() -> None:
     source = Slow()
-    source.reduce_blocks(lambda block: 1, len(X))
+    passes(source, len(X)).reduce(FunctionTask(lambda block: 1))
     assert source.readers == {threading.current_thread().name}
     assert not ArrayRows(X, X[:, 0]).reads_ahead
 
@@ -147,10 +160,9 @@ def test_files_and_maps_are_read_ahead(tmp_path: Path) -> None:
 
 
 def share(source: Any, seconds: float) -> float:
-    passes = RowPasses(source)
-    passes._block_rows = lambda width: BLOCK_ROWS  # type: ignore[method-assign]
-    passes.reduce("test", sleeping(seconds), 1, 0)
-    return passes.waiting_share
+    made = passes(source)
+    made.reduce(FunctionTask(sleeping(seconds)))
+    return made.waiting_share
 
 
 def holds_with_longer_pauses(claim: Callable[[float], bool]) -> bool:
@@ -167,7 +179,7 @@ def test_waiting_is_most_of_the_time_for_a_slow_source_and_little_for_an_array(w
 def test_waiting_counts_the_workers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     # Blocks take as long to come as to be worked on: of one worker nearly all is used, of two one half.
     for workers, expected in ((1, 0.1), (2, 0.55)):
-        monkeypatch.setattr(parallel, "worker_threads", lambda workers=workers: workers)
+        monkeypatch.setattr(threads, "worker_threads", lambda workers=workers: workers)
         assert holds_with_longer_pauses(lambda pause, e=expected: abs(share(Slow(pause), pause) - e) < 0.2)
 
 

@@ -6,7 +6,7 @@ import pytest
 from ridgemark import exact
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.kernels import Custom, Gaussian, Polynomial
-from ridgemark.nystrom import nystrom_factor
+from ridgemark.operators import nystrom_factor
 
 
 @pytest.fixture

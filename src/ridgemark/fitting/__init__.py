@@ -1,0 +1,34 @@
+"""From rows to a fit: what is asked, the stages, and rounds until a tolerance is met."""
+
+from ridgemark.fitting.recipe import Recipe, check_ridge, scaled_ridges
+from ridgemark.fitting.stages import (
+    Prepared,
+    Setting,
+    Tuned,
+    draw_landmarks,
+    make_problem,
+    prepare,
+    settle_kernel,
+    solve_by_gradient,
+    tune,
+    tune_on_sample,
+)
+from ridgemark.fitting.tolerance import Tolerance, fit_to_tolerance
+
+__all__ = [
+    "Prepared",
+    "Recipe",
+    "Setting",
+    "Tolerance",
+    "Tuned",
+    "check_ridge",
+    "draw_landmarks",
+    "fit_to_tolerance",
+    "make_problem",
+    "prepare",
+    "scaled_ridges",
+    "settle_kernel",
+    "solve_by_gradient",
+    "tune",
+    "tune_on_sample",
+]

@@ -1,0 +1,117 @@
+"""What is asked of a fit, checked; the one place where lambda meets n."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.certificates import KINDS
+from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.linalg import check_range
+from ridgemark.losses import Moments
+from ridgemark.selection import make_selection
+from ridgemark.selection.count import ALL_ROWS_UP_TO
+from ridgemark.tuning import default_ridges
+
+Floats = NDArray[np.float64]
+
+SOLVERS = ("auto", "direct", "gradient")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is asked of a fit; every field as the parameter of `NystromRidge` of that name."""
+
+    kernel: Any
+    bandwidth: Any
+    ridge: Any
+    n_landmarks: Any
+    selection: Any
+    risk_tolerance: float = 0.1
+    failure_probability: float = 0.05
+    ridge_per_target: bool = False
+    fit_intercept: bool = False
+    solver: Any = "direct"
+    certify_with: Any = None
+
+    def __post_init__(self) -> None:
+        check_ridge(self.ridge)
+        _check_one_of("solver", self.solver, SOLVERS)
+        if self.certify_with is not None:
+            _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")
+        for name in ("fit_intercept", "ridge_per_target"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                msg = f"{name} must be True or False, got {getattr(self, name)!r}"
+                raise ParameterError(msg)
+        for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < largest:
+                msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
+                raise ParameterError(msg)
+        if self.certify_with is not None and self.solver == "gradient":
+            msg = 'certify_with needs the sums that a direct solver keeps; leave solver="auto" or choose "direct"'
+            raise ParameterError(msg)
+
+    @property
+    def one_ridge(self) -> bool:
+        """Whether the ridge is given, not searched."""
+        return isinstance(self.ridge, Real)
+
+    @property
+    def criterion(self) -> str:
+        """What chooses among ridges: "loo" or "gcv"."""
+        return "gcv" if isinstance(self.ridge, str) and self.ridge == "gcv" else "loo"
+
+    def needs_first_ridge(self, n_distinct: int) -> bool:
+        """Tell whether the landmarks, or their number, depend on the ridge."""
+        selection = make_selection(self.selection)
+        counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
+        return selection.needs_ridge or counted
+
+    def ridges(self, moments: Moments) -> Floats:
+        """Return the lambdas to search, descending: those given, or ten decades below the kernel's mean diagonal."""
+        if isinstance(self.ridge, str):
+            ridges = default_ridges(float(check_range(np.array(moments.trace_kernel))) / moments.total_weight)
+        else:
+            ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
+        return np.sort(ridges)[::-1]
+
+
+def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
+    """Return `n lambda` for every lambda, n the total weight of the rows."""
+    scaled = np.asarray(ridges, dtype=np.float64) * total_weight
+    if not ((scaled > 1e-300) & (scaled < 1e300)).all():
+        msg = (
+            f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
+            f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
+        )
+        raise NumericalError(msg)
+    return scaled
+
+
+def check_ridge(ridge: Any) -> None:
+    """Refuse what is neither a ridge, nor a list of ridges, nor a way to search one."""
+    if isinstance(ridge, str) and ridge in ("loo", "gcv"):
+        return
+    try:
+        values = np.asarray(ridge, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
+    if not usable or isinstance(ridge, str | bool):
+        msg = (
+            f'ridge must be a positive finite number (the paper\'s lambda), a list of them to search, "loo" or "gcv", '
+            f"got {ridge!r}"
+        )
+        raise ParameterError(msg)
+
+
+def _check_one_of(name: str, value: Any, allowed: tuple[str, ...], words: str = "one of") -> None:
+    if not (isinstance(value, str) and value in allowed):
+        msg = f"{name} must be {words} {', '.join(map(repr, allowed))}, got {value!r}"
+        raise ParameterError(msg)

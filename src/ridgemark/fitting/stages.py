@@ -1,0 +1,240 @@
+"""The stages of a fit, in order: kernel, first ridge, landmarks, sums over rows, ridge, coefficients.
+
+Each stage is a function from records to a record.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.fitting.recipe import Recipe, scaled_ridges
+from ridgemark.kernels import Kernel
+from ridgemark.kernels.base import count_rows
+from ridgemark.losses import Moments, loss_sums
+from ridgemark.operators import NystromFactor, nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows, Block
+from ridgemark.rows.distinct import DistinctRows
+from ridgemark.sampling import inclusion_probabilities
+from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
+from ridgemark.selection.pilot import PILOT, draw_pilot
+from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
+from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, gcv_path, loo_path
+
+Floats = NDArray[np.float64]
+
+_ROWS_FOR_ORIGIN = 1000  # rows whose mean target serves as origin of the targets
+_MOVED = 10.0  # factor by which the ridge must move for landmarks to be drawn again
+_ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
+_EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
+_LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
+_SHARE_OF_RESIDUAL = 1e-2  # of the training error: how far from the direct solution a gradient may stop
+_MOST_PRODUCTS = 1000  # of the gradient, each one pass
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """The rows with a kernel: where a fit starts."""
+
+    passes: RowPasses
+    distinct: DistinctRows
+    kernel: Kernel
+    total_weight: float  # the n of n lambda
+    target_origin: Floats  # targets are measured from here
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Landmarks drawn, and the sums over all rows of their features."""
+
+    setting: Setting
+    problem: Problem
+    landmarks: Landmarks
+    count: LandmarkCount
+    solver: str  # "direct", or "gradient": then factor and moments are those of a part of the landmarks
+    factor: NystromFactor
+    moments: Moments
+
+    @property
+    def target_origin(self) -> Floats:
+        """Where the sums measure targets from."""
+        return self.setting.target_origin
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A fit with its ridge chosen."""
+
+    fit: LandmarkFit
+    ridges: Floats  # (targets,)
+    path: RidgePath | None
+    left_out: LeaveOneOut | None
+
+
+def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Setting:
+    """Choose the kernel's bandwidth, and a constant near the targets so that their sums lose no digits."""
+    distinct = passes.distinct_rows()
+    kernel = choose_kernel(recipe.kernel, recipe.bandwidth, passes.source, distinct, rng)
+    total_weight = float(passes.row_counts().sum())
+    if not isinstance(recipe.ridge, str):
+        scaled_ridges(np.atleast_1d(recipe.ridge), total_weight)
+    origin = np.zeros(passes.source.n_targets)
+    if recipe.fit_intercept:
+        targets = passes.source.take(distinct.indices[:_ROWS_FOR_ORIGIN]).targets
+        assert targets is not None  # an intercept is fitted to targets
+        origin = targets.mean(axis=0)
+    return Setting(passes, distinct, kernel, total_weight, origin)
+
+
+def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Problem:
+    """State the problem that landmarks are wanted for.
+
+    The ridge is the one given, or the best for a pilot by generalised cross-validation, which needs no pass of its own.
+    """
+    passes, kernel, distinct = setting.passes, setting.kernel, setting.distinct
+    scaled_ridge, pilots = None, {}
+    if recipe.one_ridge:
+        scaled_ridge = float(scaled_ridges(np.array(recipe.ridge), setting.total_weight))
+    elif recipe.needs_first_ridge(len(distinct)):
+        pilots[PILOT] = draw_pilot(passes, kernel, distinct, PILOT, rng, target_origin=setting.target_origin)
+        scaled_ridge = _best_for(pilots[PILOT].moments, recipe)
+    return Problem(
+        passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots
+    )
+
+
+def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> tuple[Landmarks, LandmarkCount]:
+    """Decide how many landmarks, and which."""
+    selection = make_selection(recipe.selection)
+    count = count_landmarks(recipe.n_landmarks, problem, rng, selection)
+    return selection.choose(problem, count.n_landmarks, rng), count
+
+
+def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prepared:
+    """Settle the kernel, draw landmarks at a first ridge and sum over all rows.
+
+    Where the landmarks then find a ridge more than tenfold off, and scores at that one would draw other rows, they are
+    drawn once more.
+    """
+    setting = settle_kernel(passes, recipe, rng)
+    problem = make_problem(setting, recipe, rng)
+    prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
+    if recipe.one_ridge or prepared.landmarks.scores is None:
+        return prepared
+    found = problem.at(_best_for(prepared.moments, recipe))
+    if _drawn_alike(problem, found, rng):
+        return prepared
+    return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
+
+
+def sum_over_rows(
+    setting: Setting,
+    problem: Problem,
+    recipe: Recipe,
+    landmarks: Landmarks,
+    count: LandmarkCount,
+    rng: np.random.Generator,
+) -> Prepared:
+    """Sum over all rows the products of their features; where a gradient will solve, of a part of the landmarks."""
+    solver = _solver_for(problem, recipe, landmarks)
+    points, indices = landmarks.points, landmarks.indices
+    if solver == "gradient":
+        part = np.sort(rng.permutation(count_rows(points))[:_LANDMARKS_BEFORE_GRADIENT])
+        points, indices = points[part], None if indices is None else indices[part]
+    factor = nystrom_factor(setting.kernel, points, indices)
+    known_ridge = problem.scaled_ridge if recipe.one_ridge else None
+    moments = loss_sums(setting.passes, factor, setting.target_origin, known_ridge)
+    return Prepared(setting, problem, landmarks, count, solver, factor, moments)
+
+
+def tune(
+    passes: RowPasses | None, recipe: Recipe, factor: NystromFactor, moments: Moments, target_origin: Floats
+) -> Tuned:
+    """Choose the ridge and solve, with one more pass for leave-one-out.
+
+    Without the rows at hand generalised cross-validation replaces leave-one-out: the moments suffice for it.
+    """
+    if recipe.one_ridge:
+        ridges = np.full(len(target_origin), float(recipe.ridge))
+        scaled = scaled_ridges(ridges, moments.total_weight)
+        return Tuned(LandmarkFit(factor, moments, recipe.fit_intercept, scaled, target_origin), ridges, None, None)
+    solver, left_out = SpectralSolver(moments, recipe.fit_intercept), None
+    candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
+    if recipe.criterion == "loo" and passes is not None:
+        path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
+    else:
+        path = gcv_path(solver, candidates, per_target)
+    ridges = path.ridges[path.chosen]
+    fit = LandmarkFit(
+        factor, moments, recipe.fit_intercept, scaled_ridges(ridges, moments.total_weight), target_origin
+    )
+    # Known already: what the properties would compute once more.
+    fit.__dict__.update(solver=solver, centred=solver.centred)
+    return Tuned(fit, ridges, path, left_out)
+
+
+def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
+    """Settle kernel and ridge on some rows, all of them landmarks: by exact leave-one-out.
+
+    Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise in units of the
+    signal, hardly depends on the number of rows, so that of the sample serves for all; with fewer landmarks than rows
+    a larger one is best, which would be too large here.
+    """
+    present = np.flatnonzero(passes.row_counts())
+    rows = passes.take(np.sort(rng.permutation(present)[:_EXACT_SAMPLE]))
+    sample = RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
+    all_landmarks = replace(recipe, n_landmarks=rows.n_rows, selection="uniform")
+    prepared = prepare(sample, all_landmarks, rng)
+    tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.target_origin)
+    settled = float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())
+    return replace(recipe, kernel=prepared.setting.kernel, bandwidth="median", ridge=settled), tuned
+
+
+def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:
+    """Solve for all landmarks at the ridge found by a part of them, to a hundredth of that fit's training error."""
+    landmarks, moments, setting = prepared.landmarks, prepared.moments, prepared.setting
+    tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
+    # Each landmark stands for rows: the weight of those equal to it, over its probability to be drawn.
+    stands_for = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
+    if landmarks.draw is not None and landmarks.draw.n_draws == len(landmarks.draw.indices):
+        counts = setting.distinct.totals(setting.passes.row_counts())[landmarks.draw.indices]
+        stands_for = counts / inclusion_probabilities(landmarks.draw)
+    return landmark_gradient(
+        setting.passes,
+        setting.kernel,
+        Block(0, landmarks.points, taken=landmarks.indices),
+        stands_for,
+        fit.scaled_ridge,
+        setting.target_origin,
+        fit.fit_intercept,
+        max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max()))),
+        _MOST_PRODUCTS,
+    )
+
+
+def _best_for(moments: Moments, recipe: Recipe) -> float:
+    """Return the n lambda that generalised cross-validation finds best; the smallest over targets."""
+    solver = SpectralSolver(moments, recipe.fit_intercept)
+    path = gcv_path(solver, recipe.ridges(moments), recipe.ridge_per_target)
+    return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
+
+
+def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> bool:
+    """Tell whether two ridges are within tenfold, or their scores draw the same rows nine times in ten."""
+    if 1 / _MOVED <= problem.score_ridge / other.score_ridge <= _MOVED:
+        return True
+    one, two = (at.scores(PILOT, 0, rng).upper for at in (problem, other))
+    return float(np.abs(one / one.sum() - two / two.sum()).sum()) / 2 < _ALIKE
+
+
+def _solver_for(problem: Problem, recipe: Recipe, landmarks: Landmarks) -> str:
+    if recipe.solver != "auto":
+        return str(recipe.solver)
+    if recipe.certify_with is not None:
+        return "direct"
+    source = problem.passes.source
+    return choose_solver(source.n_rows, count_rows(landmarks.points), source.n_features, source.n_targets)

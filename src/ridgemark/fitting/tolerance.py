@@ -1,0 +1,108 @@
+"""Landmarks added until the certificate meets the tolerance asked for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.certificates import Certificate, certify
+from ridgemark.fitting.recipe import Recipe
+from ridgemark.fitting.stages import Prepared, Tuned, sum_over_rows, tune
+from ridgemark.kernels.base import count_rows
+from ridgemark.passes import RowPasses
+from ridgemark.selection import Landmarks, make_selection
+from ridgemark.selection.count import memory_limit
+from ridgemark.tuning import leave_one_out
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerance:
+    """Whether a fit was certified as close to exact as `risk_tolerance` asks, and the rounds it took.
+
+    Attributes
+    ----------
+    met : bool
+        Whether the certificate proves it.
+    reason : str
+        Why the fit ended here.
+    n_landmarks : tuple of int
+        Landmarks of every round.
+    bounds : tuple of float
+        The certificate's bound after every round, the largest over targets.
+    """
+
+    met: bool
+    reason: str
+    n_landmarks: tuple[int, ...]
+    bounds: tuple[float, ...]
+
+
+def fit_to_tolerance(
+    recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator
+) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
+    """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
+
+    Round j spends `failure_probability/2^j`, so that all rounds together keep to it.
+    """
+    passes, sizes, reached = prepared.setting.passes, [], []
+    for attempt in itertools.count(1):
+        certificate = certify(
+            recipe.certify_with,
+            passes,
+            tuned.fit,
+            landmark_indices=prepared.landmarks.indices,
+            failure_probability=math.ldexp(recipe.failure_probability, -attempt),
+            rng=rng,
+        )
+        sizes.append(count_rows(prepared.landmarks.points))
+        reached.append(float(np.max(certificate.bound)))
+        met = certificate.meets(recipe.risk_tolerance, _loo_rms(passes, tuned))
+        reason = "the certificate meets the tolerance" if met else _why_no_more(prepared, recipe)
+        if reason:
+            return prepared, tuned, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
+        prepared = _with_more_landmarks(prepared, recipe, rng)
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+    raise AssertionError  # the rounds end where the rows do
+
+
+def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
+    """Return the weighted root mean square of the leave-one-out residuals, per target."""
+    fit, left_out = tuned.fit, tuned.left_out
+    if left_out is None:
+        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+    return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.moments.total_weight)
+
+
+def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
+    """Say why no landmarks can be added; an empty string where they can."""
+    have, problem = count_rows(prepared.landmarks.points), prepared.problem
+    if recipe.n_landmarks != "auto" or make_selection(recipe.selection).own_count() is not None:
+        return "the number of landmarks was given"
+    if prepared.landmarks.indices is None:
+        return "the landmarks are not training rows, so none can be added"
+    if have >= len(problem.distinct):
+        return "all distinct rows are landmarks"
+    if 2 * have > memory_limit(problem.passes.memory_budget):
+        return "twice the landmarks exceed the memory budget"
+    return ""
+
+
+def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Generator) -> Prepared:
+    """Double the landmarks by the same selection, and uniformly where it finds too few; earlier ones stay."""
+    problem, old = prepared.problem, prepared.landmarks
+    assert old.indices is not None
+    wanted = min(2 * len(old.indices), len(problem.distinct))
+    drawn = make_selection(recipe.selection).choose(problem, wanted, rng)
+    assert drawn.indices is not None
+    rest = np.setdiff1d(problem.distinct.indices, np.union1d(old.indices, drawn.indices))
+    new = np.concatenate([drawn.indices[~np.isin(drawn.indices, old.indices)], rng.permutation(rest)])
+    indices = np.concatenate([old.indices, new[: wanted - len(old.indices)]])
+    landmarks = Landmarks(problem.passes.take(indices).features, indices, None, old.scores)
+    count = replace(prepared.count, n_landmarks=len(indices), rule="doubled until certified")
+    return sum_over_rows(prepared.setting, problem, recipe, landmarks, count, rng)

@@ -1,0 +1,16 @@
+"""Ridge leverage scores, as brackets that contain the exact ones."""
+
+from ridgemark.leverage.brackets import Bracket, ScoreBracket, exact_bracket
+from ridgemark.leverage.posterior import landmark_spectrum, posterior_factor, posterior_scores, posterior_variance
+from ridgemark.leverage.scores import score_bracket
+
+__all__ = [
+    "Bracket",
+    "ScoreBracket",
+    "exact_bracket",
+    "landmark_spectrum",
+    "posterior_factor",
+    "posterior_scores",
+    "posterior_variance",
+    "score_bracket",
+]

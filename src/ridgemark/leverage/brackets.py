@@ -1,0 +1,156 @@
+"""Ridge leverage scores known from both sides, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark import bounds
+from ridgemark.errors import ParameterError
+
+Floats = NDArray[np.float64]
+
+_SHARE = 0.3  # of the effective dimension: what "a few rows carry" means in the verdict
+_EVEN = 2.0  # carrying it takes at least 1/_EVEN as many rows as even scores would need
+_TELLING = 3.0  # a bracket of d_eff wider than this factor says nothing about single rows
+
+
+class Bracket(NamedTuple):
+    """A number known from both sides; equal sides mean it is exact."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBracket:
+    """Scores `l_i = [K (K + n lambda I)^-1]_ii` from both sides, with the ridge they belong to.
+
+    With weights the scores are those of `W^1/2 K W^1/2`: a row of weight m has what m equal rows have together.
+
+    Attributes
+    ----------
+    lower, upper : array of shape (n,)
+        Bounds that hold for every row; equal when the scores are exact.
+    scaled_ridge : float
+        n lambda, or lambda times the sum of weights.
+    effective_dimension : Bracket
+        d_eff, the sum of the scores.
+    weights : array of shape (n,) or None
+        How many rows each row counts for.
+    trace : float
+        `tr K`.
+    n_draws : int
+        Draws of the pilot; 0 when the scores are exact.
+    n_passes, n_kernel_evaluations : int
+        What the scores cost since the source was opened, without the search for equal rows.
+    refined : bool
+        Whether the pilot was drawn by earlier scores rather than by the kernel's diagonal.
+    """
+
+    lower: Floats
+    upper: Floats
+    scaled_ridge: float
+    effective_dimension: Bracket
+    weights: Floats | None
+    trace: float
+    n_draws: int
+    n_passes: int
+    n_kernel_evaluations: int
+    refined: bool = False
+
+    @property
+    def total_weight(self) -> float:
+        """The n of the formulas: number of rows, or sum of weights."""
+        return float(len(self.lower)) if self.weights is None else float(self.weights.sum())
+
+    @property
+    def max_degrees_of_freedom(self) -> Bracket:
+        """d_mof, n times the largest score of one row; per unit of weight where there are weights."""
+        per_unit = [_per_unit(side, self.weights).max() for side in (self.lower, self.upper)]
+        return Bracket(*(self.total_weight * float(score) for score in per_unit))
+
+    @property
+    def coherence(self) -> Bracket:
+        """`d_mof/d_eff`, between 1 and n: how many times more landmarks uniform sampling may need."""
+        d_mof, d_eff = self.max_degrees_of_freedom, self.effective_dimension
+        # One unit of weight has at most everything: the n of the bound counts rows as heavy as the lightest.
+        lightest = 1.0 if self.weights is None else float(self.weights[self.weights > 0].min())
+        most = self.total_weight / lightest
+        if not d_eff.lower > 0:
+            return Bracket(1.0, most)
+        ratios = d_mof.lower / d_eff.upper, d_mof.upper / d_eff.lower
+        return Bracket(*(min(max(ratio, 1.0), most) for ratio in ratios))
+
+    def sampling_quality(self, probabilities: Any = None) -> float:
+        """Return a beta certified for sampling probabilities: `p_i >= beta l_i/d_eff` for every row.
+
+        By default for the probabilities proportional to `upper`, where beta is `sum(lower)/sum(upper)`; in general
+        `min_i p_i sum(lower)/upper_i` (paper, Theorem 3).
+        """
+        d_eff = float(self.lower.sum())
+        if probabilities is None:
+            return min(1.0, d_eff / float(self.upper.sum())) if d_eff > 0 else 0.0
+        given = np.asarray(probabilities, dtype=np.float64)
+        if given.shape != self.upper.shape:
+            msg = f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
+            raise ParameterError(msg)
+        if not ((given >= 0).all() and abs(given.sum() - 1.0) <= 1e-8):
+            msg = f"probabilities must be at least 0 and sum to one, got a sum of {given.sum():.6g}"
+            raise ParameterError(msg)
+        counts = self.upper > 0
+        return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
+
+    def theorem_4(self, failure_probability: float = 0.05) -> str:
+        """Say what Theorem 4 promises for the pilot's number of draws, in one sentence."""
+        if self.n_draws == 0:
+            return "The scores are exact."
+        if self.refined:
+            return "Theorem 4 does not speak of a refined pilot; the bracket holds regardless."
+        n = len(self.lower)
+        ridge = self.scaled_ridge / n
+        epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
+        if epsilon < 0.5:
+            return (
+                f"Theorem 4: with probability {1 - failure_probability:g} every lower score is within "
+                f"{bounds.theorem_4_additive_error(epsilon):.3g} of the exact one ({self.n_draws} draws)."
+            )
+        needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
+        return (
+            f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge (it asks for over {needed:.3g} draws "
+            f"from {n} rows); the bracket holds regardless."
+        )
+
+    def verdict(self) -> str:
+        """Say in one line whether landmarks drawn by the scores can beat uniform ones on these rows."""
+        lower, upper = self.effective_dimension
+        if upper > _TELLING * lower:
+            return (
+                f"the pilot is too small to tell (effective dimension between {lower:.4g} and {upper:.4g}): "
+                "take more landmarks, or refine"
+            )
+        n = len(self.lower)
+        middle = np.sort((self.lower + self.upper) / 2)[::-1]
+        few = int(np.searchsorted(np.cumsum(middle), _SHARE * middle.sum())) + 1
+        if few * _EVEN >= _SHARE * n:
+            return "scores are even: uniform landmarks would do as well"
+        rows = "1 row carries" if few == 1 else f"{few} rows carry"
+        share = f"{_SHARE:.0%} of the effective dimension"
+        return f"{rows} {share} ({few / n:.2%} of the data): uniform sampling would miss them"
+
+
+def exact_bracket(scores: Floats, scaled_ridge: float, trace: float, weights: Floats | None = None) -> ScoreBracket:
+    """Return exact scores as a bracket without width."""
+    total = float(scores.sum())
+    n = len(scores)
+    return ScoreBracket(scores, scores, scaled_ridge, Bracket(total, total), weights, trace, 0, 1, n * n)
+
+
+def _per_unit(scores: Floats, weights: Floats | None) -> Floats:
+    if weights is None:
+        return scores
+    return np.divide(scores, weights, out=np.zeros_like(scores), where=weights > 0)

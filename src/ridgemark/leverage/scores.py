@@ -1,0 +1,148 @@
+"""Scores of all rows from a few landmarks: at least the paper's approximation, at most a posterior variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import NUMPY
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.errors import ParameterError
+from ridgemark.kernels import CrossKernel
+from ridgemark.leverage.brackets import Bracket, ScoreBracket
+from ridgemark.leverage.posterior import explained_, posterior_factor
+from ridgemark.linalg import symmetric_eigen
+from ridgemark.losses import Moments
+from ridgemark.operators import NystromFactor, cross_block
+from ridgemark.operators.blocks import diagonal_block
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block, row_weights
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_SURE = 1e-6  # largest relative rounding error at which a feature is still used
+
+
+@one_blas_thread()
+def score_bracket(
+    passes: RowPasses,
+    factor: NystromFactor,
+    moments: Moments,
+    scaled_ridge: float,
+    landmark_weights: Floats | None,
+    n_draws: int,
+) -> ScoreBracket:
+    """Score every row from a factor and its moments, in one more pass of O(n p^2).
+
+    With `B'B = V diag(s) V'` and `c_i = V' b_i`:
+
+    - lower, the paper's eq. (9): `sum_j c_ij^2/(s_j + n lambda)`;
+    - upper, posterior variance given fewer points: `(K_ii - k_i'(W + n lambda D^-1)^-1 k_i)/(n lambda)`, D the
+      weights of the landmarks, which must be different training rows; and
+      `lower + (tr(K - L)/(n lambda)) |(I - H) e_i|^2` with H = L(L + n lambda)^-1; the smaller of the two, at most 1.
+
+    `landmark_weights` is None when the landmarks are not training rows: then only the second holds.
+    """
+    if not 0 < scaled_ridge < math.inf:
+        msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
+        raise ParameterError(msg)
+    task = _score_task(factor, moments, scaled_ridge, landmark_weights)
+    lower, upper = passes.map(task).T  # one array, two views: a copy would double the memory of a long file's scores
+    total = float(lower.sum())
+    return ScoreBracket(
+        lower,
+        upper,
+        scaled_ridge,
+        Bracket(total, max(total, min(float(upper.sum()), total + task.gap))),
+        passes.weights(),
+        moments.trace_kernel,
+        n_draws,
+        passes.n_passes,
+        passes.n_kernel_evaluations,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Scores(Task):
+    """A block's lower and upper scores, shape (rows, 2)."""
+
+    what: ClassVar[str] = "leverage scores"
+    cross_kernel: CrossKernel
+    to_lower: Floats  # (p, rank): from kernel values to features in the coordinates of V
+    to_upper: Floats | None  # (p, p): the posterior's factor; None where landmarks are not training rows
+    sums: Floats  # (rank, 2): what squared features are multiplied with for the lower score and the diagonal of H^2
+    excess: float  # share by which rounding may have lengthened the features
+    gap: float  # bound on `tr(K - L)/(n lambda)`
+    rounding: float  # relative rounding error of the posterior variance
+    scaled_ridge: float
+
+    @property
+    def width(self) -> int:
+        return 2 * self.cross_kernel.n_landmarks
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        cross, weights = cross_block(self.cross_kernel, block, workspace), row_weights(block)
+        features = workspace.array("features", (block.n_rows, self.to_lower.shape[1]))
+        squares = np.square(np.matmul(cross, self.to_lower, out=features), out=features)
+        lower, squared = (squares @ self.sums).T * weights
+        upper = lower + self.gap * (1.0 + self.excess) ** 2 * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
+        lower /= 1.0 + self.excess
+        if self.to_upper is not None:
+            explained = weights * explained_(cross, self.to_upper)
+            largest = weights * diagonal_block(self.cross_kernel, block) * (1.0 + self.rounding)
+            np.minimum(upper, (largest - explained) / self.scaled_ridge, out=upper)
+        np.clip(lower, 0.0, 1.0, out=lower)
+        np.minimum(upper, 1.0, out=upper)
+        upper[weights == 0] = 0.0
+        return np.stack([lower, np.maximum(lower, upper)], axis=1)
+
+
+def _score_task(
+    factor: NystromFactor, moments: Moments, scaled_ridge: float, landmark_weights: Floats | None
+) -> Scores:
+    n_sure, excess = _sure_features(factor)
+    lengths = np.diagonal(moments.gram)
+    # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
+    unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
+    gap = (unexplained + lengths[n_sure:].sum() + excess * lengths[:n_sure].sum()) / scaled_ridge
+    spectrum, rotation = symmetric_eigen(moments.gram[:n_sure, :n_sure], NUMPY)
+    # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
+    rounding = 8 * _EPS * len(factor.landmark_kernel)
+    to_upper = None
+    if landmark_weights is not None:
+        largest = float(np.diagonal(factor.landmark_kernel) @ landmark_weights)  # at least the largest eigenvalue
+        to_upper = posterior_factor(factor.landmark_kernel, landmark_weights, scaled_ridge + rounding * largest)
+    shrink = 1.0 / (spectrum + scaled_ridge)
+    return Scores(
+        factor.cross_kernel,
+        factor.whitener[:, :n_sure] @ rotation,
+        to_upper,
+        np.stack([shrink, (spectrum * shrink) * shrink], axis=1),
+        excess,
+        float(gap),
+        rounding,
+        scaled_ridge,
+    )
+
+
+def _sure_features(factor: NystromFactor) -> tuple[int, float]:
+    """Return how many of the first features are reliable, and by which share `B B'` of these may exceed L.
+
+    The factor is that of W + E, E the rounding error of W and of its factor, some `8 eps |W_jj|`: on the first q
+    landmarks kept `B B' <= L/(1 - |E| |W_q^-1|)`, and |W_q^-1| is at most the sum of squares of the triangle's first q
+    columns. The landmarks kept last, which the others explain nearly to rounding, could make it exceed K by anything.
+    Divided by one plus the excess it does not exceed K, and its scores are lower bounds.
+    """
+    scale = float(np.diagonal(factor.landmark_kernel).max(initial=0.0))
+    excess = 8 * _EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
+    n_sure = int(np.searchsorted(excess, _SURE, side="right"))
+    return n_sure, float(excess[n_sure - 1]) if n_sure else 0.0

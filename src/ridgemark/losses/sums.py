@@ -1,0 +1,108 @@
+"""One pass over the rows: the sums from which a Newton step, and for the squared loss the solution, follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.linalg import symmetric
+from ridgemark.losses.base import Loss
+from ridgemark.losses.moments import Moments, block_moments
+from ridgemark.losses.squared import SQUARED
+from ridgemark.operators.blocks import cross_block, diagonal_block
+from ridgemark.operators.factor import NystromFactor
+from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block, row_weights
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """The function `b(x)'c + intercept` at which a loss is expanded; shapes (rank, targets) and (targets,)."""
+
+    coefficients: Floats
+    intercept: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class LossSums(Task):
+    """The moments of a block's features, with targets and weights of the loss's ridge problem."""
+
+    what: ClassVar[str] = "moments"
+    whitening: Whitening
+    loss: Loss
+    target_origin: Floats  # targets are measured from here
+    at: Coefficients | None  # None for a quadratic loss
+
+    @property
+    def width(self) -> int:
+        return self.whitening.factor.cross_kernel.n_landmarks
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.whitening.factor.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Moments:
+        factor = self.whitening.factor
+        features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
+        weights = row_weights(block)
+        targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
+        if self.at is not None:
+            predictor = features @ self.at.coefficients + self.at.intercept
+            targets, weights = self.loss.ridge_problem(targets, weights, predictor)
+        weighted = block.weights is not None or self.at is not None
+        diagonal = diagonal_block(factor.cross_kernel, block)
+        return block_moments(features, targets, weights if weighted else None, diagonal, factor.kept_kernel.backend)
+
+
+@one_blas_thread()
+def loss_sums(
+    passes: RowPasses,
+    factor: NystromFactor,
+    target_origin: Floats | None = None,
+    scaled_ridge: float | None = None,
+    loss: Loss = SQUARED,
+    at: Coefficients | None = None,
+) -> Moments:
+    """Return the moments of the features and of the loss's targets, in one pass.
+
+    Features are whitened before their products are summed: the reference. For a quadratic loss and a known ridge,
+    whitening is deferred as far as the rounding error is negligible relative to the ridge.
+    """
+    origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
+    whitening = whiten_before(factor)
+    if scaled_ridge is not None and loss.quadratic:
+        whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
+    moments = _sum(passes, LossSums(whitening, loss, origin, None if loss.quadratic else at))
+    if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
+        whitening = whiten_before(factor)
+        moments = _sum(passes, LossSums(whitening, loss, origin, None))
+    return _finished(moments, whitening)
+
+
+def _sum(passes: RowPasses, task: LossSums) -> Moments:
+    upper: Moments = passes.reduce(task)
+    passes.count_entries(task.width**2)  # the landmark kernel
+    return replace(upper, gram=symmetric(upper.gram))
+
+
+def _finished(moments: Moments, whitening: Whitening) -> Moments:
+    """Apply what is left of the whitening to the sums."""
+    if not whitening.is_deferred:
+        return moments
+    rounding = whitening.rounding(moments.gram)
+    gram = whitening.finish_gram(moments.gram)
+    return replace(
+        moments,
+        gram=gram,
+        cross=whitening.finish_rows(moments.cross),
+        feature_sum=whitening.finish_rows(moments.feature_sum),
+        # With the worst rounding of every product added, the residual is never too small.
+        trace_residual=max(0.0, moments.trace_kernel - float(np.trace(gram))) + rounding,
+    )

@@ -1,0 +1,43 @@
+"""Kernel values and features of one block of rows, in scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.kernels import CrossKernel
+from ridgemark.operators.factor import NystromFactor
+from ridgemark.passes import Workspace
+from ridgemark.rows import Block
+
+Floats = NDArray[np.float64]
+
+TILE_ENTRIES = 2**20
+"""Kernel entries that stay in the processor's cache until they have been used twice."""
+
+
+def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -> Floats:
+    """Return the kernel of a block with the landmarks, in memory that the next block overwrites."""
+    out = workspace.array("cross", (block.n_rows, cross_kernel.n_landmarks))
+    return cross_kernel(block.features, out=out).astype(np.float64, copy=False)
+
+
+def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> Floats:
+    """Return the features `b(x) = T'k(x)` of a block, in memory that the next block overwrites."""
+    cross = cross_block(factor.kept_kernel, block, workspace)
+    return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
+
+
+def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
+    """Return `k(x_i, x_i)` for the rows of a block."""
+    diagonal: Floats = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
+    return diagonal
+
+
+def tiles(block: Block, width: int, entries: int = TILE_ENTRIES) -> Iterator[Block]:
+    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
+    rows = max(16, entries // width)
+    for first in range(0, block.n_rows, rows):
+        yield block.part(first, min(first + rows, block.n_rows))

@@ -1,0 +1,184 @@
+"""Passes over one source: run a task on every block, stack or add up the results, and keep count of the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.rows.distinct import DistinctRows, groups
+from ridgemark.passes.cost import Cost
+from ridgemark.passes.parts import Part
+from ridgemark.passes.progress import Counter, Progress
+from ridgemark.passes.summaries import DifferingRows, Hashes, Targets, Weights, dense
+from ridgemark.passes.task import Task, Workspace
+from ridgemark.passes.threads import Clock, ThreadExecutor
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
+
+Floats = NDArray[np.float64]
+
+# Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
+_LARGEST_BLOCK = 2048
+_WIDE = 1024
+# Blocks below this many rows spend more time on their way than on arithmetic.
+_SMALLEST_BLOCK = 256
+# Blocks that short data are cut into, so that several threads have work; a constant, so that sums do not depend on
+# the number of threads.
+_FEWEST_BLOCKS = 8
+# Blocks that the memory budget holds beside the one being read; more are worked on at a time where there is room.
+_BLOCKS_AT_WORK = 4
+
+
+class RowPasses:
+    """Runs tasks over one source and keeps count.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    memory_budget : int, optional
+        Bytes for the blocks of a pass; 1 GiB when not given.
+    progress : callable, optional
+        Called after every block as `progress(what, rows_done, n_rows)`.
+    """
+
+    def __init__(self, source: RowSource, memory_budget: int | None = None, progress: Progress | None = None) -> None:
+        self.source = source
+        self.memory_budget = memory_budget
+        self.progress = progress
+        self.cost = Cost()
+        self.executor = ThreadExecutor()
+        self._weights: Floats | None = None
+
+    @property
+    def budget(self) -> int:
+        """Bytes that arrays of a fit may take."""
+        return DEFAULT_MEMORY_BUDGET if self.memory_budget is None else self.memory_budget
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far."""
+        return self.cost.n_passes
+
+    @property
+    def n_kernel_evaluations(self) -> int:
+        """Kernel entries evaluated so far."""
+        return self.cost.kernel_entries
+
+    @property
+    def waiting_share(self) -> float:
+        """Share of the passes' time, in [0, 1], in which workers waited for rows."""
+        return self.cost.waiting_share
+
+    def count_entries(self, kernel_entries: int) -> None:
+        """Count kernel entries that were evaluated outside a pass."""
+        self.cost += Cost(kernel_entries=kernel_entries)
+
+    def map(self, task: Task, along: Sequence[NDArray[Any]] = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the task's results, one row for each row, stacked in row order into `out` or a new array."""
+        for block, made in self._run(task, along):
+            result = np.asarray(made)
+            if out is None:
+                out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
+            out[block.start : block.start + block.n_rows] = result
+        assert out is not None  # every source has at least one row
+        return out
+
+    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
+        """Return the sum of the task's results over the rows from `start` on, in row order; they need only have `+`."""
+        results = (result for _, result in self._run(task, along, start))
+        total: Any = next(results)  # every source has at least one row
+        for number, result in enumerate(results):
+            if number == 0:
+                total = total + result  # a new object, which may be added into: the first may be the caller's own
+            else:
+                total += result
+        return total
+
+    def _run(self, task: Task, along: Sequence[NDArray[Any]], start: int = 0) -> Iterator[tuple[Block, Any]]:
+        block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
+        counter = Counter(task.what, part.stop - part.start, self.progress)
+
+        def work(block: Block, workspace: Workspace) -> Any:
+            rows = slice(block.start, block.start + block.n_rows)
+            result = task(replace(widened(block), along=tuple(values[rows] for values in along)), workspace)
+            counter.add(block.n_rows)
+            return result
+
+        yield from self.executor.in_order(
+            work,
+            part.blocks(block_rows),
+            part.n_blocks(block_rows),
+            clock,
+            ahead=getattr(self.source, "reads_ahead", False),
+            most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),
+        )
+        self.cost += Cost(1, task.kernel_entries * (part.stop - part.start), clock.seconds, clock.waited)
+
+    def block_rows(self, width: int) -> int:
+        """Return the rows of a block for a task of this width; the number of threads plays no part."""
+        n = self.source.n_rows
+        even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
+        largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
+        return min(
+            even, largest, block_rows_for(self.memory_budget, (1 + _BLOCKS_AT_WORK) * self._bytes_per_row(width), n)
+        )
+
+    def _bytes_per_row(self, width: int) -> int:
+        # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
+        return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
+
+    def take(self, indices: NDArray[np.intp]) -> Block:
+        """Return some rows, in the precision passes compute in."""
+        return widened(self.source.take(indices))
+
+    def targets(self) -> Floats:
+        """Return the targets of every row."""
+        return self.map(Targets())
+
+    def weights(self) -> Floats | None:
+        """Return the weight of every row; None where rows have none."""
+        if self._weights is None and self.source.has_weights:
+            self._weights = self.map(Weights())
+        return self._weights
+
+    def row_counts(self) -> Floats:
+        """Return the weight of every row; ones where rows have none."""
+        weights = self.weights()
+        return np.ones(self.source.n_rows) if weights is None else weights
+
+    def distinct_rows(self) -> DistinctRows:
+        """Find equal rows by a 64-bit hash of their bits.
+
+        Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
+        """
+        hashes = self.map(Hashes())
+        weights = self.weights()
+        present = slice(None) if weights is None else np.flatnonzero(weights)
+        first, group = groups(hashes[present])
+        if weights is None:
+            return DistinctRows(first, group)
+        kind = np.full(self.source.n_rows, -1, dtype=np.intp)
+        kind[present] = group
+        return DistinctRows(np.flatnonzero(weights)[first], kind)
+
+    def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
+        few = np.asarray(dense(self.source.take(like).features))
+        candidates = np.flatnonzero((few == few[:1]).all(axis=0))
+        if not len(candidates) or len(few) == self.source.n_rows:
+            return candidates
+        return candidates[self.reduce(DifferingRows(candidates, few[0, candidates])) == 0]
+
+
+def widened(block: Block) -> Block:
+    """Return the block with features in float64: rows may be stored in single precision, but not worked on in it.
+
+    A kernel matrix has small eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
+    """
+    if block.features.dtype == np.float64:
+        return block
+    return replace(block, features=block.features.astype(np.float64))

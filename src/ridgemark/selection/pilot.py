@@ -1,0 +1,108 @@
+"""The pilot: rows drawn by the kernel's diagonal, through which all rows are scored (paper, section 3.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.errors import DataError
+from ridgemark.kernels import Kernel
+from ridgemark.leverage import ScoreBracket, score_bracket
+from ridgemark.linalg import check_range
+from ridgemark.losses import Moments, loss_sums
+from ridgemark.operators import NystromFactor, kernel_diagonal, nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows.distinct import DistinctRows
+from ridgemark.sampling import draw_distinct
+
+Floats = NDArray[np.float64]
+
+PILOT = 500
+"""Rows of a pilot when no number is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """Some rows, with the sums over all rows of the features they give."""
+
+    factor: NystromFactor
+    moments: Moments
+    counts: Floats  # the total weight of the training rows equal to each pilot row
+
+    def scores(self, passes: RowPasses, scaled_ridge: float) -> ScoreBracket:
+        """Score all rows at this ridge, in one more pass."""
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts))
+
+
+def draw_pilot(
+    passes: RowPasses,
+    kernel: Kernel,
+    distinct: DistinctRows,
+    n_pilot: int,
+    rng: np.random.Generator,
+    *,
+    smallest_ridge: float | None = None,
+    target_origin: Floats | None = None,
+    weights: Floats | None = None,
+) -> Pilot:
+    """Draw different rows and sum their features over all rows.
+
+    Parameters
+    ----------
+    passes, kernel, distinct
+        The rows, the kernel, and which rows are equal.
+    n_pilot : int
+        Rows to draw.
+    rng : Generator
+        The source of randomness.
+    smallest_ridge : float, optional
+        The smallest n lambda that the sums will serve, where that is known: it may save work.
+    target_origin : array of shape (targets,), optional
+        Where the sums measure targets from.
+    weights : array of shape (n,), optional
+        Probabilities of rows up to a factor; by default the kernel's diagonal (paper, section 3.5, step 1).
+    """
+    if weights is None:
+        weights = check_diagonal(kernel_diagonal(passes, kernel))
+    drawn = draw_distinct(distinct.totals(weights), n_pilot, rng).indices
+    del weights  # as long as the data
+    rows = passes.take(distinct.indices[drawn])
+    factor = nystrom_factor(kernel, rows.features, rows.indices)
+    counts = distinct.totals(passes.row_counts())[drawn]
+    return Pilot(factor, loss_sums(passes, factor, target_origin, smallest_ridge), counts)
+
+
+def refined_scores(
+    passes: RowPasses,
+    kernel: Kernel,
+    distinct: DistinctRows,
+    pilot: Pilot,
+    scaled_ridge: float,
+    refine: int,
+    rng: np.random.Generator,
+) -> ScoreBracket:
+    """Score all rows from the pilot; `refine` times draw it again by the scores found, two passes each."""
+    scores = pilot.scores(passes, scaled_ridge)
+    for _ in range(refine):
+        again = draw_pilot(
+            passes, kernel, distinct, len(pilot.counts), rng, smallest_ridge=scaled_ridge, weights=scores.upper
+        )
+        scores = replace(again.scores(passes, scaled_ridge), refined=True)
+    return scores
+
+
+def check_diagonal(weights: Floats) -> Floats:
+    """Return the kernel's diagonal, or say that it is zero everywhere and so is the kernel."""
+    check_range(weights)
+    if weights.min(initial=0.0) < 0:
+        msg = "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
+        raise DataError(msg)
+    if not weights.max(initial=0.0) > 0:
+        msg = (
+            "the kernel is zero for every row with itself, so no row can be a landmark; "
+            "check the kernel and that the rows are not all zero"
+        )
+        raise DataError(msg)
+    return weights

@@ -1,0 +1,104 @@
+"""A loss says what a block contributes; the same sums and solvers serve every loss."""
+
+from dataclasses import dataclass, fields
+
+import cloudpickle
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ridgemark.kernels import Gaussian, Linear
+from ridgemark.losses import Loss, Moments, loss_sums
+from ridgemark.losses.sums import Coefficients, LossSums
+from ridgemark.operators import nystrom_factor
+from ridgemark.operators.whitening import whiten_before
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import SpectralSolver
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(3000, 3)), rng.normal(size=(3000, 2)), rng.uniform(0, 2, 3000)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=repr)
+def test_moments_are_the_weighted_sums_they_are_named_for(data, kernel):
+    X, Y, w = data
+    origin = np.array([0.5, -1.0])
+    factor = nystrom_factor(kernel, X[:40], np.arange(40))
+    moments = loss_sums(RowPasses(ArrayRows(X, Y, w)), factor, origin)
+    B, T, diagonal = factor.features(X), Y - origin, kernel.diagonal(X)
+    expected = {
+        "n_rows": 3000,
+        "total_weight": w.sum(),
+        "gram": B.T @ (w[:, None] * B),
+        "cross": B.T @ (w[:, None] * T),
+        "feature_sum": B.T @ w,
+        "target_sum": T.T @ w,
+        "target_square": w @ T**2,
+        "trace_kernel": w @ diagonal,
+        "trace_residual": w @ (diagonal - (B**2).sum(axis=1)),
+    }
+    for name, value in expected.items():
+        assert getattr(moments, name) == pytest.approx(value, rel=1e-9, abs=1e-8), name
+
+
+def test_moments_of_parts_add_up_to_those_of_the_whole(data):
+    X, Y, w = data
+    factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
+    whole = loss_sums(RowPasses(ArrayRows(X, Y, w)), factor)
+    parts = [loss_sums(RowPasses(ArrayRows(X[s], Y[s], w[s])), factor) for s in (slice(0, 17), slice(17, 3000))]
+    total = parts[0] + parts[1]
+    for field in fields(Moments):
+        assert getattr(total, field.name) == pytest.approx(getattr(whole, field.name), rel=1e-10, abs=1e-10), field.name
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """`log(1 + exp(eta)) - y eta` for labels 0 and 1."""
+
+    def ridge_problem(self, targets, weights, predictor):
+        probability = 1.0 / (1.0 + np.exp(-predictor))
+        curvature = np.maximum(probability * (1.0 - probability), 1e-12)
+        return predictor - (probability - targets) / curvature, weights * curvature[:, 0]
+
+
+def newton(passes, factor, loss, scaled_ridge, steps):
+    """Ten plain Newton steps: one pass each, and the solver of ridge regression."""
+    at = Coefficients(np.zeros((factor.rank, 1)), np.zeros(1))
+    for _ in range(steps):
+        moments = loss_sums(passes, factor, loss=loss, at=at)
+        solution = SpectralSolver(moments, fit_intercept=True).solution(scaled_ridge)
+        at = Coefficients(solution.coefficients, solution.intercept)
+    return at
+
+
+def test_newton_steps_for_a_second_loss_find_its_minimum_in_one_pass_each(data):
+    X, Y, w = data
+    labels = (Y[:, 0] + X[:, 0] > 0).astype(float)
+    factor = nystrom_factor(Gaussian(2.0), X[:10], np.arange(10))
+    B, scaled_ridge = factor.features(X), 30.0
+    passes = RowPasses(ArrayRows(X, labels, w))
+    found = newton(passes, factor, Logistic(), scaled_ridge, steps=8)
+    assert passes.n_passes == 8
+
+    def objective(c):
+        eta = B @ c[:-1] + c[-1]
+        slope = w * (1.0 / (1.0 + np.exp(-eta)) - labels)
+        value = w @ (np.logaddexp(0.0, eta) - labels * eta) + scaled_ridge / 2 * c[:-1] @ c[:-1]
+        return value, np.append(B.T @ slope + scaled_ridge * c[:-1], slope.sum())
+
+    best = minimize(objective, np.zeros(factor.rank + 1), jac=True, tol=1e-12).x
+    assert np.append(found.coefficients[:, 0], found.intercept) == pytest.approx(best, abs=1e-5)
+
+
+def test_the_task_of_a_loss_survives_pickling(data):
+    X, Y, _ = data
+    factor = nystrom_factor(Gaussian(2.0), X[:10], np.arange(10))
+    at = Coefficients(np.ones((factor.rank, 1)), np.zeros(1))
+    task = LossSums(whiten_before(factor), Logistic(), np.zeros(1), at)
+    again = cloudpickle.loads(cloudpickle.dumps(task))
+    rows = ArrayRows(X, (Y[:, :1] > 0).astype(float))
+    assert np.array_equal(RowPasses(rows).reduce(task).gram, RowPasses(rows).reduce(again).gram)
