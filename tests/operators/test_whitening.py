@@ -84,7 +84,7 @@ def test_a_smaller_ridge_defers_less(data):
 @pytest.mark.parametrize(
     ("kernel", "scale", "ridge", "n_landmarks"),
     [
-        (Gaussian(3.0), 1.0, 1e-12, 200),  # no rounding error is negligible relative to such a ridge
+        (Gaussian(3.0), 1.0, 1e-18, 200),  # no rounding error is negligible relative to such a ridge
         (Gaussian(1.0), 1.0, 1e-3, 1000),  # three rows for each landmark: no time to save
         (Linear(), 1e80, 1e150, 20),  # squares of squares beyond the range
     ],

@@ -145,7 +145,7 @@ def test_leverage_draws_by_the_upper_side():
     chosen = _choose(Leverage(), problem, 30)
     expected = problem.distinct.totals(chosen.scores.upper)
     assert chosen.draw.probabilities == pytest.approx(expected / expected.sum())
-    assert chosen.scores.scaled_ridge == pytest.approx(0.1 * problem.ridge)
+    assert chosen.scores.scaled_ridge == pytest.approx(problem.score_ridge)
 
 
 def test_the_diagonal_draws_long_rows():

@@ -110,7 +110,7 @@ def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats
     Without features that may be rounding: any function serves the bound, and their coefficients are huge.
     """
     solver, whitener = fit.solver, fit.factor.whitener
-    rotated = solver.rotation.T @ (whitener.T @ Cross(passes, fit.factor.cross_kernel).T @ weighted)
+    rotated = solver.rotation.T @ (whitener.T @ (Cross(passes, fit.factor.cross_kernel).T @ weighted))
     coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
     coefficients[ROUNDING * feature_rounding(fit.factor)[1] > _UNSURE] = 0.0
     return whitener @ coefficients

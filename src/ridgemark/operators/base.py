@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 class RowOperator(ABC):
     """An (n, m) matrix with one row for each row of the data; a product takes one pass, or none where it is held."""
 
+    __array_ufunc__ = None  # an array on the left of `@` is an error, not an array of operators
+
     def __init__(self, passes: RowPasses) -> None:
         self.passes = passes
         self.held: Floats | None = None
@@ -79,6 +81,7 @@ class RowOperator(ABC):
 class Transposed:
     """The transpose of an operator over rows."""
 
+    __array_ufunc__ = None
     operator: RowOperator
 
     def __matmul__(self, vectors: Floats) -> Floats:
