@@ -2,8 +2,8 @@
 
     python benchmarks/commits.py BEFORE AFTER [--repeats 5] [--case NAME ...]
 
-Each commit is checked out into a temporary folder and run in a process of its own with this Python, so both see the same
-packages. A case runs in one process per repeat; BEFORE and AFTER take turns. The last lines say the geometric mean of
+Each commit is checked out into a temporary folder and run in a process of its own with this Python, so both see the
+same packages. A case runs in one process per repeat; BEFORE and AFTER take turns. The last lines say the geometric mean of
 the ratios and the worst one.
 """
 
@@ -37,16 +37,19 @@ work = lambda: model.fit(X, np.c_[y, y**2], w)
 """,
     "fit, randomly pivoted": """
 X, y = rows(40_000, 10)
-work = lambda: NystromRidge(bandwidth=3.0, ridge=1e-6, n_landmarks=600, selection="rpcholesky", random_state=0).fit(X, y)
+model = NystromRidge(bandwidth=3.0, ridge=1e-6, n_landmarks=600, selection="rpcholesky", random_state=0)
+work = lambda: model.fit(X, y)
 """,
     "fit by gradients": """
 X, y = rows(30_000, 10)
-model = NystromRidge(bandwidth=3.0, ridge=1e-5, n_landmarks=3000, selection="uniform", solver="gradient", random_state=0)
+options = {"bandwidth": 3.0, "n_landmarks": 3000, "selection": "uniform", "solver": "gradient", "random_state": 0}
+model = NystromRidge(ridge=1e-5, **options)
 work = lambda: model.fit(X, y)
 """,
     "predict": """
 X, y = rows(400_000, 10)
-model = NystromRidge(bandwidth=3.0, ridge=1e-6, n_landmarks=800, selection="uniform", random_state=0).fit(X[:5000], y[:5000])
+model = NystromRidge(bandwidth=3.0, ridge=1e-6, n_landmarks=800, selection="uniform", random_state=0)
+model.fit(X[:5000], y[:5000])
 work = lambda: model.predict(X)
 """,
     "intervals": """
@@ -107,7 +110,9 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=list(CASES), help="only these cases")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        trees = [_checkout(commit, Path(folder, name)) for commit, name in ((options.before, "a"), (options.after, "b"))]
+        trees = [
+            _checkout(commit, Path(folder, name)) for commit, name in ((options.before, "a"), (options.after, "b"))
+        ]
         print("| case | before s | after s | ratio | before MB | after MB |\n|---|---|---|---|---|---|")
         ratios = [_compare(case, trees, options.repeats) for case in options.case or CASES]
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
@@ -129,7 +134,9 @@ def _compare(case: str, trees: list[Path], repeats: int) -> float:
     seconds = [statistics.median(run["seconds"] for run in some) for some in runs]
     peaks = [max(run["peak"] for run in some) / 1e6 for some in runs]
     ratio = seconds[1] / seconds[0]
-    print(f"| {case} | {seconds[0]:.2f} | {seconds[1]:.2f} | {ratio:.3f} | {peaks[0]:.0f} | {peaks[1]:.0f} |", flush=True)
+    print(
+        f"| {case} | {seconds[0]:.2f} | {seconds[1]:.2f} | {ratio:.3f} | {peaks[0]:.0f} | {peaks[1]:.0f} |", flush=True
+    )
     return ratio
 
 

@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
-from ridgemark.rows.distinct import DistinctRows
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
 from ridgemark.operators import NystromFactor, RotatedFeatures
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, RowSource, row_weights
+from ridgemark.rows.distinct import DistinctRows
 from ridgemark.solvers import SpectralSolver
 
 Floats = NDArray[np.float64]
@@ -156,7 +156,8 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`."""
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    both = passes.map(ChosenLeftOut(*_left_out_parts(factor, solver, different, target_origin), chosen))
+    task = ChosenLeftOut(*_left_out_parts(factor, solver, different, target_origin), chosen)
+    both = passes.map(task)
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :])
 
 
@@ -257,9 +258,7 @@ class LeftOut(Task):
         np.square(centred, out=centred)
         rest = 1.0 - self.share_of_constant
         length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)
-        floor = np.maximum(
-            rest * self.scaled_ridges / (self.scaled_ridges + length), np.finfo(np.float64).tiny
-        )
+        floor = np.maximum(rest * self.scaled_ridges / (self.scaled_ridges + length), np.finfo(np.float64).tiny)
         share = np.minimum(row_weights(block), 1.0)[:, None]
         spared = np.maximum(1.0 - share * (centred @ self.inverse + self.share_of_constant), floor)
         left[:, :, :-1] /= spared[:, :, None]

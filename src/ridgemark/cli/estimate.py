@@ -10,7 +10,7 @@ import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.rows import RowSource
-from ridgemark.selection.base import PILOT
+from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
 
 LONG = 10.0  # seconds from which a run is worth a word beforehand

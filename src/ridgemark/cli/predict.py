@@ -14,8 +14,8 @@ from ridgemark.cli.data import load_model, open_for
 from ridgemark.cli.output import check_table, print_json, write_table
 from ridgemark.cli.progress import Tell, progress
 from ridgemark.errors import NumericalError
-from ridgemark.rows import ArrayRows, RowSource
 from ridgemark.passes import read_ahead
+from ridgemark.rows import ArrayRows, RowSource
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks are predicted as all rows together would be
 _MOST_BLOCKS = 32

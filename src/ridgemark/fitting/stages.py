@@ -102,9 +102,7 @@ def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> 
     elif recipe.needs_first_ridge(len(distinct)):
         pilots[PILOT] = draw_pilot(passes, kernel, distinct, PILOT, rng, target_origin=setting.target_origin)
         scaled_ridge = _best_for(pilots[PILOT].moments, recipe)
-    return Problem(
-        passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots
-    )
+    return Problem(passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots)
 
 
 def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> tuple[Landmarks, LandmarkCount]:
@@ -169,9 +167,7 @@ def tune(
     else:
         path = gcv_path(solver, candidates, per_target)
     ridges = path.ridges[path.chosen]
-    fit = LandmarkFit(
-        factor, moments, recipe.fit_intercept, scaled_ridges(ridges, moments.total_weight), target_origin
-    )
+    fit = LandmarkFit(factor, moments, recipe.fit_intercept, scaled_ridges(ridges, moments.total_weight), target_origin)
     # Known already: what the properties would compute once more.
     fit.__dict__.update(solver=solver, centred=solver.centred)
     return Tuned(fit, ridges, path, left_out)

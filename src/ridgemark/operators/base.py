@@ -53,7 +53,7 @@ class RowOperator(ABC):
             return self.held @ vectors
 
     @property
-    def T(self) -> Transposed:  # noqa: N802 - the usual name
+    def T(self) -> Transposed:
         """The transpose, for `A.T @ V`."""
         return Transposed(self)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.rows.distinct import DistinctRows, groups
 from ridgemark.passes.cost import Cost
 from ridgemark.passes.parts import Part
 from ridgemark.passes.progress import Counter, Progress
@@ -17,6 +16,7 @@ from ridgemark.passes.summaries import DifferingRows, Hashes, Targets, Weights, 
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
+from ridgemark.rows.distinct import DistinctRows, groups
 
 Floats = NDArray[np.float64]
 

@@ -23,4 +23,3 @@ class Part:
     def n_blocks(self, block_rows: int) -> int:
         """Return the number of blocks of this size."""
         return -(-(self.stop - self.start) // block_rows)
-

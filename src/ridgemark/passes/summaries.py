@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.rows.distinct import row_hashes
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.rows import Block, row_weights
+from ridgemark.rows.distinct import row_hashes
 
 Floats = NDArray[np.float64]
 

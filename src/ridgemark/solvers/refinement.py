@@ -124,6 +124,4 @@ def _preconditioner(passes: RowPasses, fit: LandmarkFit, rows: Weighting) -> Shi
     """Return `(L + s)^-1`; s is raised to the rounding of a product with L, below which it is not positive definite."""
     spectrum = fit.solver.spectrum
     ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * spectrum.max(initial=0.0))
-    return ShiftedInverse(
-        Features(passes, fit.factor).hold(passes.budget), rows, spectrum, fit.solver.rotation, ridges
-    )
+    return ShiftedInverse(Features(passes, fit.factor).hold(passes.budget), rows, spectrum, fit.solver.rotation, ridges)
