@@ -107,7 +107,7 @@ def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> 
     made = make_kernel(kernel, bandwidth)
     if not isinstance(made, Linear):
         return spectrum(kernel_matrix(X, made))
-    rows = made._checked(X)
+    rows = made.moved(made._checked(X))
     dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     left, singular, _ = scipy.linalg.svd(dense, full_matrices=False)
     return Spectrum(singular**2, left)

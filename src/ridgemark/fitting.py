@@ -24,11 +24,20 @@ from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmar
 from ridgemark.selection.base import PILOT
 from ridgemark.selection.count import memory_limit
 from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
-from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, default_ridges, gcv_path, leave_one_out, loo_path
+from ridgemark.tuning import (
+    LeaveOneOut,
+    RidgePath,
+    choose_kernel,
+    default_ridges,
+    gcv_path,
+    leave_one_out,
+    loo_path,
+    ridges_in_range,
+)
 
 Floats = NDArray[np.float64]
 
-_SEEN_FOR_ORIGIN = 1000  # rows whose targets say where the targets lie
+_SEEN_FOR_ORIGIN = 1000  # distinct rows, in no order, that say where targets and columns lie
 _MOVED = 10.0  # by which factor a ridge must move for its landmarks to be drawn again
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _SEEN_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
@@ -90,7 +99,8 @@ class Recipe:
         """Return the ridges to search: those given, or ten decades in units of the kernel's mean diagonal."""
         if not isinstance(self.ridge, str):
             return np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
-        return default_ridges(float(check_range(np.array(moments.trace_kernel))) / moments.total_weight)
+        mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
+        return default_ridges(mean_diagonal, moments.total_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +302,7 @@ def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem
     total_weight = float(passes.row_counts().sum())
     if not isinstance(recipe.ridge, str):
         scaled = np.atleast_1d(np.asarray(recipe.ridge, dtype=np.float64)) * total_weight
-        if not (scaled > 1e-300).all() or not (scaled < 1e300).all():
+        if not ridges_in_range(scaled).all():
             msg = (
                 f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
                 f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
@@ -300,8 +310,12 @@ def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem
             raise NumericalError(msg)
     origin = np.zeros(passes.source.n_targets)
     if recipe.fit_intercept:
-        # A constant near the targets, so that their sums lose no digits to an offset the intercept holds.
-        origin = passes.source.take(distinct.indices[:_SEEN_FOR_ORIGIN]).targets.mean(axis=0)  # type: ignore[union-attr]
+        # Constants near targets and columns, so that sums lose no digits to offsets that the intercept takes up.
+        seen = passes.take(distinct.indices[:_SEEN_FOR_ORIGIN])
+        assert seen.targets is not None
+        origin = seen.targets.mean(axis=0)
+        if isinstance(seen.features, np.ndarray) and not kernel.pairwise:
+            kernel = kernel.centred(np.quantile(seen.features, 0.5, axis=0, method="lower"))
     return Problem(
         passes,
         distinct,

@@ -17,7 +17,7 @@ from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.passes import RowPasses, progress_for
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.sampling import make_generator
 from ridgemark.selection.base import PILOT, first_pilot, positive_count, refined_scores
 from ridgemark.tuning import choose_kernel
@@ -103,7 +103,7 @@ def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> Sco
     rows, counts = passes.take(np.arange(passes.source.n_rows)), passes.row_counts()
     if isinstance(kernel, Linear):  # its matrix would drown small directions
         root = sparse.diags(np.sqrt(counts))
-        spectrum = exact.kernel_spectrum(root @ rows.features, kernel)
+        spectrum = exact.kernel_spectrum(root @ kernel.moved(rows.features), Linear())
     else:
         spectrum = exact.spectrum(exact.weighted_kernel(exact.kernel_matrix(rows.features, kernel), counts))
     scores = exact.leverage_scores(spectrum, scaled_ridge)
@@ -134,4 +134,5 @@ def _open(X: Any, sample_weight: Any) -> RowSource:
             msg = "a RowSource brings its own weights; give `weight` to open_rows instead of sample_weight"
             raise ParameterError(msg)
         return X
+    refuse_large_integers(sample_weight, "sample_weight")
     return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64))

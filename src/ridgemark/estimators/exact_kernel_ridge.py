@@ -150,8 +150,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.__dict__.pop("ridge_path_", None)
         if searched.path is not None:
             self.ridge_path_ = searched.path
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         self._warn_of_distance(refined)
+        self._warn_of_rounding(passes, tuned.fit)
+        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
     @one_blas_thread()
@@ -160,15 +161,18 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        pairwise = self.kernel_.pairwise
-        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
-        dual_coef = self.dual_coef_.reshape(cross_kernel.n_landmarks, -1)
-        values = self._passes(source).cross_values(cross_kernel, dual_coef) + np.atleast_1d(self.intercept_)
-        return self._predictions(values, source)
+        cross_kernel, dual_coef, intercept = self._function()
+        return self._predictions(self._passes(source).cross_values(cross_kernel, dual_coef) + intercept, source)
 
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
+
+    def _function(self):
+        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
+        pairwise = self.kernel_.pairwise
+        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
+        return cross_kernel, self.dual_coef_.reshape(cross_kernel.n_landmarks, -1), np.atleast_1d(self.intercept_)
 
     def _recipe(self):
         if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 < float(self.tol) < np.inf:

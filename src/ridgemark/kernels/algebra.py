@@ -59,6 +59,9 @@ class Sum(_Pair):
         left, right = self.left.constant_diagonal, self.right.constant_diagonal
         return None if left is None or right is None else left + right
 
+    def centred(self, origin: NDArray[np.float64]) -> Sum:
+        return Sum(self.left.centred(origin), self.right.centred(origin))
+
 
 class Product(_Pair):
     """`k(x, z) = left(x, z) right(x, z)`."""
@@ -101,16 +104,22 @@ class Scaled(Kernel):
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         block = self.kernel._block(rows, prepared, out, backend)
-        block *= self._positive_factor()
+        # A factor beyond the range of single precision gives what is no finite number, caught where the block is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            block *= self._positive_factor()
         return block
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return self.kernel.diagonal(rows, indices) * self._positive_factor()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.kernel.diagonal(rows, indices) * self._positive_factor()
 
     @property
     def constant_diagonal(self) -> float | None:
         inner = self.kernel.constant_diagonal
         return None if inner is None else inner * self._positive_factor()
+
+    def centred(self, origin: NDArray[np.float64]) -> Scaled:
+        return Scaled(self.kernel.centred(origin), self.factor)
 
     def _positive_factor(self) -> float:
         return positive(self.factor, "factor", "Scaled")

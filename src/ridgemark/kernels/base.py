@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.linalg import check_range
 from ridgemark.parameters import Parameterised
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Kernel(Parameterised, ABC):
             msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
             raise DataError(msg)
         numbers = np.arange(count_rows(rows)) if landmarks is None else None
-        block: NDArray[Any] = self.against(other, numbers)(rows)
+        block: NDArray[Any] = check_range(self.against(other, numbers)(rows))
         if landmarks is None:
             block = (block + block.T) / 2
             np.fill_diagonal(block, self.diagonal(rows))
@@ -83,6 +84,14 @@ class Kernel(Parameterised, ABC):
     def constant_diagonal(self) -> float | None:
         """The value of `k(x, x)` where it is the same for every row; None where it depends on the row."""
         return None
+
+    def centred(self, origin: NDArray[np.float64]) -> Kernel:
+        """Return a kernel that gives the same model beside an unpenalised intercept, with rows measured from here.
+
+        Linear terms without an origin take this one; no other kernel can be moved without changing the model, or
+        needs to be.
+        """
+        return self
 
     @abstractmethod
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:

@@ -14,22 +14,45 @@ from ridgemark.kernels.base import Kernel, bandwidths
 
 
 class Linear(Kernel):
-    """Linear kernel `k(x, z) = x.z`: ridge regression on the columns as they are.
+    """Linear kernel `k(x, z) = (x - origin).(z - origin)`: ridge regression on the columns.
 
-    Not translation invariant: centre or standardise columns that lie far from zero.
+    With an unpenalised intercept the origin changes no function and no penalty, `w.(x - origin) + b` being
+    `w.x + (b - w.origin)`, only the rounding: products of columns far from zero leave no digits for what tells rows
+    apart. So an estimator with an intercept measures dense rows from a point in their midst where none is given.
+
+    Parameters
+    ----------
+    origin : float or array of shape (n_features,), optional
+        The point rows are measured from; zero when not given.
     """
 
     accepts_sparse = True
     accepts_extended = True
 
+    def __init__(self, origin: Any = None) -> None:
+        self.origin = origin
+
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return _squared_norms(rows)
+        return _squared_norms(self.moved(rows))
+
+    def centred(self, origin: NDArray[np.float64]) -> Linear:
+        """Return the kernel with this origin, where it has none yet."""
+        return Linear(origin) if self.origin is None else self
+
+    def moved(self, rows: Any) -> Any:
+        """Return `x - origin` of every row, dense unless there is no origin."""
+        if self.origin is None:
+            return rows
+        origin = _origin(self.origin, rows.shape[1]).astype(rows.dtype)
+        with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
+            return (rows.toarray() if sparse.issparse(rows) else rows) - origin
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        return landmarks if sparse.issparse(landmarks) else backend.from_host(landmarks)
+        moved = self.moved(landmarks)
+        return moved if sparse.issparse(moved) else backend.from_host(moved)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return _inner_products(rows, prepared, out, backend)
+        return _inner_products(self.moved(rows), prepared, out, backend)
 
 
 class Polynomial(Kernel):
@@ -104,6 +127,18 @@ class Cosine(Kernel):
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(_unit_rows(rows), prepared, out, backend)
+
+
+def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
+    """Return the origin as one finite number, or one for each feature."""
+    try:
+        origin = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        origin = np.array(np.nan)
+    if origin.shape not in ((), (n_features,)) or not np.isfinite(origin).all():
+        msg = f"Linear: origin must be a finite number or one for each of the {n_features} features, got {value!r}"
+        raise ParameterError(msg)
+    return origin
 
 
 def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backend) -> Array:
