@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -142,14 +143,15 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._warn_of_few_rows(prepared.count)
         self._warn_of_edge(searched)
         kernel = prepared.factor.cross_kernel.kernel
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
-        self._take(passes, kernel, refined)
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
+        self._take(refined, kernel, prepared.landmarks)
         self.landmark_indices_, self.n_landmarks_ = prepared.landmarks.indices, count_rows(prepared.landmarks.points)
         self.ridge_: Any = float(tuned.ridges[0])
         self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight
         self.__dict__.pop("ridge_path_", None)
         if searched.path is not None:
             self.ridge_path_ = searched.path
+        passes = refined.rows.passes  # counts on from the passes before
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         self._warn_of_distance(refined)
         return self
@@ -183,30 +185,58 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
-    def _take(self, passes, kernel, refined):
-        """Keep the function: the rows that count, and their coefficients."""
-        if not (np.isfinite(refined.dual_coef).all() and np.isfinite(refined.intercept).all()):
+    def _take(self, refined, kernel, landmarks):
+        """Keep the function: the points that have coefficients, with these."""
+        rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
+        if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        present = np.flatnonzero(passes.row_counts())
+        present = np.flatnonzero(rows.passes.row_counts())
+        dual_coef[0] = dual_coef[0][present]
+        if kernel.pairwise:
+            points = [rows.numbers[present], landmarks.indices]
+        else:
+            points = [rows.passes.take(present).features, landmarks.points]
+        used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
         self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
-        self.X_fit_ = present if kernel.pairwise else passes.take(present).features
-        self.dual_coef_, self.intercept_ = self._shaped(refined.dual_coef[present]), self._shaped(refined.intercept)
+        self.X_fit_ = _stacked([points[k] for k in used])
+        self.dual_coef_ = self._shaped(np.concatenate([dual_coef[k] for k in used]))
+        self.intercept_ = self._shaped(refined.intercept)
         self.history_, self.n_iter_ = refined.history, refined.reached.n_products
 
     def _warn_of_distance(self, refined):
-        """Say what was reached where it is not what was asked."""
+        """Say what was reached where it is not what was asked, or says nothing."""
         missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
-        if not missed:
+        first, reached = refined.history[0], refined.reached
+        constant = (reached.returned >= first.returned) & (first.returned > first.rounding)
+        if not missed and not constant.any():
             return
-        remedy = (
-            "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger ridge"
-            if "stagnated" in missed
-            else "raise max_iter or take more landmarks"
-        )
-        msg = (
-            f"after {self.n_iter_} products with the kernel matrix predictions are certified to within "
-            f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows), not the tol={self.tol:g} "
-            f"asked for ({missed[0]}); {remedy}, or accept this distance as tol"
-        )
+        within = f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows)"
+        if not missed:
+            said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
+        elif refined.void.any():
+            said = (
+                f"rounding is larger than what the fit leaves of the targets, so the bound is void; the training error "
+                f"alone implies that predictions are within {within}; choose a larger ridge"
+            )
+        else:
+            said = f"predictions are certified to within {within}, not the tol={self.tol:g} asked for ({missed[0]}); "
+            said += (
+                "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger "
+                "ridge, or accept this distance as tol"
+                if "stagnated" in missed
+                else "raise max_iter or take more landmarks, or accept this distance as tol"
+            )
+        if refined.landmark_coef.any():
+            said += "; the landmark model is returned, as the refined one is not proved to be closer"
+        msg = f"after {self.n_iter_} products with the kernel matrix {said}"
         warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+
+
+def _stacked(parts):
+    """Return the rows of several arrays or sparse matrices as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate(parts)
