@@ -199,12 +199,17 @@ def _replace_far_out_(block: Array, rows: Any, norms: Array, scaled: Scaled, pow
 def _replace_near_(
     block: Array, some: NDArray[np.intp], rows: Any, norms: Array, scaled: Scaled, backend: Backend
 ) -> None:
-    """Overwrite squared distances of near pairs in some rows, by raw differences; all of them where most are near."""
+    """Overwrite squared distances of near pairs in some rows by raw differences; of a whole row where these are many.
+
+    What is done to a row depends on no other row.
+    """
     near = block[some] < (scaled.factor * _NEAR * norms[some])[:, None]
+    many = near.sum(axis=1) * rows.shape[1] > block.shape[1]
+    if many.any():
+        block[some[many]] = _raw_differences(rows[some[many]], scaled, 2, backend)
+        near[many] = False
     row, landmark = np.divmod(np.flatnonzero(near), block.shape[1])
-    if len(row) * rows.shape[1] > near.size:
-        block[some] = _raw_differences(rows[some], scaled, 2, backend)
-    elif len(row):
+    if len(row):
         apart = _divided(rows[some], scaled.unit)[row] - scaled.raw[landmark]
         apart = apart.multiply(scaled.scale).tocsr() if sparse.issparse(apart) else apart * scaled.scale
         block[some[row], landmark] = scaled.factor * _squared_norms(apart)
