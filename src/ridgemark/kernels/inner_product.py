@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.base import Kernel, bandwidths
+from ridgemark.kernels.base import Kernel, bandwidths, most_terms, unit_roundoff
 
 
 class Linear(Kernel):
@@ -30,6 +30,9 @@ class Linear(Kernel):
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(rows, prepared, out, backend)
+
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        return _errors(rows, prepared, most_terms(rows, prepared))
 
 
 class Polynomial(Kernel):
@@ -64,6 +67,10 @@ class Polynomial(Kernel):
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return self._power(_inner_products(self._scaled(rows), prepared, out, backend))
+
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        # |x.z| + offset is at most the root of the product of the same for x with itself and z with itself.
+        return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4)
 
     def _scaled(self, rows: Any) -> Any:
         width = np.asarray(bandwidths(self.bandwidth, rows.shape[1], "Polynomial"), dtype=rows.dtype)
@@ -105,12 +112,19 @@ class Cosine(Kernel):
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(_unit_rows(rows), prepared, out, backend)
 
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10)
+
 
 def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backend) -> Array:
     if sparse.issparse(rows) or sparse.issparse(landmarks):
         products = rows @ landmarks.T
         return products.toarray() if sparse.issparse(products) else np.asarray(products)
     return backend.matmul(rows, landmarks.T, out=out)
+
+
+def _errors(rows: Any, landmarks: Any, roundoffs: int) -> NDArray[np.float64]:
+    return np.full(rows.shape[0], roundoffs * unit_roundoff(landmarks.dtype))
 
 
 def _squared_norms(rows: Any) -> NDArray[Any]:
