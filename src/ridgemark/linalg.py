@@ -10,8 +10,28 @@ from ridgemark.backends import Array, Backend
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
+# Products with vectors add up blocks of at most this many terms.
+SUMMED_AT_ONCE = 256
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
+
+
+def sum_rounding(n_terms: int) -> float:
+    """Return the share of `sum_j |u_j v_j|` by which `sum_j u_j v_j` of so many terms errs at most.
+
+    `m u` for one sum of m terms, u the unit roundoff; blocks of 256 terms add one for each block.
+    """
+    at_once = min(n_terms, SUMMED_AT_ONCE)
+    return (at_once + n_terms / SUMMED_AT_ONCE + 4.0) * float(np.finfo(np.float64).eps) / 2.0
+
+
+def product_in_blocks(left: Array, right: Array) -> Array:
+    """Return `A V`, every entry a sum of blocks of at most `SUMMED_AT_ONCE` terms."""
+    total = left[:, :SUMMED_AT_ONCE] @ right[:SUMMED_AT_ONCE]
+    for start in range(SUMMED_AT_ONCE, left.shape[1], SUMMED_AT_ONCE):
+        block = slice(start, start + SUMMED_AT_ONCE)
+        total += left[:, block] @ right[block]
+    return total
 
 
 def check_range(matrix: Array) -> Array:
@@ -149,28 +169,3 @@ def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array
             "nothing of the diagonal is; choose a positive semidefinite kernel"
         )
         raise DataError(msg)
-
-
-PRODUCT_BLOCK = 128
-"""Terms that are summed one after the other in `blocked_product`."""
-
-
-def blocked_product(left: Array, right: Array) -> Array:
-    """Return `A V` from products of 128 columns of A, added in pairs: rounding grows with log n instead of n.
-
-    In exact arithmetic it is `A @ V`; `product_roundoffs` bounds the difference.
-    """
-    starts = range(0, left.shape[1], PRODUCT_BLOCK)
-    if len(starts) <= 1:
-        return left @ right
-    parts = [left[:, first : first + PRODUCT_BLOCK] @ right[first : first + PRODUCT_BLOCK] for first in starts]
-    while len(parts) > 1:
-        odd = parts[len(parts) - len(parts) % 2 :]
-        parts = [one + other for one, other in zip(parts[::2], parts[1::2], strict=False)] + odd
-    return parts[0]
-
-
-def product_roundoffs(n_terms: int) -> float:
-    """Return g such that a sum of n products by `blocked_product` errs by at most `g u sum |a_j v_j|`."""
-    n_blocks = -(-n_terms // PRODUCT_BLOCK)
-    return min(n_terms, PRODUCT_BLOCK) + max(n_blocks, 1).bit_length() + 1.0

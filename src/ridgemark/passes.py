@@ -21,7 +21,7 @@ from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.distinct import DistinctRows, groups, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import blocked_product, symmetric
+from ridgemark.linalg import product_in_blocks, symmetric
 from ridgemark.moments import Moments, block_moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
@@ -168,7 +168,7 @@ class RowPasses:
 
         def of_block(block: Block) -> Floats:
             return np.concatenate(
-                [blocked_product(self.cross_block(cross_kernel, tile), coefficients) for tile in _tiles(block, width)]
+                [product_in_blocks(self.cross_block(cross_kernel, tile), coefficients) for tile in _tiles(block, width)]
             )
 
         return self.map("predictions", of_block, min(width, _LARGEST_BLOCK), width)

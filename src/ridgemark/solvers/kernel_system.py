@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.kernels import Kernel
-from ridgemark.linalg import blocked_product, product_roundoffs
+from ridgemark.linalg import product_in_blocks, sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET
 from ridgemark.solvers.conjugate_gradient import Columns
@@ -47,8 +47,10 @@ class KernelSystem:
         The right sides, in these units.
     mean_diagonal : float
         The weighted mean of `k(x_i, x_i)`.
-    roundoff : float
-        `(g + e) u`, and what is added around a product.
+    entry_errors : array of shape (m,)
+        `e u`, for the kernel values of each row.
+    roundoff, largest_roundoff : float
+        `(g + e) u`, and what is added around a product: the root mean square over the rows, and the largest.
     floor : array of shape (t,)
         The rounding of predictions that does not depend on the coefficients, RMS.
     n_roundings : float
@@ -73,13 +75,21 @@ class KernelSystem:
         weighted = passes.diagonal(kernel)
         self.mean_diagonal = float(weighted.sum()) / self.length**2
         self._lengths = np.sqrt(weighted)  # of W^1/2 k(x_i, .): S(c) = |x|'lengths
-        size = np.sqrt(self.mean_square(self.targets)) + np.abs(fit.target_origin)
+        size = self.rms(self.targets) + np.abs(fit.target_origin)
         self.floor = (2 * merged.largest + _IN_TARGETS) * UNIT * size
         n = len(self.weights)
-        self.roundoff = (product_roundoffs(n) + _AROUND_A_PRODUCT) * UNIT + entry_error(passes, kernel)
+        everyone = passes.take(np.arange(n))
+        self.entry_errors = kernel.against(everyone.features, everyone.indices).entry_error(everyone.features)
+        of_sum = sum_rounding(n) + _AROUND_A_PRODUCT * UNIT
+        self.roundoff = of_sum + self.diagonal_mean(self.entry_errors)
+        self.largest_roundoff = of_sum + float(self.entry_errors.max())
         self.matrix = passes.kernel_matrix(kernel) if 8 * n * n <= memory_budget(passes) - reserved else None
         self.n_roundings = 2.0 + centre
         self._row_sums: Floats | None = None  # K w, of which the intercept is made
+
+    def diagonal_mean(self, errors: Floats) -> float:
+        """Return the root mean square of errors, one for each row, weighted by `w_i k(x_i, x_i)`."""
+        return float(np.linalg.norm(self._lengths * errors) / (np.linalg.norm(self._lengths) or 1.0))
 
     def centred(self, vectors: Floats) -> Floats:
         """Return `P v`."""
@@ -87,14 +97,16 @@ class KernelSystem:
         sums = np.ascontiguousarray((self.constant * vectors).T).sum(axis=1)
         return vectors - self.constant * sums
 
-    def mean_square(self, values: Floats) -> Floats:
-        """Return the weighted mean square of values at the rows."""
-        return np.square(self.roots / self.length * values).sum(axis=0)
+    def rms(self, values: Floats) -> Floats:
+        """Return the weighted root mean square of values at the rows."""
+        largest = np.abs(values).max(axis=0)
+        largest[largest == 0] = 1.0  # in units of the largest no square leaves the range
+        return largest * np.linalg.norm(self.roots / self.length * (values / largest), axis=0)
 
     def kernel_product(self, coefficients: Floats) -> Floats:
         """Return `K c`."""
         if self.matrix is not None:
-            return blocked_product(self.matrix, coefficients)
+            return product_in_blocks(self.matrix, coefficients)
         return self.passes.kernel_product(self.kernel, coefficients)
 
     def product(self, vectors: Floats, columns: Columns) -> Floats:
@@ -110,7 +122,7 @@ class KernelSystem:
     def rounding(self, vectors: Floats, columns: Columns) -> Floats:
         """Bound the norm of the rounding error of `product`, of the intercept and of predictions, together.
 
-        Each of the three is at most `(g + e) u S(c) sqrt(sum_i w_i k(x_i, x_i))`. Coefficients that sum to zero only up
+        Each of the three is at most `roundoff S(c) sqrt(sum_i w_i k(x_i, x_i))`. Coefficients that sum to zero only up
         to rounding add `sqrt(s)` to the root of the total weight.
         """
         ridges = self.scaled_ridge[columns]
@@ -136,8 +148,3 @@ class KernelSystem:
 def memory_budget(passes: RowPasses) -> int:
     """Return the bytes that blocks and arrays over all rows may take."""
     return DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
-
-
-def entry_error(passes: RowPasses, kernel: Kernel) -> float:
-    """Return e u."""
-    return 64.0 * UNIT

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ridgemark.distinct import DistinctRows
 from ridgemark.kernels import Kernel
-from ridgemark.linalg import product_roundoffs
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.solvers.conjugate_gradient import (
     GradientSolution,
@@ -19,7 +19,7 @@ from ridgemark.solvers.conjugate_gradient import (
     Outcome,
     conjugate_gradient,
 )
-from ridgemark.solvers.kernel_system import UNIT, KernelSystem, entry_error, memory_budget
+from ridgemark.solvers.kernel_system import KernelSystem, memory_budget
 from ridgemark.solvers.landmark_fit import LandmarkFit
 from ridgemark.solvers.merged_rows import MergedRows, merge_equal_rows
 from ridgemark.solvers.preconditioners import DirectPreconditioner, LandmarkPreconditioner
@@ -161,14 +161,26 @@ def _continued(history: list[RefinementStep], system: KernelSystem, solved: Grad
 def _bounds(system: KernelSystem, step: GradientStep) -> RefinementStep:
     residual, rounding = system.units * step.residual / system.length, system.units * step.rounding / system.length
     of_product = rounding / system.n_roundings
+    anywhere = of_product * system.largest_roundoff / system.roundoff
     ridge = np.sqrt(system.scaled_ridge) / system.length
     unit = np.sqrt(system.mean_diagonal) or 1.0
     return RefinementStep(
         step.n_products,
         residual + rounding + system.floor,
         residual + of_product + system.floor,
-        (residual + of_product) / (2.0 * ridge) + (of_product + system.floor) / unit,
+        (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
         rounding + system.floor,
+    )
+
+
+def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> RefinementStep:
+    """Return the step with a further share of its rounding, which landmarks beside the rows bring to predictions."""
+    more = share * step.rounding
+    return replace(
+        step,
+        returned=step.returned + more,
+        norm=step.norm + more * system.largest_roundoff / system.roundoff / (np.sqrt(system.mean_diagonal) or 1.0),
+        rounding=step.rounding + more,
     )
 
 
@@ -182,11 +194,13 @@ def _never_farther(
     """
     landmark = _LandmarkModel(system, fit)
     reached = refined.reached
-    distance = np.sqrt(system.mean_square(landmark.values - values))
+    distance = system.rms(landmark.values - values)
     measured = reached.returned + reached.rounding + distance + landmark.rounding
     returned = np.minimum(measured, landmark.primal + landmark.rounding)
     kept = np.array([outcome == "converged" for outcome in refined.outcomes])
     kept |= (reached.returned <= distance / 2.0) | ((distance <= tol) & (reached.returned <= returned))
+    if kept.any() and not kept.all():
+        reached = _add_rounding(reached, system, landmark.beside_rows)
     by_product = np.where(measured < landmark.primal, 2.0 * reached.rounding, 0.0)
     step = RefinementStep(
         reached.n_products,
@@ -216,15 +230,21 @@ class _LandmarkModel:
     def __init__(self, system: KernelSystem, fit: LandmarkFit) -> None:
         factor, coef, unit = fit.factor, fit.dual_coef, np.sqrt(system.mean_diagonal) or 1.0
         size = np.sqrt(np.diagonal(factor.landmark_kernel)) @ np.abs(coef)
-        roundoff = product_roundoffs(len(coef)) * UNIT + entry_error(system.passes, system.kernel)
+        everyone = system.passes.take(np.arange(len(system.weights)))
+        # Predictions may take rows and landmarks together. Kernel values then err by less than both errors together,
+        # as the median of all these points lies between the medians of the two kinds.
+        errors = system.entry_errors + factor.cross_kernel.entry_error(everyone.features)
+        roundoff = sum_rounding(len(coef)) + system.diagonal_mean(errors)
+        largest = sum_rounding(len(coef)) + float(errors.max())
+        self.beside_rows = roundoff / system.roundoff
         self.rounding = 2.0 * roundoff * size * unit + system.floor
         values = system.passes.cross_values(factor.cross_kernel, coef)
         residual = system.targets - values
         weights = system.weights / system.length**2
         self.constant = weights @ residual if fit.fit_intercept else np.zeros(len(size))
         self.values = values + self.constant
-        norm = np.maximum((coef * (factor.landmark_kernel @ coef)).sum(axis=0), 0.0) + 2.0 * roundoff * size**2
+        norm = np.maximum((coef * (factor.landmark_kernel @ coef)).sum(axis=0), 0.0) + 2.0 * largest * size**2
         ridge = fit.scaled_ridge / system.length**2
-        left = np.sqrt(system.mean_square(residual - self.constant)) + self.rounding
-        self.primal = np.sqrt(left**2 + ridge * norm)
-        self.norm = self.primal / np.sqrt(ridge) + self.rounding / unit
+        left = system.rms(residual - self.constant) + self.rounding
+        self.primal = np.hypot(left, np.sqrt(ridge * norm))
+        self.norm = self.primal / np.sqrt(ridge) + self.rounding / unit * largest / roundoff
