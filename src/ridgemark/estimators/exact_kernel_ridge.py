@@ -27,8 +27,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
     `scaled_ridge = ridge * sum_i w_i`. A landmark model, as `NystromRidge` fits it, is refined by conjugate gradients,
-    each step one product with the n x n kernel matrix, which is held only where the memory budget allows. After every
-    step `history_` says how far the function can still be from the exact one.
+    each step one product with the n x n kernel matrix, which is held only where the memory budget allows; where all
+    distinct rows are landmarks, the matrix is factorised instead. After every step `history_` says how far the function
+    can still be from the exact one, rounding included. Equal rows are merged before all this.
 
     Parameters
     ----------
@@ -52,22 +53,25 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     tol : float, default=1e-6
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
-        Most products with the kernel matrix; a warning says what was reached when they do not suffice.
+        Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
+        was reached, and the landmark model is kept unless the refined one is proved to be closer to the exact solution.
     fit_intercept, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
-    X_fit_ : array or sparse matrix of shape (n, n_features)
-        The training rows of positive weight; for a precomputed kernel their row numbers.
-    dual_coef_ : array of shape (n,) or (n, n_targets)
+    X_fit_ : array or sparse matrix of shape (m, n_features)
+        The distinct training rows of positive weight, the landmarks where their model is kept, or both where the
+        targets differ in that; for a precomputed kernel their row numbers.
+    dual_coef_ : array of shape (m,) or (m, n_targets)
         The coefficients: `f(x) = k(x, X_fit_) dual_coef_ + intercept_`.
     intercept_ : float or array of shape (n_targets,)
         The constant; zero without `fit_intercept`.
     history_ : tuple of RefinementStep
         For every number of products with the kernel matrix, bounds on the RMS distance from the exact solution of what
-        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), and on the
-        distance of the functions (`norm`); one entry for each target.
+        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), y and w the
+        mean target and the weight of equal rows, and on the distance of the functions (`norm`); `rounding` is the part
+        of `returned` that allows for rounding. One entry for each target; the last are those of the model kept.
     n_iter_ : int
         Products with the kernel matrix.
     kernel_, bandwidth_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_ : as for `NystromRidge`

@@ -44,11 +44,12 @@ class RefinementStep:
         Bound on the RMS distance, over the training rows and in units of the targets, of what `predict` returns from
         exact kernel ridge regression: `|r|` and the rounding below.
     fitted : array
-        The same for the fitted values `y - scaled_ridge x`.
+        The same for the fitted values `y - scaled_ridge x`; where the landmark model is returned, `returned` itself.
     norm : array
         Bound on `|f - f_K|_H`, and on the rounding of a prediction over `sqrt(k(x, x))`. At any point x the two
         functions, without their constants, differ by at most `sqrt(k(x, x))` times it; their constants by at most the
-        root of the mean of `k(x_i, x_i)` times it.
+        root of the mean of `k(x_i, x_i)` times it. Kernel values at x are taken to be as accurate as at the training
+        row where they are least accurate.
     rounding : array
         The part of `returned` that allows for rounding.
     """
