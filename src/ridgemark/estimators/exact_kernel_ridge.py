@@ -54,7 +54,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
         Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
-        was reached, and the landmark model is kept unless the refined one is proved to be closer to the exact solution.
+        was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
     fit_intercept, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
@@ -232,7 +232,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 else "raise max_iter or take more landmarks, or accept this distance as tol"
             )
         if refined.landmark_coef.any():
-            said += "; the landmark model is returned, as the refined one is not proved to be closer"
+            said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
         msg = f"after {self.n_iter_} products with the kernel matrix {said}"
         warnings.warn(msg, ConvergenceWarning, stacklevel=5)
 
