@@ -229,6 +229,11 @@ class RowPasses:
         weights = self.weights()
         return np.ones(self.source.n_rows) if weights is None else weights
 
+    @property
+    def product_part(self) -> int:
+        """Number of columns of K that `kernel_product` evaluates in one pass."""
+        return self._block_rows(_SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK)
+
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.
 

@@ -78,12 +78,12 @@ class KernelSystem:
         size = self.rms(self.targets) + np.abs(fit.target_origin)
         self.floor = (2 * merged.largest + _IN_TARGETS) * UNIT * size
         n = len(self.weights)
-        everyone = passes.take(np.arange(n))
-        self.entry_errors = kernel.against(everyone.features, everyone.indices).entry_error(everyone.features)
+        held = 8 * n * n <= memory_budget(passes) - reserved
+        self.matrix = passes.kernel_matrix(kernel) if held else None
+        self.entry_errors = _entry_errors(passes, kernel, [n] if held else [n, passes.product_part])
         of_sum = sum_rounding(n) + _AROUND_A_PRODUCT * UNIT
         self.roundoff = of_sum + self.diagonal_mean(self.entry_errors)
         self.largest_roundoff = of_sum + float(self.entry_errors.max())
-        self.matrix = passes.kernel_matrix(kernel) if 8 * n * n <= memory_budget(passes) - reserved else None
         self.n_roundings = 2.0 + centre
         self._row_sums: Floats | None = None  # K w, of which the intercept is made
 
@@ -148,3 +148,21 @@ class KernelSystem:
 def memory_budget(passes: RowPasses) -> int:
     """Return the bytes that blocks and arrays over all rows may take."""
     return DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
+
+
+def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> Floats:
+    """Return `e u` for each row's kernel values with all rows, in parts of these sizes.
+
+    The error depends on which rows make a part. `RowPasses.kernel_product` uses the values of a row with a part also for
+    the rows of the part, so these take the largest error of any row.
+    """
+    everyone = passes.take(np.arange(passes.source.n_rows))
+    errors = np.zeros(everyone.n_rows)
+    for size in part_sizes:
+        for start in range(0, everyone.n_rows, size):
+            part = slice(start, start + size)
+            of_rows = kernel.against(everyone.features[part], everyone.indices[part]).entry_error(everyone.features)
+            errors = np.maximum(errors, of_rows)
+            if size < everyone.n_rows:
+                errors[part] = np.maximum(errors[part], of_rows.max())
+    return errors
