@@ -21,7 +21,7 @@ from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.distinct import DistinctRows, groups, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import symmetric
+from ridgemark.linalg import product_in_blocks, symmetric
 from ridgemark.moments import Moments, block_moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
@@ -168,7 +168,7 @@ class RowPasses:
 
         def of_block(block: Block) -> Floats:
             return np.concatenate(
-                [self.cross_block(cross_kernel, tile) @ coefficients for tile in _tiles(block, width)]
+                [product_in_blocks(self.cross_block(cross_kernel, tile), coefficients) for tile in _tiles(block, width)]
             )
 
         return self.map("predictions", of_block, min(width, _LARGEST_BLOCK), width)
@@ -228,6 +228,11 @@ class RowPasses:
         """Return for how many rows each row counts: its weight, one where there are none."""
         weights = self.weights()
         return np.ones(self.source.n_rows) if weights is None else weights
+
+    @property
+    def product_part(self) -> int:
+        """Number of columns of K that `kernel_product` evaluates in one pass."""
+        return self._block_rows(_SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK)
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Backend
-from ridgemark.kernels.base import Kernel, positive
+from ridgemark.kernels.base import Kernel, positive, unit_roundoff
 
 
 class _Pair(Kernel):
@@ -38,6 +38,10 @@ class _Pair(Kernel):
         left = self.left._block(rows, prepared[0], out, backend)
         return left, self.right._block(rows, prepared[1], None, backend)
 
+    def _errors(self, rows: Any, prepared: Any, backend: Backend) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        left = self.left._entry_error(rows, prepared[0], backend)
+        return left, self.right._entry_error(rows, prepared[1], backend)
+
     def _checked(self, rows: Any) -> Any:
         self._check_sparse(rows)
         return self.right._checked(self.left._checked(rows))
@@ -50,6 +54,10 @@ class Sum(_Pair):
         left, right = self._both(rows, prepared, out, backend)
         left += right
         return left
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        # By Cauchy and Schwarz the two kernels' sqrt(k(x, x) k(z, z)) add up to no more than that of the sum.
+        return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return self.left.diagonal(rows, indices) + self.right.diagonal(rows, indices)
@@ -70,6 +78,10 @@ class Product(_Pair):
         left, right = self._both(rows, prepared, out, backend)
         left *= right
         return left
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        left, right = self._errors(rows, prepared, backend)
+        return left + right + left * right + unit_roundoff(np.float64)
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         return self.left.diagonal(rows, indices) * self.right.diagonal(rows, indices)
@@ -108,6 +120,9 @@ class Scaled(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             block *= self._positive_factor()
         return block
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        return self.kernel._entry_error(rows, prepared, backend) + unit_roundoff(np.float64)
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         with np.errstate(over="ignore", invalid="ignore"):

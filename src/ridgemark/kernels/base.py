@@ -37,6 +37,14 @@ class CrossKernel:
         """Return the (rows, landmarks) block, written into `out` where the kernel can."""
         return self.kernel._block(rows, self.prepared, out, self.backend)
 
+    def entry_error(self, rows: Array) -> NDArray[np.float64]:
+        """Return e, one number for each row, that bounds the rounding of this row's kernel values.
+
+        A value computed by calling this object differs from `k(x_i, z_j)` in exact arithmetic by at most
+        `e_i sqrt(k(x_i, x_i) k(z_j, z_j))`, for every landmark.
+        """
+        return self.kernel._entry_error(rows, self.prepared, self.backend)
+
 
 class Kernel(Parameterised, ABC):
     """A positive semidefinite function of two rows.
@@ -101,6 +109,10 @@ class Kernel(Parameterised, ABC):
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         """Return the kernel of rows with the prepared landmarks, in `out` where that helps."""
 
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        """Return what `CrossKernel.entry_error` does; of a kernel that does not say, 64 unit roundoffs."""
+        return np.full(count_rows(rows), 64.0 * unit_roundoff(getattr(rows, "dtype", np.float64)))
+
     def _checked(self, rows: Any) -> Any:
         """Return rows as a finite 2-d float array (float32 kept), or as CSR where the kernel takes that."""
         self._check_sparse(rows)
@@ -132,6 +144,19 @@ class Kernel(Parameterised, ABC):
 def count_rows(rows: Any) -> int:
     """Return the number of rows of an array, a sparse matrix or a list."""
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def unit_roundoff(dtype: Any) -> float:
+    """Return u, by which one operation in this precision errs at most, as a share of its result."""
+    return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
+
+
+def most_terms(rows: Any, landmarks: Any) -> int:
+    """Return the largest number of terms in a sum over the features of a row and a landmark."""
+    if not (sparse.issparse(rows) and sparse.issparse(landmarks)):
+        return int(landmarks.shape[1])
+    stored = [int(np.diff(side.tocsr().indptr).max(initial=0)) for side in (rows, landmarks)]
+    return max(stored)
 
 
 def positive(value: Any, name: str, owner: str) -> float:

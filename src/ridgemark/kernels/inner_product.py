@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.base import Kernel, bandwidths
+from ridgemark.kernels.base import Kernel, bandwidths, most_terms, unit_roundoff
 
 
 class Linear(Kernel):
@@ -54,6 +54,9 @@ class Linear(Kernel):
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(self.moved(rows), prepared, out, backend)
 
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        return _errors(rows, prepared, most_terms(rows, prepared))
+
 
 class Polynomial(Kernel):
     """Polynomial kernel `k(x, z) = (x.z / bandwidth^2 + offset)^degree`.
@@ -87,6 +90,10 @@ class Polynomial(Kernel):
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return self._power(_inner_products(self._scaled(rows), prepared, out, backend))
+
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        # |x.z| + offset is at most the root of the product of the same for x with itself and z with itself.
+        return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4)
 
     def _scaled(self, rows: Any) -> Any:
         width = np.asarray(bandwidths(self.bandwidth, rows.shape[1], "Polynomial"), dtype=rows.dtype)
@@ -128,6 +135,9 @@ class Cosine(Kernel):
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(_unit_rows(rows), prepared, out, backend)
 
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+        return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10)
+
 
 def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
     """Return the origin as one finite number, or one for each feature."""
@@ -146,6 +156,10 @@ def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backe
         products = rows @ landmarks.T
         return products.toarray() if sparse.issparse(products) else np.asarray(products)
     return backend.matmul(rows, landmarks.T, out=out)
+
+
+def _errors(rows: Any, landmarks: Any, roundoffs: int) -> NDArray[np.float64]:
+    return np.full(rows.shape[0], roundoffs * unit_roundoff(landmarks.dtype))
 
 
 def _squared_norms(rows: Any) -> NDArray[Any]:
