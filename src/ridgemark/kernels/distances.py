@@ -49,7 +49,7 @@ def scale_landmarks(landmarks: Any, bandwidth: Any, backend: Backend, owner: str
         return Scaled(np.zeros(1), width, points, factor, points)
     # The median, not the mean: one far landmark must not move the centre away from the rest.
     with np.errstate(over="ignore"):
-        centre = np.median(landmarks, axis=0).astype(landmarks.dtype)
+        centre = np.median(landmarks if len(landmarks) else np.zeros((1, 1)), axis=0).astype(landmarks.dtype)
     points = backend.from_host(_moved(landmarks, centre, width))
     augmented = _augment_landmarks(points, factor, backend)
     return Scaled(backend.from_host(centre), backend.from_host(width), points, factor, augmented)

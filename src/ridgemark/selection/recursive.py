@@ -29,7 +29,7 @@ class Recursive(Selection):
         while sizes[-1] > 2 * n_landmarks:
             sizes.append(sizes[-1] // 2)
         draw = draw_distinct(_indicator(order[: sizes[-1]], len(order)), n_landmarks, rng)
-        least = problem.risk_tolerance * problem.scaled_ridge(rng)
+        least = problem.sketch_ridge(rng)
         for size in reversed(sizes[:-1]):
             draw = draw_distinct(_level_scores(problem, draw, order[:size], least), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)

@@ -18,7 +18,7 @@ from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outc
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_HELD_SHARE = 0.25  # of the memory budget that C may take
+_HELD_PART = 4  # C may take one part in so many of the memory budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class _NormalEquations:
         self.passes, self.cross_kernel, self.triangle = passes, cross_kernel, triangle
         n_bytes = 8 * passes.source.n_rows * cross_kernel.n_landmarks
         budget = DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
-        self.held = passes.cross_matrix(cross_kernel) if n_bytes <= _HELD_SHARE * budget else None
+        self.held = passes.cross_matrix(cross_kernel) if _HELD_PART * n_bytes <= budget else None
         self.total_weight = float(passes.row_counts().sum())
         n_targets = passes.source.n_targets
 
