@@ -192,3 +192,12 @@ def test_a_small_budget_makes_small_blocks(data):
     passes.map("test", lambda block: sizes.append(block.n_rows) or np.zeros(block.n_rows), 40, 0)
     assert max(sizes) * 8 * (2 * 3 + 4 * 40 + 2) <= 100_000
     assert sum(sizes) == 3000
+
+
+def test_a_product_with_the_kernel_matrix_uses_the_budget_it_has():
+    # 100 kB hold a tile of about 38 x 38 entries: 8 parts of 300 columns, each with one pass.
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(300, 3)), rng.normal(size=(300, 2))
+    passes = RowPasses(ArrayRows(X), memory_budget=100_000)
+    assert passes.kernel_product(Gaussian(1.0), V) == pytest.approx(Gaussian(1.0)(X) @ V, rel=1e-12, abs=1e-12)
+    assert passes.n_passes <= 10

@@ -98,7 +98,7 @@ def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: 
 def theorem_3_risk_factor(epsilon: float) -> float:
     """Return Theorem 3's factor: `risk(f_L) <= (1 + 2 epsilon)^2 risk(f_K)`."""
     _check_positive(epsilon=epsilon)
-    return (1.0 + 2.0 * epsilon) ** 2
+    return _squared(1.0 + 2.0 * epsilon)
 
 
 def theorem_3_probability(rho: float) -> float:
@@ -123,7 +123,7 @@ def condition_free_bias_factor(n: int, lambda_: float, delta: float) -> float:
 
 def condition_free_risk_factor(n: int, lambda_: float, delta: float) -> float:
     """Return the factor of `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`; the variance never grows."""
-    return condition_free_bias_factor(n, lambda_, delta) ** 2
+    return _squared(condition_free_bias_factor(n, lambda_, delta))
 
 
 def condition_free_gap(n: int, lambda_: float, epsilon: float, t: float = 0.5) -> float:
@@ -221,6 +221,11 @@ def _rounded_up(least: float, most: float, enough: Callable[[float], bool]) -> f
 # --- Checks --------------------------------------------------------------------------------------------------
 
 
+def _squared(value: float) -> float:
+    """Return the square, infinite beyond the floating-point range, where `**` would raise an OverflowError."""
+    return value * value
+
+
 def _ceil(value: float) -> int:
     if not value < math.inf:
         msg = "the number of draws exceeds the floating-point range; choose a larger lambda or epsilon"
@@ -230,7 +235,7 @@ def _ceil(value: float) -> int:
 
 def _check_count(**values: float) -> None:
     for name, value in values.items():
-        if isinstance(value, bool) or not float(value).is_integer() or value < 1:
+        if isinstance(value, bool) or not 1 <= value < 2**63 or value != int(value):
             msg = f"{name} must be a positive integer, got {value!r}"
             raise ParameterError(msg)
 

@@ -17,6 +17,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range
 from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor, nystrom_factor
+from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.sampling import inclusion_probabilities
@@ -77,7 +78,7 @@ class Recipe:
             raise ParameterError(msg)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < largest:
+            if not 0 < real_number(value) < largest:
                 msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
                 raise ParameterError(msg)
 
@@ -340,7 +341,7 @@ def check_ridge(ridge: Any) -> None:
         return
     try:
         values = np.asarray(ridge, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array(np.nan)
     usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
     if not usable or isinstance(ridge, str | bool):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from os import PathLike
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
+from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, progress_for
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.sampling import make_generator
@@ -78,7 +78,7 @@ def leverage_scores(
     >>> bool((scores.lower <= scores.upper).all())
     True
     """
-    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not 0 < float(ridge) < np.inf:
+    if not 0 < real_number(ridge) < np.inf:
         msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
         raise ParameterError(msg)
     source = _open(X, sample_weight)
@@ -135,4 +135,4 @@ def _open(X: Any, sample_weight: Any) -> RowSource:
             raise ParameterError(msg)
         return X
     refuse_large_integers(sample_weight, "sample_weight")
-    return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64))
+    return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight))

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from ridgemark.backends import Array
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import Kernel
-from ridgemark.linalg import inverse_triangle_, unit_lengths
+from ridgemark.linalg import inverse_triangle_, pivoted_factor_, unit_lengths
 from ridgemark.rows.parallel import in_order
 
 Floats = NDArray[np.float64]
@@ -141,5 +140,5 @@ def _whiten(matrix: Floats) -> tuple[NDArray[np.intp], Floats]:
     """
     if not np.diagonal(matrix).max() > 20 * _EPS:
         return np.empty(0, dtype=np.intp), np.empty((0, 0))
-    factor, pivots, rank, _ = lapack.dpstrf(np.asfortranarray(matrix), tol=2 * _EPS, overwrite_a=1)
-    return pivots[:rank].astype(np.intp) - 1, inverse_triangle_(factor[:rank, :rank])
+    factor, order, rank = pivoted_factor_(np.asfortranarray(matrix), 2 * _EPS)
+    return order[:rank], inverse_triangle_(factor[:rank, :rank])

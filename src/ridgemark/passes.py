@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -239,7 +240,7 @@ class RowPasses:
 
         K is symmetric: a part of its columns is evaluated against the rows from that part on, and serves both sides.
         """
-        width = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
+        width = self._symmetric_width()
         n, rows = self.source.n_rows, self._block_rows(width)
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, rows):
@@ -250,6 +251,15 @@ class RowPasses:
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows
         return result
+
+    def _symmetric_width(self) -> int:
+        """Return how many kernel entries are held for each row of a block in a product with K.
+
+        A block has as many rows as the part of K has columns, and is worked on in tiles of 128 rows, so 128 entries a
+        row are held at a time. Where the budget holds fewer than 128 such rows, a tile is the largest square that fits.
+        """
+        most = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK
+        return bisect_right(range(1, most + 1), 0, key=lambda width: width - self._block_rows(width))
 
     def _symmetric_products(
         self, cross_kernel: CrossKernel, start: int, vectors: Floats
@@ -370,7 +380,7 @@ class RowPasses:
 
 def _tiles(block: Block, width: int, entries: int = _TILE_ENTRIES) -> Iterator[Block]:
     """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
-    rows = max(16, entries // width)
+    rows = max(16, entries // max(width, 1))
     for first in range(0, block.n_rows, rows):
         yield block.part(first, min(first + rows, block.n_rows))
 

@@ -24,6 +24,8 @@ from ridgemark.kernels import make_kernel
 from ridgemark.passes import RowPasses, progress_for
 from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integers
 
+_NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
+
 
 def all_or_nothing(method):
     """Leave an estimator as it was when a method of it fails."""
@@ -131,14 +133,14 @@ class LandmarkEstimator(BaseEstimator):
             )
             raise DataError(msg)
 
-    def _validate(self, X, y="no_validation", *, reset):
+    def _validate(self, X, y=_NO_TARGETS, *, reset):
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
                 msg = f"{name} has masked values, which hold no number; fill them in or drop the rows"
                 raise DataError(msg)
             refuse_large_integers(values, name)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
-        if isinstance(y, str):
+        if y is _NO_TARGETS:
             return validate_data(self, X, **options)
         return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
 
@@ -198,7 +200,7 @@ class LandmarkEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         try:
             made = make_kernel(self.kernel)
-        except ParameterError:  # fit says what is wrong with it
-            return tags
-        tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+            tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+        except ParameterError:  # fit says what is wrong with the kernel
+            pass
         return tags

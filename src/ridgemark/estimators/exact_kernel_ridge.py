@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
+from ridgemark.parameters import real_number
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
@@ -181,7 +182,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         return cross_kernel, self.dual_coef_.reshape(cross_kernel.n_landmarks, -1), np.atleast_1d(self.intercept_)
 
     def _recipe(self):
-        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 < float(self.tol) < np.inf:
+        if not 0 < real_number(self.tol) < np.inf:
             msg = f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}"
             raise ParameterError(msg)
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.linalg import check_range
-from ridgemark.parameters import Parameterised
+from ridgemark.parameters import Parameterised, real_number
 
 if TYPE_CHECKING:
     from ridgemark.kernels.algebra import Product, Scaled, Sum
@@ -161,8 +161,9 @@ def most_terms(rows: Any, landmarks: Any) -> int:
 
 def positive(value: Any, name: str, owner: str) -> float:
     """Return a parameter as a positive finite float, or say what was got."""
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value < np.inf:
-        return float(value)
+    number = real_number(value)
+    if 0 < number < np.inf:
+        return number
     msg = f"{owner}: {name} must be a positive finite number, got {value!r}"
     raise ParameterError(msg)
 

@@ -41,6 +41,7 @@ class Custom(Kernel):
         self.diagonal_function = diagonal_function
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        self._check()
         count = count_rows(rows)
         if self.diagonal_function is not None:
             return self._numbers(self.diagonal_function(rows), (count,))
@@ -50,11 +51,17 @@ class Custom(Kernel):
         return np.concatenate([np.diagonal(self._evaluate(self.function, part, part)) for part in parts])
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+        self._check()
+        pairs = self._takes_pairs(landmarks)
+        return (partial(pairwise_kernels, metric=self.function) if pairs else self.function), landmarks
+
+    def _check(self) -> None:
         if not callable(self.function):
             msg = f"Custom: function must be callable as function(X, Z), got {self.function!r}"
             raise ParameterError(msg)
-        pairs = self._takes_pairs(landmarks)
-        return (partial(pairwise_kernels, metric=self.function) if pairs else self.function), landmarks
+        if self.diagonal_function is not None and not callable(self.diagonal_function):
+            msg = f"Custom: diagonal_function must be callable as diagonal_function(X), got {self.diagonal_function!r}"
+            raise ParameterError(msg)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         function, landmarks = prepared

@@ -77,7 +77,7 @@ def scale_landmarks(
         return Scaled(**prepared, raw=raw)
     # The median, not the mean: one far landmark must not move the centre away from the rest.
     with np.errstate(over="ignore"):
-        centre = np.median(landmarks, axis=0).astype(landmarks.dtype)
+        centre = np.median(landmarks if len(landmarks) else np.zeros((1, 1)), axis=0).astype(landmarks.dtype)
     points = backend.from_host(_moved(landmarks, centre, width))
     augmented = _augment_landmarks(points, factor, backend) if product else None
     return Scaled(**prepared, raw=raw, centre=backend.from_host(centre), points=points, augmented=augmented)

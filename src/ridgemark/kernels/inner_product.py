@@ -11,6 +11,7 @@ from scipy import sparse
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, most_terms, unit_roundoff
+from ridgemark.parameters import real_number
 
 
 class Linear(Kernel):
@@ -111,7 +112,7 @@ class Polynomial(Kernel):
         if not isinstance(self.degree, int | np.integer) or isinstance(self.degree, bool) or self.degree < 1:
             msg = f"Polynomial: degree must be an integer of at least 1, got {self.degree!r}"
             raise ParameterError(msg)
-        if not isinstance(self.offset, int | float | np.number) or not 0 <= self.offset < np.inf:
+        if not 0 <= real_number(self.offset) < np.inf:
             msg = (
                 f"Polynomial: offset must be a finite number of at least 0 (a negative one gives no "
                 f"positive semidefinite kernel), got {self.offset!r}"

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.distinct import DistinctRows
-from ridgemark.errors import DataError, ParameterError
+from ridgemark.errors import DataError, NumericalError, ParameterError
 from ridgemark.kernels import Kernel
+from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import ScoreBracket, score_bracket
 from ridgemark.linalg import check_range
 from ridgemark.moments import Moments
@@ -79,6 +80,18 @@ class Problem:
             self.ridge = self.ridge(self.pilot(PILOT, rng).moments)
         return self.ridge
 
+    def sketch_ridge(self, rng: np.random.Generator) -> float:
+        """Return `risk_tolerance * scaled_ridge`, the paper's n lambda epsilon, at which scores are taken."""
+        scaled_ridge = self.scaled_ridge(rng)
+        ridge = self.risk_tolerance * scaled_ridge
+        if not 1e-300 < ridge < 1e300:
+            msg = (
+                f"risk_tolerance times n lambda, the ridge at which scores are taken, leaves the floating-point range, "
+                f"got {self.risk_tolerance:g} times {scaled_ridge:g}; choose a risk_tolerance nearer to 1"
+            )
+            raise NumericalError(msg)
+        return ridge
+
     def pilot(self, n_pilot: int, rng: np.random.Generator) -> Pilot:
         """Return the pilot of this size, drawn once by the kernel's diagonal."""
         if n_pilot not in self.pilots:
@@ -92,7 +105,7 @@ class Problem:
         """Return score brackets at `risk_tolerance * scaled_ridge` from a pilot, computed once."""
         key = (n_pilot, refine)
         if key not in self.found:
-            ridge = self.risk_tolerance * self.scaled_ridge(rng)
+            ridge = self.sketch_ridge(rng)
             pilot = self.pilot(n_pilot, rng)
             self.found[key] = refined_scores(self.passes, self.kernel, ridge, pilot, refine, rng, self.distinct)
         return self.found[key]
@@ -113,7 +126,14 @@ class Selection(Parameterised, ABC):
         """Choose `n_landmarks` different landmarks, at most as many as there are distinct rows."""
         wanted = min(positive_count(n_landmarks, "n_landmarks"), len(problem.distinct))
         with one_blas_thread():
-            return self._choose(problem, wanted, rng)
+            landmarks = self._choose(problem, wanted, rng)
+        if not count_rows(landmarks.points):
+            msg = (
+                "no row can be a landmark, as the kernel of every row tried with itself is zero to rounding; "
+                "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
+            )
+            raise NumericalError(msg)
+        return landmarks
 
     @abstractmethod
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:

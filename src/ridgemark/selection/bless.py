@@ -8,6 +8,7 @@ import numpy as np
 
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_variance
+from ridgemark.parameters import real_number
 from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection, check_diagonal
 
@@ -37,7 +38,7 @@ class Bless(Selection):
         totals = check_diagonal(passes.diagonal(kernel))
         trace = float(totals.sum())
         lengths = distinct.totals(totals)
-        target = problem.risk_tolerance * problem.scaled_ridge(rng)
+        target = problem.sketch_ridge(rng)
         ridge = max(trace, target)
         draw = draw_distinct(lengths, min(10, n_landmarks), rng)
         chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
@@ -64,6 +65,6 @@ class Bless(Selection):
     def _check(self) -> None:
         for name, least, words in (("oversampling", 0.0, "a positive number"), ("factor", 1.0, "a number above 1")):
             value = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not least < value < np.inf:
+            if not least < real_number(value) < np.inf:
                 msg = f"{name} must be {words}, got {value!r}"
                 raise ParameterError(msg)

@@ -31,7 +31,7 @@ class Recursive(Selection):
         while sizes[-1] > 2 * n_landmarks or n_landmarks < len(order) == sizes[-1]:
             sizes.append(sizes[-1] // 2)
         draw = draw_distinct(_indicator(order[: sizes[-1]], len(order)), n_landmarks, rng)
-        least = problem.risk_tolerance * problem.scaled_ridge(rng)
+        least = problem.sketch_ridge(rng)
         for size in reversed(sizes[:-1]):
             scores = _level_scores(problem, draw, order[:size], least)
             # A score that is rounding of zero must not take its row out of the draw.

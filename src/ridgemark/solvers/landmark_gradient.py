@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, pivoted_cholesky, solve_triangle
+from ridgemark.linalg import check_range, cholesky_, pivoted_cholesky, solve_triangle, times_own_transpose_
 from ridgemark.passes import RowPasses
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, row_weights
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
@@ -19,7 +18,7 @@ from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outc
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_HELD_SHARE = 0.25  # of the memory budget that C may take
+_HELD_PART = 4  # C may take one part in so many of the memory budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +135,7 @@ class _NormalEquations:
         self.passes, self.cross_kernel, self.triangle = passes, cross_kernel, triangle
         n_bytes = 8 * passes.source.n_rows * cross_kernel.n_landmarks
         budget = DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
-        self.held = passes.cross_matrix(cross_kernel) if n_bytes <= _HELD_SHARE * budget else None
+        self.held = passes.cross_matrix(cross_kernel) if _HELD_PART * n_bytes <= budget else None
         self.total_weight = float(passes.row_counts().sum())
         n_targets = passes.source.n_targets
 
@@ -187,15 +186,16 @@ def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) ->
     size of the middle one. And it is at least the rounding of `R D R'`. A preconditioner may be raised: that changes
     how fast the solution is reached, not which one.
     """
+    if not len(triangle):
+        return triangle
     raised = max(ridge, float(np.median(landmark_weights * np.diagonal(triangle) ** 2)))
     while True:
         with all_blas_threads():
-            # An upper triangle times its transpose, in place.
-            matrix, _ = lapack.dlauum(np.multiply(triangle, np.sqrt(landmark_weights), order="F"), overwrite_c=1)
-            diagonal = np.einsum("ii->i", matrix)
+            matrix = times_own_transpose_(np.multiply(triangle, np.sqrt(landmark_weights), order="F"))
+            diagonal = check_range(np.einsum("ii->i", matrix))
             raised = max(raised, len(matrix) * _EPS * float(diagonal.max()))
             diagonal += raised
-            factor, failed = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
-        if not failed:
+            factor = cholesky_(matrix)
+        if factor is not None:
             return factor
         raised *= 100.0
