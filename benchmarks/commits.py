@@ -3,8 +3,8 @@
     python benchmarks/commits.py BEFORE AFTER [--repeats 5] [--case NAME ...]
 
 Each commit is checked out into a temporary folder and run in a process of its own with this Python, so both see the
-same packages. A case runs in one process per repeat; BEFORE and AFTER take turns. The last lines say the geometric mean of
-the ratios and the worst one.
+same packages. A case runs in one process per repeat; BEFORE and AFTER take turns. The last line has the geometric mean
+of the ratios and the worst one.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ import numpy as np
 
 FIT = """
 import json, sys, time
+import numpy as np
 from ridgemark import NystromRidge, open_rows
 
 def peak():  # of this process alone: what its parent held before counts in ru_maxrss
@@ -27,7 +28,7 @@ def peak():  # of this process alone: what its parent held before counts in ru_m
     return int(line.split()[1]) / 2**10
 
 path, landmarks, ridge, selection, drop = sys.argv[1:]
-rows = open_rows(path, target=-1)
+rows = open_rows(np.load(path, mmap_mode="r") if path.endswith(".npy") else path, target=-1)
 if drop == "cold":  # out of the system's cache, so that every pass reads the disk at first
     import os
     with open(path, "rb") as file:

@@ -1,10 +1,15 @@
-"""One BLAS thread for all tests: small matrices gain nothing from two, and lose a lot where others use the machine."""
+"""One BLAS thread for all tests: small matrices gain nothing from two, and lose a lot where others use the machine.
+
+`RIDGEMARK_TEST_THREADS` asks for another number, to show that no statement depends on it.
+"""
+
+import os
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_blas_thread():
-    with threadpool_limits(1, user_api="blas"):
+def blas_threads():
+    with threadpool_limits(int(os.environ.get("RIDGEMARK_TEST_THREADS", "1")), user_api="blas"):
         yield

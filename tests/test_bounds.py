@@ -1,6 +1,7 @@
 """The theorems as numbers: each function against its formula worked out by hand, and its refusals."""
 
 import math
+import random
 
 import pytest
 
@@ -90,8 +91,35 @@ def test_a_number_outside_its_range_is_refused_by_name(call, words):
         call()
 
 
-def test_theorem_3_epsilon_is_one_for_which_the_draws_suffice():
-    """With d_eff(lambda epsilon) at its largest, d_eff(lambda)/epsilon, the count is p."""
-    epsilon = bounds.theorem_3_epsilon(10_000, 5000, 20.0, 0.05)
-    assert bounds.theorem_3_count(10_000, 20.0 / epsilon, 0.05) in (5000, 5001)
+def _random_counts(seed, repeats=300):
+    rng = random.Random(seed)
+    for _ in range(repeats):
+        n, p = rng.randint(2, 10**7), rng.randint(1, 10**5)
+        yield n, p, 10 ** rng.uniform(-3, 3), 10 ** rng.uniform(-6, -0.4)
+
+
+def test_at_theorem_3s_epsilon_its_own_count_of_draws_is_enough():
+    for n, p, d_eff, rho in _random_counts(0):
+        epsilon = bounds.theorem_3_epsilon(n, p, d_eff, rho)
+        if epsilon < math.inf:
+            assert bounds.theorem_3_count(n, d_eff / epsilon, rho) <= p
+            assert bounds.theorem_3_count(n, d_eff / (0.999 * epsilon), rho) >= p
     assert bounds.theorem_3_epsilon(10_000, 10, 20.0, 0.05) == math.inf
+    assert 0 < bounds.theorem_3_epsilon(10_000, 5000, 0.0, 0.05) < 1e-300
+
+
+def test_theorem_3s_epsilon_never_exceeds_one_where_the_dimension_need_not_fall():
+    """Of 40 eigenvalues far above n lambda, d_eff(lambda epsilon) is 40 whatever epsilon."""
+    n, lambda_, rho = 1000, 1e-6, 0.05
+    for p in (200, 1000, 3000, 4000, 10_000):
+        epsilon = bounds.theorem_3_epsilon(n, p, 40.0, rho)
+        at_epsilon = 40 * 1e6 / (1e6 + n * lambda_ * min(epsilon, 1e6))
+        assert epsilon == math.inf or bounds.theorem_3_count(n, at_epsilon, rho) <= p
+
+
+def test_at_theorem_4s_epsilon_its_own_count_of_draws_is_enough():
+    for n, p, trace, rho in _random_counts(1):
+        epsilon = bounds.theorem_4_epsilon(n, p, n * trace, 0.5, rho)
+        if epsilon < 0.5:
+            assert bounds.theorem_4_count(n, n * trace, 0.5, epsilon, rho) <= p
+    assert bounds.theorem_4_epsilon(100, 20, 100.0, 1e-3, 0.1) >= 0.5

@@ -1,10 +1,20 @@
 """Triangles: products and inverses that leave out the zeros give what full ones give."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from ridgemark.backends import blas
-from ridgemark.linalg import congruence, inverse_triangle_, pivoted_cholesky, solve_triangle
+from ridgemark.errors import NumericalError
+from ridgemark.linalg import (
+    cholesky_,
+    congruence,
+    inverse_triangle_,
+    pivoted_cholesky,
+    solve_triangle,
+    times_own_transpose_,
+)
 
 
 def upper(size, seed=0):
@@ -97,3 +107,33 @@ def test_a_pivoted_factor_reproduces_the_matrix_where_it_was_kept():
     triangle, kept = pivoted_cholesky(matrix, np.dtype(np.float64))
     assert 12 <= len(kept) <= 14  # rounding may keep one or two by chance
     assert np.triu(triangle).T @ np.triu(triangle) == pytest.approx(matrix[np.ix_(kept, kept)], abs=1e-10)
+
+
+def test_nothing_is_asked_of_lapack_where_there_is_nothing(capfd):
+    none = np.empty((0, 0), order="F")
+    assert solve_triangle(none, np.empty((0, 3))).shape == (0, 3)
+    assert solve_triangle(none, np.empty((0, 3)), transposed=True).shape == (0, 3)
+    assert solve_triangle(upper(2), np.empty((2, 0))).shape == (2, 0)
+    assert inverse_triangle_(none).shape == (0, 0)
+    assert times_own_transpose_(none).shape == (0, 0)
+    assert cholesky_(none).shape == (0, 0)
+    assert pivoted_cholesky(none, np.dtype(np.float64))[0].shape == (0, 0)
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_triangle_with_a_zero_on_its_diagonal_is_refused():
+    triangle = np.asfortranarray(np.diag([1.0, 0.0, 2.0]))
+    with pytest.raises(NumericalError, match="zero on its diagonal, at position 1"):
+        solve_triangle(triangle, np.ones((3, 1)))
+    with pytest.raises(NumericalError, match="zero on its diagonal, at position 1"):
+        inverse_triangle_(triangle)
+
+
+def test_a_matrix_that_is_not_positive_definite_has_no_factor():
+    assert cholesky_(np.asfortranarray(np.diag([1.0, -1.0]))) is None
+
+
+def test_a_triangle_times_its_transpose_is_the_product():
+    triangle = upper(20)
+    assert np.triu(times_own_transpose_(np.asfortranarray(triangle))) == pytest.approx(np.triu(triangle @ triangle.T))

@@ -9,6 +9,8 @@ probabilities are to the scores, `t` the sketch's spectral error. All are statem
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 
 from ridgemark.errors import ParameterError
 
@@ -60,15 +62,20 @@ def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float 
 
 
 def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) -> float:
-    """Return an epsilon for which p draws by exact scores are Theorem 3's count, from d_eff at lambda itself.
+    """Return an epsilon for which p draws by exact scores are enough for Theorem 3, from d_eff at lambda itself.
 
-    `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` for epsilon up to 1, so `d_eff/(p/(8 log(n/rho)) - 1/6)` will do;
-    infinite where p is too small for any.
+    `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` for epsilon up to 1, so `d_eff/(p/(8 log(n/rho)) - 1/6)` will do,
+    rounded up until `theorem_3_count(n, d_eff/epsilon, rho) <= p`. Infinite where that exceeds 1: beyond, d_eff need
+    not fall as epsilon grows, and p draws are not known to be enough for any.
     """
     _check_count(n=n, p=p)
     _check_nonnegative(effective_dimension=effective_dimension)
     spare = p / (8.0 * math.log(n / _check_probability(rho, below=0.5))) - 1.0 / 6.0
-    return effective_dimension / spare if spare > 0 else math.inf
+    if not spare > 0:
+        return math.inf
+    return _rounded_up(
+        effective_dimension / spare, 1.0, lambda epsilon: theorem_3_count(n, effective_dimension / epsilon, rho) <= p
+    )
 
 
 def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
@@ -91,7 +98,7 @@ def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: 
 def theorem_3_risk_factor(epsilon: float) -> float:
     """Return Theorem 3's factor: `risk(f_L) <= (1 + 2 epsilon)^2 risk(f_K)`."""
     _check_positive(epsilon=epsilon)
-    return (1.0 + 2.0 * epsilon) ** 2
+    return _squared(1.0 + 2.0 * epsilon)
 
 
 def theorem_3_probability(rho: float) -> float:
@@ -116,7 +123,7 @@ def condition_free_bias_factor(n: int, lambda_: float, delta: float) -> float:
 
 def condition_free_risk_factor(n: int, lambda_: float, delta: float) -> float:
     """Return the factor of `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`; the variance never grows."""
-    return condition_free_bias_factor(n, lambda_, delta) ** 2
+    return _squared(condition_free_bias_factor(n, lambda_, delta))
 
 
 def condition_free_gap(n: int, lambda_: float, epsilon: float, t: float = 0.5) -> float:
@@ -153,7 +160,12 @@ def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) 
     _check_nonnegative(trace=trace)
     _check_positive(lambda_=lambda_)
     spare = p / (8.0 * math.log(n / _check_probability(rho, below=1.0))) - 1.0 / 6.0
-    return trace / (n * lambda_) / spare if spare > 0 else math.inf
+    if not spare > 0:
+        return math.inf
+    least = trace / (n * lambda_) / spare
+    below = math.nextafter(0.5, 0.0)
+    enough = _rounded_up(least, below, lambda epsilon: theorem_4_count(n, trace, lambda_, epsilon, rho) <= p)
+    return enough if enough < 0.5 else max(least, 0.5)
 
 
 def theorem_4_additive_error(epsilon: float) -> float:
@@ -193,7 +205,25 @@ def divide_and_conquer_kernel_evaluations(n: int, effective_dimension: float) ->
     return leverage_kernel_evaluations(n, effective_dimension) * effective_dimension
 
 
+# --- Rounding ---------------------------------------------------------------------------------------------------
+
+
+def _rounded_up(least: float, most: float, enough: Callable[[float], bool]) -> float:
+    """Return the first number from `least` on, in growing steps of rounding, that is enough; infinite beyond `most`."""
+    value, step = max(least, sys.float_info.min), sys.float_info.epsilon
+    while value <= most:
+        if enough(value):
+            return value
+        value, step = value * (1.0 + step), 2.0 * step
+    return math.inf
+
+
 # --- Checks --------------------------------------------------------------------------------------------------
+
+
+def _squared(value: float) -> float:
+    """Return the square, infinite beyond the floating-point range, where `**` would raise an OverflowError."""
+    return value * value
 
 
 def _ceil(value: float) -> int:
@@ -205,7 +235,7 @@ def _ceil(value: float) -> int:
 
 def _check_count(**values: float) -> None:
     for name, value in values.items():
-        if isinstance(value, bool) or not float(value).is_integer() or value < 1:
+        if isinstance(value, bool) or not 1 <= value < 2**63 or value != int(value):
             msg = f"{name} must be a positive integer, got {value!r}"
             raise ParameterError(msg)
 

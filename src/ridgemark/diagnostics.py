@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.errors import NumericalError
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
@@ -173,6 +174,10 @@ def diagnose(
         max(fit.solver.effective_dimension(ridge) + fit.solver.fit_intercept, 1.0) for ridge in fit.scaled_ridge
     ]
     leverage = (potential / (1.0 + potential)).max(axis=1)
+    cook_distance = (studentised**2 * potential / dimension).max(axis=1)
+    if not all(np.isfinite(values).all() for values in (leverage, studentised, cook_distance)):
+        msg = "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"
+        raise NumericalError(msg)
     landmarks = np.zeros(len(residuals), dtype=bool)
     if landmark_indices is not None:
         landmarks[landmark_indices] = True
@@ -180,7 +185,7 @@ def diagnose(
         leverage,
         residuals,
         studentised,
-        (studentised**2 * potential / dimension).max(axis=1),
+        cook_distance,
         _by_either(leverage, np.abs(studentised).max(axis=1)),
         landmarks,
         np.sqrt(variance),

@@ -63,3 +63,7 @@ class LandmarkCountWarning(RidgemarkWarning):
 
 class ConvergenceWarning(RidgemarkWarning):
     """An iteration ended farther from its goal than asked; the message says how far, and why."""
+
+
+class ConditioningWarning(RidgemarkWarning):
+    """Rounding decides the fit, as where columns lie far from zero; the message says how that shows."""

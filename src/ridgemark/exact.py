@@ -20,7 +20,7 @@ from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Linear, make_kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.linalg import numerical_rank, semidefinite_eigen
+from ridgemark.linalg import check_range, numerical_rank, semidefinite_eigen
 from ridgemark.sketches import column_sketch, cosine_sketch, gaussian_sketch, hadamard_sketch, rademacher_sketch
 
 __all__ = [
@@ -107,10 +107,11 @@ def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> 
     made = make_kernel(kernel, bandwidth)
     if not isinstance(made, Linear):
         return spectrum(kernel_matrix(X, made))
-    rows = made._checked(X)
+    rows = made.moved(made._checked(X))
     dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     left, singular, _ = scipy.linalg.svd(dense, full_matrices=False)
-    return Spectrum(singular**2, left)
+    with np.errstate(over="ignore"):
+        return Spectrum(check_range(singular**2), left)
 
 
 def spectrum(kernel_matrix: Any) -> Spectrum:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from os import PathLike
 from typing import Any, Literal
 
@@ -16,8 +15,9 @@ from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
+from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.sampling import make_generator
 from ridgemark.selection.base import positive_count
 from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
@@ -79,7 +79,7 @@ def leverage_scores(
     >>> bool((scores.lower <= scores.upper).all())
     True
     """
-    if not isinstance(ridge, Real) or isinstance(ridge, bool) or not 0 < float(ridge) < np.inf:
+    if not 0 < real_number(ridge) < np.inf:
         msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
         raise ParameterError(msg)
     source = _open(X, sample_weight)
@@ -104,7 +104,7 @@ def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> Sco
     rows, counts = passes.take(np.arange(passes.source.n_rows)), passes.row_counts()
     if isinstance(kernel, Linear):  # its matrix would drown small directions
         root = sparse.diags(np.sqrt(counts))
-        spectrum = exact.kernel_spectrum(root @ rows.features, kernel)
+        spectrum = exact.kernel_spectrum(root @ kernel.moved(rows.features), Linear())
     else:
         spectrum = exact.spectrum(exact.weighted_kernel(exact.kernel_matrix(rows.features, kernel), counts))
     scores = exact.leverage_scores(spectrum, scaled_ridge)
@@ -135,4 +135,5 @@ def _open(X: Any, sample_weight: Any) -> RowSource:
             msg = "a RowSource brings its own weights; give `weight` to open_rows instead of sample_weight"
             raise ParameterError(msg)
         return X
-    return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64))
+    refuse_large_integers(sample_weight, "sample_weight")
+    return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight))

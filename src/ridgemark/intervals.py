@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ridgemark.errors import ParameterError
 from ridgemark.operators import RotatedFeatures
+from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers import LandmarkFit
@@ -127,7 +128,7 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
     and `g_i(x) = 1/n + bc(x)' (Bc'Bc + n lambda)^-1 bc_i`; the interval is from a low quantile of these less |r_i| to a
     high one of these plus |r_i|. No refit: one product with the calibration rows' features.
     """
-    if isinstance(coverage, bool) or not isinstance(coverage, int | float | np.number) or not 0 < coverage < 1:
+    if not 0 < real_number(coverage) < 1:
         msg = f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}"
         raise ParameterError(msg)
     count = len(calibration.residuals)

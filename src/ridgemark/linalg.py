@@ -10,8 +10,28 @@ from ridgemark.backends import Array, Backend
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
+# Products with vectors add up blocks of at most this many terms.
+SUMMED_AT_ONCE = 256
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
+
+
+def sum_rounding(n_terms: int) -> float:
+    """Return the share of `sum_j |u_j v_j|` by which `sum_j u_j v_j` of so many terms errs at most.
+
+    `m u` for one sum of m terms, u the unit roundoff; blocks of 256 terms add one for each block.
+    """
+    at_once = min(n_terms, SUMMED_AT_ONCE)
+    return (at_once + n_terms / SUMMED_AT_ONCE + 4.0) * float(np.finfo(np.float64).eps) / 2.0
+
+
+def product_in_blocks(left: Array, right: Array) -> Array:
+    """Return `A V`, every entry a sum of blocks of at most `SUMMED_AT_ONCE` terms."""
+    total = left[:, :SUMMED_AT_ONCE] @ right[:SUMMED_AT_ONCE]
+    for start in range(SUMMED_AT_ONCE, left.shape[1], SUMMED_AT_ONCE):
+        block = slice(start, start + SUMMED_AT_ONCE)
+        total += left[:, block] @ right[block]
+    return total
 
 
 def check_range(matrix: Array) -> Array:
@@ -97,12 +117,38 @@ def pivoted_cholesky(
     diagonal = np.diagonal(scaled).copy()
     with all_blas_threads():
         # The transpose is the same matrix, in the order LAPACK can overwrite; it leaves the lower triangle alone.
-        factor, pivots, rank, _ = lapack.dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
-    order = pivots.astype(np.intp) - 1
+        factor, order, rank = pivoted_factor_(scaled.T, 2 * float(np.finfo(precision).eps))
     _check_semidefinite(factor, order[rank:], diagonal, factor[:rank, rank:])
     triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
     triangle *= lengths[order[:rank]]
     return triangle, order[:rank]
+
+
+def pivoted_factor_(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp], int]:
+    """Overwrite the upper triangle of a symmetric matrix A by R with `R'R = P'A P`; return R, the order P and the rank.
+
+    The factorisation stops at the rank, where no diagonal entry above the tolerance is left.
+    """
+    factor, pivots, rank, info = lapack.dpstrf(matrix, tol=tolerance, overwrite_a=1)
+    _check_info("dpstrf", min(info, 0))  # 1 says that it stopped before the end
+    return factor, pivots.astype(np.intp) - 1, int(rank)
+
+
+def cholesky_(matrix: Array) -> Array | None:
+    """Overwrite A by U, upper triangular, with `U'U = A` and anything below; None where A is not positive definite."""
+    factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
+    _check_info("dpotrf", min(info, 0))
+    return None if info else factor
+
+
+def times_own_transpose_(triangle: Array) -> Array:
+    """Overwrite an upper triangle R, in Fortran order, by the upper triangle of `R R'`."""
+    if not len(triangle):  # LAPACK takes no array without entries, and would say so on the standard output
+        return triangle
+    product, info = lapack.dlauum(triangle, overwrite_c=1)
+    _check_info("dlauum", info)
+    matrix: Array = product
+    return matrix
 
 
 def unit_lengths(matrix: Array) -> Array:
@@ -116,7 +162,8 @@ def inverse_triangle_(triangle: Array) -> Array:
     inverse = np.asfortranarray(triangle)
     if len(inverse):
         with all_blas_threads():
-            lapack.dtrtri(inverse, lower=0, overwrite_c=1)
+            _, info = lapack.dtrtri(inverse, lower=0, overwrite_c=1)
+        _check_info("dtrtri", info)
     for column in range(len(inverse)):
         inverse[column + 1 :, column] = 0.0
     return inverse
@@ -124,8 +171,12 @@ def inverse_triangle_(triangle: Array) -> Array:
 
 def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> Array:
     """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
-    solution: Array = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))[0]
-    return solution
+    if not right.size:
+        return np.zeros(right.shape)
+    solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
+    _check_info("dtrtrs", info)
+    solved: Array = solution
+    return solved
 
 
 def congruence(matrix: Array, triangle: Array) -> Array:
@@ -136,6 +187,19 @@ def congruence(matrix: Array, triangle: Array) -> Array:
         right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
         product: Array = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
     return (product + product.T) / 2
+
+
+def _check_info(routine: str, info: int) -> None:
+    """Refuse what LAPACK could not do: a triangle with a zero on its diagonal, or (a defect here) a wrong argument."""
+    if info > 0:
+        msg = (
+            f"a triangular factor of a kernel matrix has a zero on its diagonal, at position {info - 1}; "
+            "raise the ridge, or rescale the columns (standardise them)"
+        )
+        raise NumericalError(msg)
+    if info < 0:
+        msg = f"LAPACK's {routine} refused its argument {-info}; this is a defect of ridgemark: please report it"
+        raise NumericalError(msg)
 
 
 def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +67,16 @@ class Parameterised:
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
         return f"{type(self).__name__}({arguments})"
+
+
+def real_number(value: Any) -> float:
+    """Return a real number as a float; NaN for anything else, True and an integer beyond the range included."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def _same(mine: Any, other: Any) -> bool:

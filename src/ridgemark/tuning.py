@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
-from ridgemark.errors import ParameterError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
 from ridgemark.operators import NystromFactor, RotatedFeatures
@@ -161,9 +161,26 @@ def leave_one_out(
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :])
 
 
-def default_ridges(mean_diagonal: float) -> Floats:
-    """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade."""
-    return (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
+def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
+    """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade.
+
+    Ridges that leave the floating-point range when multiplied by the sum of weights are not searched.
+    """
+    ridges = (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
+    usable: Floats = ridges[ridges_in_range(ridges * total_weight)]
+    if not len(usable):
+        msg = (
+            f"every ridge to search, times the sum of weights, leaves the floating-point range: the kernel's diagonal "
+            f"has mean {mean_diagonal:.3g}, the weights sum to {total_weight:.3g}; multiply the kernel or the weights "
+            "by a factor"
+        )
+        raise NumericalError(msg)
+    return usable
+
+
+def ridges_in_range(scaled_ridges: Floats) -> NDArray[np.bool_]:
+    """Tell which ridges, n lambda, have inverses and products with sums that stay within the floating-point range."""
+    return (scaled_ridges > 1e-300) & (scaled_ridges < 1e300)
 
 
 def _descending(ridges: Floats) -> Floats:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, load, open_rows
-from ridgemark.errors import DataError, ParameterError
+from ridgemark.errors import DataError, NumericalError, ParameterError
 from ridgemark.intervals import noise_variance
+from ridgemark.kernels import Gaussian
 
 
 def _data(n=400, seed=0, d=2):
@@ -178,3 +179,30 @@ def test_the_sample_is_bounded_and_so_is_coverage():
     for wrong in (0, 1, 1.5, "much", None, True):
         with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
             few.predict_interval(X[:2], wrong)
+
+
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgemarkWarning")
+@pytest.mark.parametrize("size", [1e-300, 1e-306, 1e-308, 1e300])
+@pytest.mark.parametrize("what", ["kernel", "weights"])
+def test_at_the_ends_of_the_range_answers_are_finite_or_refused(what, size):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.sin(X[:, 0])
+    kernel, weights = (size * Gaussian(0.1), None) if what == "kernel" else (Gaussian(0.1), np.full(30, size))
+    answers = []
+    for ridge in ("loo", 1e-3, 1e-3 * size):
+        try:
+            model = NystromRidge(kernel, ridge=ridge, random_state=0).fit(X, y, sample_weight=weights)
+            answers += [model.calibrate(X, y, weights).predict_interval(X), *model.predict(X, return_std=True)]
+        except NumericalError as refusal:
+            assert "range" in str(refusal)
+    assert all(np.isfinite(answer).all() for answer in answers)
+
+
+def test_intervals_of_a_kernel_of_tiny_values_are_those_of_its_multiple():
+    X, y = _data(60)
+    ridges = np.logspace(-1, -4, 7)
+    plain, tiny = (
+        NystromRidge(size * Gaussian(1.0), ridge=size * ridges, random_state=0).fit(X, y).predict_interval(X)
+        for size in (1.0, 1e-290)
+    )
+    assert tiny == pytest.approx(plain, rel=1e-6)

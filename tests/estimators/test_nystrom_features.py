@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
 from ridgemark import NystromFeatures, exact, open_rows
-from ridgemark.errors import LandmarkCountWarning, ParameterError
-from ridgemark.kernels import Gaussian
+from ridgemark.errors import LandmarkCountWarning, NumericalError, ParameterError
+from ridgemark.kernels import Custom, Gaussian
 
 
 @pytest.fixture
@@ -21,6 +22,44 @@ def test_with_the_same_landmarks_it_gives_what_nystroem_gives(rows):
     ours = NystromFeatures(bandwidth=2.0, selection=peer.components_).fit(rows)
     assert ours.normalization_ == pytest.approx(peer.normalization_, abs=1e-6)
     assert ours.transform(rows) == pytest.approx(peer.transform(rows), abs=1e-7)
+
+
+def _overlap(x, z):
+    return np.minimum(x, z).sum()
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+@pytest.mark.parametrize("function", [_overlap, np.dot], ids=["overlap", "dot"])
+def test_a_function_of_two_rows_is_taken_as_nystroem_takes_it(rows, function, n_features):
+    X = np.abs(rows[:, :n_features])
+    peer = Nystroem(kernel=function, n_components=n_features, random_state=0).fit(X)
+    ours = NystromFeatures(kernel=function, selection=peer.components_).fit(X)
+    B, C = ours.transform(X), peer.transform(X)
+    assert B @ B.T == pytest.approx(C @ C.T, abs=1e-6)
+
+
+def test_functions_of_two_rows_and_of_two_blocks_give_the_same_features(rows):
+    X = np.abs(rows[:80])
+
+    def overlaps(X, Z):
+        return np.minimum(X[:, None], Z[None]).sum(axis=2)
+
+    one, two = (NystromFeatures(kernel, n_landmarks=20, random_state=0).fit(X) for kernel in (_overlap, overlaps))
+    assert np.array_equal(one.component_indices_, two.component_indices_)
+    assert one.transform(X) == pytest.approx(two.transform(X), abs=1e-9)
+    assert Custom(_overlap).diagonal(X) == pytest.approx(X.sum(axis=1))
+    as_sparse = NystromFeatures(lambda x, z: (x @ z.T).toarray()[0, 0], selection=X[:3])
+    B = as_sparse.fit_transform(sparse.csr_array(X[:20]))
+    assert B @ B.T == pytest.approx(X[:20] @ X[:20].T, abs=1e-8)
+
+
+def test_a_feature_beyond_single_precision_is_refused(rows):
+    kernel, single = 1e300 * Gaussian(0.5), rows.astype(np.float32)
+    assert np.isfinite(NystromFeatures(kernel, n_landmarks=20).fit(rows).transform(rows)).all()
+    with pytest.raises(NumericalError, match="the feature for row 0 exceeds the floating-point range"):
+        NystromFeatures(kernel, n_landmarks=20).fit(single).transform(single)
+    with pytest.raises(NumericalError, match="kernel values"):
+        kernel(single)
 
 
 def test_inner_products_are_the_nystrom_approximation(rows):

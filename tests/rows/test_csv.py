@@ -42,7 +42,7 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 unused = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(st.tuples(finite, unused, finite), min_size=1, max_size=30),
     delimiter=st.sampled_from(",;\t"),

@@ -101,6 +101,18 @@ def test_informed_selections_find_rare_rows_that_uniform_misses(selection):
     assert found(Uniform()) < 3
 
 
+@pytest.mark.parametrize("p", [300, 400, 560])
+def test_recursive_selection_uses_scores_however_many_landmarks_are_wanted(p):
+    X, rare = _rare(), np.arange(588, 600)
+    found = [np.isin(rare, _choose(Recursive(), _problem(X, ridge=1e-3), p, s).indices).sum() for s in range(5)]
+    assert min(found) == 12
+
+
+def test_recursive_selection_gives_all_that_is_asked_where_scores_round_to_zero():
+    X = np.random.default_rng(0).normal(size=(40, 1))
+    assert len(_choose(Recursive(), _problem(X, ridge=1e-20, kernel=Gaussian(1e3)), 39).indices) == 39
+
+
 def _trace_left(X, kernel, points):
     W = kernel(points)
     values, vectors = np.linalg.eigh(W)
@@ -145,7 +157,7 @@ def test_leverage_draws_by_the_upper_side():
     chosen = _choose(Leverage(), problem, 30)
     expected = problem.distinct.totals(chosen.scores.upper)
     assert chosen.draw.probabilities == pytest.approx(expected / expected.sum())
-    assert chosen.scores.scaled_ridge == pytest.approx(problem.score_ridge)
+    assert chosen.scores.scaled_ridge == pytest.approx(problem.sketch_ridge)
 
 
 def test_the_diagonal_draws_long_rows():

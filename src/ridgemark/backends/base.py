@@ -48,8 +48,8 @@ class Backend(Protocol):
         """Squared Euclidean length of each row; infinite where it exceeds the range, without a warning."""
         ...
 
-    def differences(self, left: Array, right: Array, power: int) -> Array:
-        """Sum over features of `|left - right|^power` (1 or 2) for every pair of rows, never by a product."""
+    def differences(self, left: Array, right: Array, power: int, weights: Array | None, out: Array) -> Array:
+        """Write into `out` the sum over features of `weight |left - right|^power` (1 or 2), never by a product."""
         ...
 
     def exp_(self, values: Array) -> Array:

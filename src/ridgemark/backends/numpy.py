@@ -14,7 +14,6 @@ from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 Floats = NDArray[Any]
 
 _LARGE = 800  # rows of a matrix from which several threads pay
-_TILE_ENTRIES = 2**15  # pairs of rows whose differences are in the processor's cache
 
 
 class NumpyBackend:
@@ -49,12 +48,17 @@ class NumpyBackend:
         with np.errstate(over="ignore", under="ignore"):
             return np.einsum("ij,ij->i", rows, rows)
 
-    def differences(self, left: Floats, right: Floats, power: int) -> Floats:
-        if left.dtype.itemsize > 8:  # scipy would round to double precision
-            return _extended_differences(left, right, power)
-        metric = {1: "cityblock", 2: "sqeuclidean"}[power]
+    def differences(self, left: Floats, right: Floats, power: int, weights: Floats | None, out: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
-            return cdist(left, right, metric).astype(left.dtype, copy=False)
+            if left.dtype.itemsize > 8 or left.shape[1] == 1:  # scipy rounds to double precision
+                return _feature_by_feature(left, right, power, weights, out)
+            options: dict[str, Any] = {} if weights is None else {"w": weights}
+            if out.dtype == np.float64:
+                options["out"] = out
+            values = cdist(left, right, {1: "cityblock", 2: "sqeuclidean"}[power], **options)
+            if values is not out:
+                out[...] = values
+        return out
 
     def exp_(self, values: Floats) -> Floats:
         with np.errstate(under="ignore"):
@@ -86,18 +90,18 @@ class NumpyBackend:
         return values, vectors
 
 
-def _extended_differences(left: Floats, right: Floats, power: int) -> Floats:
-    """Return what `differences` does in extended precision, a few rows at a time so that only the result is large."""
-    total = np.zeros((len(left), len(right)), dtype=left.dtype)
-    of_right = np.ascontiguousarray(right.T)
-    step = max(1, _TILE_ENTRIES // max(1, len(right)))
-    for first in range(0, len(left), step):
-        tile = total[first : first + step]
-        apart = np.empty_like(tile)
-        for of_left, others in zip(left[first : first + step].T, of_right, strict=True):
-            np.subtract(of_left[:, None], others, out=apart)
-            tile += np.square(apart, out=apart) if power == 2 else np.abs(apart, out=apart)
-    return total
+def _feature_by_feature(left: Floats, right: Floats, power: int, weights: Floats | None, out: Floats) -> Floats:
+    """Do what `differences` does, a feature at a time: in any precision, and faster for one feature."""
+    apart = np.empty_like(out)
+    for j in range(left.shape[1]):
+        into = apart if j else out
+        np.subtract(left[:, j, None], right[:, j], out=into)
+        np.square(into, out=into) if power == 2 else np.abs(into, out=into)
+        if weights is not None:
+            into *= weights[j]
+        if j:
+            out += apart
+    return out
 
 
 NUMPY = NumpyBackend()

@@ -47,7 +47,8 @@ def operator_certificate(
     ridges = np.unique(fit.scaled_ridge)
     if len(ridges) == 1:
         worst = lanczos(lambda v: products.bias(v, float(ridges[0])), len(rows.weights), steps, rng)
-        factor = min(factor, (math.sqrt(max(worst, 1.0) / share) + lost / float(ridges[0])) ** 2)
+        sharper = math.sqrt(max(worst, 1.0) / share) + lost / float(ridges[0])
+        factor = min(factor, sharper * sharper)  # a product, as `**` of a float raises where its result is infinite
     rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size + solution_rounding(fit)
     bound = (
         distance(delta, fit.scaled_ridge, rows.rms_left, rows.scaled_primal(fit.scaled_ridge))

@@ -229,6 +229,7 @@ def rounded_up(value: float, digits: int = 3) -> str:
     """Return some digits that are not below the value: a bound must not shrink on its way to the reader."""
     if not 0 < value < math.inf:
         return f"{value:g}"
+    value = max(value, float(np.finfo(np.float64).tiny))  # below it the unit would be zero
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ridgemark.errors import (
+    ConditioningWarning,
     DataError,
     DataTypeError,
     LandmarkCountWarning,
@@ -18,9 +19,12 @@ from ridgemark.errors import (
     ParameterError,
     RidgeEdgeWarning,
 )
+from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels import make_kernel
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import ArrayRows, RowSource, open_rows
+from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integers
+
+_NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
 
 def all_or_nothing(method):
@@ -37,6 +41,15 @@ def all_or_nothing(method):
             raise
 
     return guarded
+
+
+def in_range(values, what, remedy):
+    """Return an array with one entry, or several, for each row; refuse it where one is not a finite number."""
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        msg = f"{what} for row {row} exceeds the floating-point range; {remedy}"
+        raise NumericalError(msg)
+    return values
 
 
 class LandmarkEstimator(BaseEstimator):
@@ -84,6 +97,7 @@ class LandmarkEstimator(BaseEstimator):
                 f"{weights.dtype} of shape {weights.shape}"
             )
             raise DataError(msg)
+        refuse_large_integers(weights, "sample_weight")
         return weights.astype(np.float64)
 
     def _check_targets(self, flat, single, count, reset):
@@ -119,13 +133,14 @@ class LandmarkEstimator(BaseEstimator):
             )
             raise DataError(msg)
 
-    def _validate(self, X, y="no_validation", *, reset):
+    def _validate(self, X, y=_NO_TARGETS, *, reset):
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
                 msg = f"{name} has masked values, which hold no number; fill them in or drop the rows"
                 raise DataError(msg)
+            refuse_large_integers(values, name)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
-        if isinstance(y, str):
+        if y is _NO_TARGETS:
             return validate_data(self, X, **options)
         return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
 
@@ -159,15 +174,21 @@ class LandmarkEstimator(BaseEstimator):
             )
             warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
 
+    def _warn_of_rounding(self, passes, fit):
+        """Say that rounding decides the fit, where it does."""
+        why = what_rounding_spoilt(passes, fit, *self._function())
+        if why:
+            msg = (
+                f"rounding decides this fit: {why}; centre the columns and divide them by their standard deviations "
+                "first (StandardScaler does), or choose a larger ridge or a smaller bandwidth"
+            )
+            warnings.warn(msg, ConditioningWarning, stacklevel=6)
+
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
         if self._single and source.dtype == np.float32:
             values = values.astype(np.float32)
-        if not np.isfinite(values).all():
-            row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            msg = f"the prediction for row {row} exceeds the floating-point range; rescale the columns or the targets"
-            raise NumericalError(msg)
-        return self._shaped(values)
+        return self._shaped(in_range(values, "the prediction", "rescale the columns or the targets"))
 
     def _shaped(self, values):
         """Return what has one column, or one entry, per target in the shape of the targets given."""
@@ -179,7 +200,7 @@ class LandmarkEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         try:
             made = make_kernel(self.kernel)
-        except ParameterError:  # fit says what is wrong with it
-            return tags
-        tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+            tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+        except ParameterError:  # fit says what is wrong with the kernel
+            pass
         return tags

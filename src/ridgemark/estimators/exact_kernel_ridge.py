@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross
+from ridgemark.parameters import real_number
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
@@ -27,8 +29,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
     `scaled_ridge = ridge * sum_i w_i`. A landmark model, as `NystromRidge` fits it, is refined by conjugate gradients,
-    each step one product with the n x n kernel matrix, which is held only where the memory budget allows. After every
-    step `history_` says how far the function can still be from the exact one.
+    each step one product with the n x n kernel matrix, which is held only where the memory budget allows; where all
+    distinct rows are landmarks, the matrix is factorised instead. After every step `history_` says how far the function
+    can still be from the exact one, rounding included. Equal rows are merged before all this.
 
     Parameters
     ----------
@@ -52,22 +55,25 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     tol : float, default=1e-6
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
-        Most products with the kernel matrix; a warning says what was reached when they do not suffice.
+        Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
+        was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
     fit_intercept, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
-    X_fit_ : array or sparse matrix of shape (n, n_features)
-        The training rows of positive weight; for a precomputed kernel their row numbers.
-    dual_coef_ : array of shape (n,) or (n, n_targets)
+    X_fit_ : array or sparse matrix of shape (m, n_features)
+        The distinct training rows of positive weight, the landmarks where their model is kept, or both where the
+        targets differ in that; for a precomputed kernel their row numbers.
+    dual_coef_ : array of shape (m,) or (m, n_targets)
         The coefficients: `f(x) = k(x, X_fit_) dual_coef_ + intercept_`.
     intercept_ : float or array of shape (n_targets,)
         The constant; zero without `fit_intercept`.
     history_ : tuple of RefinementStep
         For every number of products with the kernel matrix, bounds on the RMS distance from the exact solution of what
-        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), and on the
-        distance of the functions (`norm`); one entry for each target.
+        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), y and w the
+        mean target and the weight of equal rows, and on the distance of the functions (`norm`); `rounding` is the part
+        of `returned` that allows for rounding. One entry for each target; the last are those of the model kept.
     n_iter_ : int
         Products with the kernel matrix.
     kernel_, bandwidth_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_ : as for `NystromRidge`
@@ -143,16 +149,18 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._warn_of_few_rows(prepared.count)
         self._warn_of_edge(searched)
         kernel = prepared.factor.cross_kernel.kernel
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
-        self._take(passes, kernel, refined)
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
+        self._take(refined, kernel, prepared.landmarks)
         self.landmark_indices_, self.n_landmarks_ = prepared.landmarks.indices, count_rows(prepared.landmarks.points)
         self.ridge_: Any = float(tuned.ridges[0])
         self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight
         self.__dict__.pop("ridge_path_", None)
         if searched.path is not None:
             self.ridge_path_ = searched.path
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         self._warn_of_distance(refined)
+        passes = refined.rows.passes  # counts on from the passes before
+        self._warn_of_rounding(passes, tuned.fit)
+        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         return self
 
     @one_blas_thread()
@@ -161,18 +169,21 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        pairwise = self.kernel_.pairwise
-        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
-        dual_coef = self.dual_coef_.reshape(cross_kernel.n_landmarks, -1)
-        values = Cross(self._passes(source), cross_kernel) @ dual_coef + np.atleast_1d(self.intercept_)
-        return self._predictions(values, source)
+        cross_kernel, dual_coef, intercept = self._function()
+        return self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
 
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
 
+    def _function(self):
+        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
+        pairwise = self.kernel_.pairwise
+        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
+        return cross_kernel, self.dual_coef_.reshape(cross_kernel.n_landmarks, -1), np.atleast_1d(self.intercept_)
+
     def _recipe(self):
-        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not 0 < float(self.tol) < np.inf:
+        if not 0 < real_number(self.tol) < np.inf:
             msg = f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}"
             raise ParameterError(msg)
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
@@ -184,30 +195,58 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
-    def _take(self, passes, kernel, refined):
-        """Keep the function: the rows that count, and their coefficients."""
-        if not (np.isfinite(refined.dual_coef).all() and np.isfinite(refined.intercept).all()):
+    def _take(self, refined, kernel, landmarks):
+        """Keep the function: the points that have coefficients, with these."""
+        rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
+        if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        present = np.flatnonzero(passes.row_counts())
+        present = np.flatnonzero(rows.passes.row_counts())
+        dual_coef[0] = dual_coef[0][present]
+        if kernel.pairwise:
+            points = [rows.numbers[present], landmarks.indices]
+        else:
+            points = [rows.passes.take(present).features, landmarks.points]
+        used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
         self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
-        self.X_fit_ = present if kernel.pairwise else passes.take(present).features
-        self.dual_coef_, self.intercept_ = self._shaped(refined.dual_coef[present]), self._shaped(refined.intercept)
+        self.X_fit_ = _stacked([points[k] for k in used])
+        self.dual_coef_ = self._shaped(np.concatenate([dual_coef[k] for k in used]))
+        self.intercept_ = self._shaped(refined.intercept)
         self.history_, self.n_iter_ = refined.history, refined.reached.n_products
 
     def _warn_of_distance(self, refined):
-        """Say what was reached where it is not what was asked."""
+        """Say what was reached where it is not what was asked, or says nothing."""
         missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
-        if not missed:
+        first, reached = refined.history[0], refined.reached
+        constant = (reached.returned >= first.returned) & (first.returned > first.rounding)
+        if not missed and not constant.any():
             return
-        remedy = (
-            "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger ridge"
-            if "stagnated" in missed
-            else "raise max_iter or take more landmarks"
-        )
-        msg = (
-            f"after {self.n_iter_} products with the kernel matrix predictions are certified to within "
-            f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows), not the tol={self.tol:g} "
-            f"asked for ({missed[0]}); {remedy}, or accept this distance as tol"
-        )
+        within = f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows)"
+        if not missed:
+            said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
+        elif refined.void.any():
+            said = (
+                f"rounding is larger than what the fit leaves of the targets, so the bound is void; the training error "
+                f"alone implies that predictions are within {within}; choose a larger ridge"
+            )
+        else:
+            said = f"predictions are certified to within {within}, not the tol={self.tol:g} asked for ({missed[0]}); "
+            said += (
+                "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger "
+                "ridge, or accept this distance as tol"
+                if "stagnated" in missed
+                else "raise max_iter or take more landmarks, or accept this distance as tol"
+            )
+        if refined.landmark_coef.any():
+            said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
+        msg = f"after {self.n_iter_} products with the kernel matrix {said}"
         warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+
+
+def _stacked(parts):
+    """Return the rows of several arrays or sparse matrices as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate(parts)

@@ -11,13 +11,15 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
+from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing, in_range
 from ridgemark.estimators.saving import save_model
 from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.operators import Cross
 from ridgemark.sampling import make_generator, separate_generator
 from ridgemark.tuning import leave_one_out
+
+_RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
 
 
 class LandmarkModel(LandmarkEstimator):
@@ -39,17 +41,16 @@ class LandmarkModel(LandmarkEstimator):
         """
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        dual_coef = self.dual_coef_.reshape(self.n_landmarks_, -1)
-        values = Cross(self._passes(source), self._cross_kernel) @ dual_coef + np.atleast_1d(self.intercept_)
-        values = self._predictions(values, source)
+        cross_kernel, dual_coef, intercept = self._function()
+        values = self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
         if not return_std:
             return values
         self._check_moments("a standard deviation")
         if self.kernel_.pairwise:
             msg = "a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold"
             raise DataError(msg)
-        spread = standard_deviations(self._passes(source), self._fit)
-        return values, self._shaped(spread.astype(values.dtype, copy=False))
+        spread = standard_deviations(self._passes(source), self._fit).astype(values.dtype, copy=False)
+        return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
@@ -73,6 +74,7 @@ class LandmarkModel(LandmarkEstimator):
             msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             raise DataError(msg)
         ends = jackknife_intervals(self._passes(self._rows(X)), self._fit, self.calibration_, coverage)
+        in_range(ends, "the interval", _RESCALE)
         return ends[:, :, 0] if self._flat_targets else ends
 
     @all_or_nothing
@@ -218,8 +220,13 @@ class LandmarkModel(LandmarkEstimator):
         """
         return save_model(self, path, overwrite)
 
+    def _function(self):
+        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
+        return self._cross_kernel, self.dual_coef_.reshape(self.n_landmarks_, -1), np.atleast_1d(self.intercept_)
+
     def _take_left_out(self, left_out, passes):
         """Keep the residuals of all rows."""
+        in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
         self._left_out, self._landmark_rows = left_out, self._rows_among(passes)
         self._absent = np.flatnonzero(passes.row_counts() == 0)
         self.loo_residuals_ = self._shaped(left_out.residuals)

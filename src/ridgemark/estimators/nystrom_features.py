@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
+from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing, in_range
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
@@ -127,7 +127,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         check_is_fitted(self, "components_")
         source = self._rows(X)
         features = Cross(self._passes(source), self._cross_kernel) @ self.normalization_
-        return features.astype(source.dtype, copy=False)
+        remedy = f"multiply the kernel by a smaller factor, or give rows in double precision in place of {source.dtype}"
+        return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
 
     def _open_rows_alone(self, X, sample_weight):
         if isinstance(X, np.memmap):

@@ -40,7 +40,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        A name, a `ridgemark.kernels` object, a callable `(X, Z) -> block`, or "precomputed".
+        A name, a `ridgemark.kernels` object, a callable `(X, Z) -> block` or `(x, z) -> number`, or "precomputed".
     bandwidth : "median", float or array of shape (n_features,), default="median"
         For a kernel given by name: the kernel's bandwidth, or the median distance between distinct rows.
         A Kernel object carries its own.
@@ -88,7 +88,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     intercept_ : float or array of shape (n_targets,)
         The constant; zero without `fit_intercept`.
     kernel_ : Kernel
-        The kernel used, with its bandwidth.
+        The kernel used, with its bandwidth; beside an intercept, a linear one with its origin.
     bandwidth_ : float, array or None
         The kernel's bandwidth; None for a kernel without one.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
@@ -201,6 +201,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             self._take_left_out(tuned.left_out, passes)
             self._take_calibration(passes, tuned.left_out, everything=True)
         self._warn_of_edge(tuned)
+        self._warn_of_rounding(passes, tuned.fit)
         self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
         self.waiting_share_ = passes.waiting_share
         return self
@@ -238,6 +239,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         else:
             tuned = tune(None, recipe, self._fit.factor, self._moments_with(passes, recipe), self._fit.target_origin)
         self._take_fit(tuned)
+        self._warn_of_rounding(passes, tuned.fit)
         self.n_passes_ += passes.n_passes
         self.n_kernel_evaluations_ += passes.n_kernel_evaluations
         self.waiting_share_ = passes.waiting_share

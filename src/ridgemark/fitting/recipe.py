@@ -14,9 +14,10 @@ from ridgemark.certificates import KINDS
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.losses import Moments
+from ridgemark.parameters import real_number
 from ridgemark.selection import make_selection
 from ridgemark.selection.count import ALL_ROWS_UP_TO
-from ridgemark.tuning import default_ridges
+from ridgemark.tuning import default_ridges, ridges_in_range
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class Recipe:
                 raise ParameterError(msg)
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < largest:
+            if not 0 < real_number(value) < largest:
                 msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
                 raise ParameterError(msg)
         if self.certify_with is not None and self.solver == "gradient":
@@ -76,7 +77,8 @@ class Recipe:
     def ridges(self, moments: Moments) -> Floats:
         """Return the lambdas to search, descending: those given, or ten decades below the kernel's mean diagonal."""
         if isinstance(self.ridge, str):
-            ridges = default_ridges(float(check_range(np.array(moments.trace_kernel))) / moments.total_weight)
+            mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
+            ridges = default_ridges(mean_diagonal, moments.total_weight)
         else:
             ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
         return np.sort(ridges)[::-1]
@@ -85,7 +87,7 @@ class Recipe:
 def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
     """Return `n lambda` for every lambda, n the total weight of the rows."""
     scaled = np.asarray(ridges, dtype=np.float64) * total_weight
-    if not ((scaled > 1e-300) & (scaled < 1e300)).all():
+    if not ridges_in_range(scaled).all():
         msg = (
             f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
             f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
@@ -100,7 +102,7 @@ def check_ridge(ridge: Any) -> None:
         return
     try:
         values = np.asarray(ridge, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.array(np.nan)
     usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
     if not usable or isinstance(ridge, str | bool):

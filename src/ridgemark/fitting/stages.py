@@ -27,7 +27,7 @@ from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, gcv_path, lo
 
 Floats = NDArray[np.float64]
 
-_ROWS_FOR_ORIGIN = 1000  # rows whose mean target serves as origin of the targets
+_ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features serve as origins
 _MOVED = 10.0  # factor by which the ridge must move for landmarks to be drawn again
 _ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
@@ -76,7 +76,10 @@ class Tuned:
 
 
 def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Setting:
-    """Choose the kernel's bandwidth, and a constant near the targets so that their sums lose no digits."""
+    """Choose the kernel's bandwidth, and constants near targets and columns.
+
+    The intercept takes these constants up, so that sums lose no digits to large offsets.
+    """
     distinct = passes.distinct_rows()
     kernel = choose_kernel(recipe.kernel, recipe.bandwidth, passes.source, distinct, rng)
     total_weight = float(passes.row_counts().sum())
@@ -84,9 +87,11 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
         scaled_ridges(np.atleast_1d(recipe.ridge), total_weight)
     origin = np.zeros(passes.source.n_targets)
     if recipe.fit_intercept:
-        targets = passes.source.take(distinct.indices[:_ROWS_FOR_ORIGIN]).targets
-        assert targets is not None  # an intercept is fitted to targets
-        origin = targets.mean(axis=0)
+        few = passes.take(distinct.indices[:_ROWS_FOR_ORIGIN])
+        assert few.targets is not None  # an intercept is fitted to targets
+        origin = few.targets.mean(axis=0)
+        if isinstance(few.features, np.ndarray) and not kernel.pairwise:
+            kernel = kernel.centred(np.quantile(few.features, 0.5, axis=0, method="lower"))
     return Setting(passes, distinct, kernel, total_weight, origin)
 
 
@@ -221,7 +226,7 @@ def _best_for(moments: Moments, recipe: Recipe) -> float:
 
 def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> bool:
     """Tell whether two ridges are within tenfold, or their scores draw the same rows nine times in ten."""
-    if 1 / _MOVED <= problem.score_ridge / other.score_ridge <= _MOVED:
+    if 1 / _MOVED <= problem.sketch_ridge / other.sketch_ridge <= _MOVED:
         return True
     one, two = (at.scores(PILOT, 0, rng).upper for at in (problem, other))
     return float(np.abs(one / one.sum() - two / two.sum()).sum()) / 2 < _ALIKE

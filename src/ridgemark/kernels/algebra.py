@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Backend
-from ridgemark.kernels.base import Kernel, positive
+from ridgemark.errors import ParameterError
+from ridgemark.kernels.base import Kernel, positive, unit_roundoff
 
 
 class _Pair(Kernel):
@@ -17,30 +18,38 @@ class _Pair(Kernel):
         self.right = right
 
     @property
+    def _parts(self) -> tuple[Kernel, Kernel]:
+        """Both kernels, checked when they are used."""
+        owner = type(self).__name__
+        return _kernel(self.left, "left", owner), _kernel(self.right, "right", owner)
+
+    @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
-        return self.left.accepts_sparse and self.right.accepts_sparse
+        return all(part.accepts_sparse for part in self._parts)
 
     @property
     def accepts_extended(self) -> bool:  # type: ignore[override]
-        return self.left.accepts_extended and self.right.accepts_extended
+        return all(part.accepts_extended for part in self._parts)
 
     @property
     def pairwise(self) -> bool:
-        return self.left.pairwise or self.right.pairwise
+        return any(part.pairwise for part in self._parts)
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        return (
-            self.left._prepare(landmarks, indices, backend),
-            self.right._prepare(landmarks, indices, backend),
-        )
+        return tuple(part._prepare(landmarks, indices, backend) for part in self._parts)
 
     def _both(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> tuple[Array, Array]:
         left = self.left._block(rows, prepared[0], out, backend)
         return left, self.right._block(rows, prepared[1], None, backend)
 
+    def _errors(self, rows: Any, prepared: Any, backend: Backend) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        left = self.left._entry_error(rows, prepared[0], backend)
+        return left, self.right._entry_error(rows, prepared[1], backend)
+
     def _checked(self, rows: Any) -> Any:
         self._check_sparse(rows)
-        return self.right._checked(self.left._checked(rows))
+        left, right = self._parts
+        return right._checked(left._checked(rows))
 
 
 class Sum(_Pair):
@@ -51,13 +60,21 @@ class Sum(_Pair):
         left += right
         return left
 
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        # By Cauchy and Schwarz the two kernels' sqrt(k(x, x) k(z, z)) add up to no more than that of the sum.
+        return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
+
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return self.left.diagonal(rows, indices) + self.right.diagonal(rows, indices)
+        left, right = (part.diagonal(rows, indices) for part in self._parts)
+        return left + right
 
     @property
     def constant_diagonal(self) -> float | None:
-        left, right = self.left.constant_diagonal, self.right.constant_diagonal
+        left, right = (part.constant_diagonal for part in self._parts)
         return None if left is None or right is None else left + right
+
+    def centred(self, origin: NDArray[np.float64]) -> Sum:
+        return Sum(self.left.centred(origin), self.right.centred(origin))
 
 
 class Product(_Pair):
@@ -68,12 +85,17 @@ class Product(_Pair):
         left *= right
         return left
 
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        left, right = self._errors(rows, prepared, backend)
+        return left + right + left * right + unit_roundoff(np.float64)
+
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return self.left.diagonal(rows, indices) * self.right.diagonal(rows, indices)
+        left, right = (part.diagonal(rows, indices) for part in self._parts)
+        return left * right
 
     @property
     def constant_diagonal(self) -> float | None:
-        left, right = self.left.constant_diagonal, self.right.constant_diagonal
+        left, right = (part.constant_diagonal for part in self._parts)
         return None if left is None or right is None else left * right
 
 
@@ -85,35 +107,57 @@ class Scaled(Kernel):
         self.factor = factor
 
     @property
+    def _inner(self) -> Kernel:
+        """The kernel, checked when it is used."""
+        return _kernel(self.kernel, "kernel", "Scaled")
+
+    @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
-        return self.kernel.accepts_sparse
+        return self._inner.accepts_sparse
 
     @property
     def accepts_extended(self) -> bool:  # type: ignore[override]
-        return self.kernel.accepts_extended
+        return self._inner.accepts_extended
 
     @property
     def pairwise(self) -> bool:
-        return self.kernel.pairwise
+        return self._inner.pairwise
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        return self.kernel._prepare(landmarks, indices, backend)
+        return self._inner._prepare(landmarks, indices, backend)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         block = self.kernel._block(rows, prepared, out, backend)
-        block *= self._positive_factor()
+        # A factor beyond the range of single precision gives what is no finite number, caught where the block is used.
+        with np.errstate(over="ignore", invalid="ignore"):
+            block *= self._positive_factor()
         return block
 
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        return self.kernel._entry_error(rows, prepared, backend) + unit_roundoff(np.float64)
+
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return self.kernel.diagonal(rows, indices) * self._positive_factor()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._inner.diagonal(rows, indices) * self._positive_factor()
 
     @property
     def constant_diagonal(self) -> float | None:
-        inner = self.kernel.constant_diagonal
+        inner = self._inner.constant_diagonal
         return None if inner is None else inner * self._positive_factor()
+
+    def centred(self, origin: NDArray[np.float64]) -> Scaled:
+        return Scaled(self.kernel.centred(origin), self.factor)
 
     def _positive_factor(self) -> float:
         return positive(self.factor, "factor", "Scaled")
 
     def _checked(self, rows: Any) -> Any:
-        return self.kernel._checked(rows)
+        return self._inner._checked(rows)
+
+
+def _kernel(value: Any, name: str, owner: str) -> Kernel:
+    """Return a part of a composed kernel, or say what was got."""
+    if isinstance(value, Kernel):
+        return value
+    msg = f"{owner}: {name} must be a Kernel object such as Gaussian(1.0), got {value!r}"
+    raise ParameterError(msg)

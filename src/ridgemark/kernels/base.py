@@ -13,7 +13,8 @@ from sklearn.utils import check_array
 
 from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError, DataTypeError, ParameterError
-from ridgemark.parameters import Parameterised
+from ridgemark.linalg import check_range
+from ridgemark.parameters import Parameterised, real_number
 
 if TYPE_CHECKING:
     from ridgemark.kernels.algebra import Product, Scaled, Sum
@@ -41,6 +42,14 @@ class CrossKernel:
         block = self(landmarks).astype(np.float64, copy=False)
         symmetric: NDArray[np.float64] = (block + block.T) / 2
         return symmetric
+
+    def entry_error(self, rows: Array) -> NDArray[np.float64]:
+        """Return e, one number for each row, that bounds the rounding of this row's kernel values.
+
+        A value computed by calling this object differs from `k(x_i, z_j)` in exact arithmetic by at most
+        `e_i sqrt(k(x_i, x_i) k(z_j, z_j))`, for every landmark.
+        """
+        return self.kernel._entry_error(rows, self.prepared, self.backend)
 
 
 class Kernel(Parameterised, ABC):
@@ -70,7 +79,7 @@ class Kernel(Parameterised, ABC):
             msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
             raise DataError(msg)
         numbers = np.arange(count_rows(rows)) if landmarks is None else None
-        block: NDArray[Any] = self.against(other, numbers)(rows)
+        block: NDArray[Any] = check_range(self.against(other, numbers)(rows))
         if landmarks is None:
             block = (block + block.T) / 2
             np.fill_diagonal(block, self.diagonal(rows))
@@ -90,6 +99,14 @@ class Kernel(Parameterised, ABC):
         """The value of `k(x, x)` where it is the same for every row; None where it depends on the row."""
         return None
 
+    def centred(self, origin: NDArray[np.float64]) -> Kernel:
+        """Return a kernel that gives the same model beside an unpenalised intercept, with rows measured from here.
+
+        Linear terms without an origin take this one; no other kernel can be moved without changing the model, or
+        needs to be.
+        """
+        return self
+
     @abstractmethod
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         """Return what depends on the landmarks alone."""
@@ -97,6 +114,10 @@ class Kernel(Parameterised, ABC):
     @abstractmethod
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         """Return the kernel of rows with the prepared landmarks, in `out` where that helps."""
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        """Return what `CrossKernel.entry_error` does; of a kernel that does not say, 64 unit roundoffs."""
+        return np.full(count_rows(rows), 64.0 * unit_roundoff(getattr(rows, "dtype", np.float64)))
 
     def _checked(self, rows: Any) -> Any:
         """Return rows as a finite 2-d float array (float32 kept), or as CSR where the kernel takes that."""
@@ -131,10 +152,24 @@ def count_rows(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
+def unit_roundoff(dtype: Any) -> float:
+    """Return u, by which one operation in this precision errs at most, as a share of its result."""
+    return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
+
+
+def most_terms(rows: Any, landmarks: Any) -> int:
+    """Return the largest number of terms in a sum over the features of a row and a landmark."""
+    if not (sparse.issparse(rows) and sparse.issparse(landmarks)):
+        return int(landmarks.shape[1])
+    stored = [int(np.diff(side.tocsr().indptr).max(initial=0)) for side in (rows, landmarks)]
+    return max(stored)
+
+
 def positive(value: Any, name: str, owner: str) -> float:
     """Return a parameter as a positive finite float, or say what was got."""
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value < np.inf:
-        return float(value)
+    number = real_number(value)
+    if 0 < number < np.inf:
+        return number
     msg = f"{owner}: {name} must be a positive finite number, got {value!r}"
     raise ParameterError(msg)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.kernels.base import Kernel, count_rows
+from ridgemark.kernels.base import Kernel, count_rows, unit_roundoff
 
 _HIGHEST_ORDER = 8  # beyond it the kernel is one cosine to machine precision
 
@@ -54,6 +54,13 @@ class Bernoulli(Kernel):
             block *= turn
             block += coefficient
         return block
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+        points, coefficients = prepared
+        # x - z errs by u |x - z|, and the kernel's slope is at most 8 k(x, x) for every order.
+        apart = np.abs(rows[:, 0]) + float(np.abs(points).max(initial=0.0)) + 1.0
+        summed = (2.0 * len(coefficients) + 2.0) * sum(map(abs, coefficients)) / coefficients[-1]
+        return unit_roundoff(rows.dtype) * (8.0 * apart + summed)
 
     def _coefficients(self) -> list[float]:
         """Return the polynomial's coefficients, highest power first: `B_m(t) = sum_k C(m, k) B_k t^(m-k)`."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
@@ -16,9 +20,11 @@ _DIAGONAL_ROWS = 32  # rows per call when the diagonal has to be read off small 
 
 
 class Custom(Kernel):
-    """Kernel given by `function(X, Z) -> block` of shape (rows of X, rows of Z).
+    """Kernel given by `function(X, Z) -> block` of shape (rows of X, rows of Z), or by `function(x, z) -> number`.
 
-    Called as `kernel(X, Z)` it takes rows of any type; estimators and scores hand it rows of numbers.
+    The second form, of two single rows, is that of scikit-learn's `Nystroem` and `KernelRidge`; it is recognised by
+    what the function makes of blocks, and is called for every pair, which takes many times longer. Called as
+    `kernel(X, Z)` the kernel takes rows of any type in the first form; estimators and scores hand it rows of numbers.
 
     Parameters
     ----------
@@ -35,23 +41,51 @@ class Custom(Kernel):
         self.diagonal_function = diagonal_function
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        self._check()
         count = count_rows(rows)
         if self.diagonal_function is not None:
             return self._numbers(self.diagonal_function(rows), (count,))
+        if self._takes_pairs(rows):
+            return self._numbers([self.function(row, row) for row in _single_rows(rows)], (count,))
         parts = [rows[start : start + _DIAGONAL_ROWS] for start in range(0, count, _DIAGONAL_ROWS)]
-        return np.concatenate([np.diagonal(self._evaluate(part, part)) for part in parts])
+        return np.concatenate([np.diagonal(self._evaluate(self.function, part, part)) for part in parts])
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+        self._check()
+        pairs = self._takes_pairs(landmarks)
+        return (partial(pairwise_kernels, metric=self.function) if pairs else self.function), landmarks
+
+    def _check(self) -> None:
         if not callable(self.function):
             msg = f"Custom: function must be callable as function(X, Z), got {self.function!r}"
             raise ParameterError(msg)
-        return landmarks
+        if self.diagonal_function is not None and not callable(self.diagonal_function):
+            msg = f"Custom: diagonal_function must be callable as diagonal_function(X), got {self.diagonal_function!r}"
+            raise ParameterError(msg)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        return backend.from_host(self._evaluate(rows, prepared))
+        function, landmarks = prepared
+        return backend.from_host(self._evaluate(function, rows, landmarks))
 
-    def _evaluate(self, rows: Any, landmarks: Any) -> NDArray[Any]:
-        return self._numbers(self.function(rows, landmarks), (count_rows(rows), count_rows(landmarks)))
+    def _takes_pairs(self, rows: Any) -> bool:
+        """Tell whether the function is one of two single rows, by what it makes of one row repeated.
+
+        Given blocks whose numbers of rows differ from each other and from the number of features, it gives no block of
+        these numbers, but given the row twice it gives a number. What fails both ways is called with blocks.
+        """
+        if getattr(rows, "ndim", 0) != 2 or not count_rows(rows):
+            return False
+        shape = tuple(size for size in (2, 3, 4) if size != rows.shape[1])[:2]
+        with suppress(Exception):  # the user's function may raise anything where it is given what it does not take
+            if np.shape(self.function(*(rows[np.zeros(size, dtype=np.intp)] for size in shape))) == shape:
+                return False
+        with suppress(Exception):
+            row = next(_single_rows(rows))
+            return np.ndim(self.function(row, row)) == 0
+        return False
+
+    def _evaluate(self, function: Callable[..., Any], rows: Any, landmarks: Any) -> NDArray[Any]:
+        return self._numbers(function(rows, landmarks), (count_rows(rows), count_rows(landmarks)))
 
     def _numbers(self, values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return the function's answer as finite floats of the right shape."""
@@ -71,3 +105,9 @@ class Custom(Kernel):
 
     def _checked(self, rows: Any) -> Any:
         return rows
+
+
+def _single_rows(rows: Any) -> Iterator[Any]:
+    """Yield each row as scikit-learn gives it to a function of pairs: one-dimensional, or one sparse row."""
+    for position in range(count_rows(rows)):
+        yield rows[[position]] if sparse.issparse(rows) else rows[position]

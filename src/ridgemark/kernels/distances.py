@@ -1,9 +1,11 @@
 """Distances between rows and landmarks, fast where that is accurate and by differences where it is not.
 
-`|x - z|^2 = |x|^2 + |z|^2 - 2 x.z` is one matrix product, but its error is about `machine eps * |x|^2`. Both sides
-are therefore centred at the landmarks' median (a translation changes no distance), and rows that still lie too far
-out and have a landmark near, or whose distances must be accurate near zero, are done again by differences of
-coordinates.
+*Raw differences* subtract the columns as they are and divide by the bandwidth afterwards: a squared distance errs by
+some machine epsilons of itself, however far from the origin or from each other the rows lie. Two forms are faster, with
+both sides centred at the landmarks' median and divided by the bandwidth first. The *product* form
+`|x|^2 + |z|^2 - 2 x.z`, from three features on, errs by some machine epsilons of `(|x| + |z|)^2`; *scaled differences*,
+for few features with a bandwidth each, by some of `|x - z| (|x| + |z|)`. Rows that still lie too far out and have a
+landmark near are done again by raw differences, and so are near pairs for a kernel with a kink.
 """
 
 from __future__ import annotations
@@ -16,55 +18,69 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark.backends import Array, Backend
-from ridgemark.kernels.base import bandwidths
+from ridgemark.kernels.base import bandwidths, most_terms, unit_roundoff
 
-# Largest rounding error accepted in a squared distance measured in bandwidths, by precision.
+# Up to this many features differences cost no more than the product; than the product with near pairs done again.
+FEW_FEATURES, FEW_WITH_KINK = 2, 4
+_TILE_ENTRIES = 2**16  # distances that stay in the processor's cache until they are multiplied
+# Largest `machine eps |x|^2` of a row, in bandwidths, for which the faster forms are used, by precision.
 _TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
 # Squared distance from which on every kernel is zero, whatever its rounding error.
 _FAR = 1e4
-# A squared distance below this many rounding errors has lost half its digits.
-_DOUBTFUL = 1e8
+# A pair is near when its squared distance is below this share of the row's squared length.
+_NEAR = 1.0 / 16.0
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """Landmarks moved to their centre and divided by the bandwidth."""
+    """Landmarks prepared for distances in bandwidths.
 
-    centre: Array
-    width: Array
-    points: Array  # (p, d), dense or CSR
+    `raw` are the landmarks divided by `unit`, the power of two below the bandwidth: without rounding. `scale` is
+    `unit/width`, in (1/2, 1]. The other arrays serve the faster forms and are None where these are not used.
+    """
+
+    width: Array  # () or (d,)
+    unit: Array  # () or (d,)
+    scale: Array  # () or (d,)
+    raw: Array  # (p, d), dense or CSR
     factor: float  # of squared distances
-    augmented: Array  # (p, d + 2): the landmark side of the product that gives squared distances times the factor
+    centre: Array | None = None
+    points: Array | None = None  # (p, d), dense or CSR: centred landmarks, divided by the bandwidth
+    augmented: Array | None = None  # (p, d + 2): the landmark side of the product, times the factor; CSR: the points
 
     @property
     def is_sparse(self) -> bool:
-        return sparse.issparse(self.points)
+        return sparse.issparse(self.raw)
 
 
-def scale_landmarks(landmarks: Any, bandwidth: Any, backend: Backend, owner: str, factor: float = 1.0) -> Scaled:
-    """Prepare landmarks for distances in units of the bandwidth, squared ones times a factor."""
-    width = np.asarray(bandwidths(bandwidth, landmarks.shape[1], owner), dtype=landmarks.dtype)
+def scale_landmarks(
+    landmarks: Any, bandwidth: Any, backend: Backend, owner: str, factor: float = 1.0, few: float = FEW_FEATURES
+) -> Scaled:
+    """Prepare landmarks for distances in units of the bandwidth, squared ones times a factor.
+
+    Up to `few` features distances are by differences.
+    """
+    n_features = landmarks.shape[1]
+    width = np.asarray(bandwidths(bandwidth, n_features, owner), dtype=landmarks.dtype)
+    if width.ndim and (width == width[0]).all():
+        width = width[0]
+    _, exponent = np.frexp(width)
+    unit = np.ldexp(np.ones_like(width), exponent - 1)
+    raw = _divided(landmarks.tocsr() if sparse.issparse(landmarks) else landmarks, unit)
+    prepared = {"width": width, "unit": unit, "scale": unit / width, "factor": factor}
     if sparse.issparse(landmarks):
-        points = _divide_sparse(landmarks.tocsr(), width)
-        return Scaled(np.zeros(1), width, points, factor, points)
+        points = _divided(landmarks.tocsr(), width)
+        return Scaled(**prepared, raw=raw, centre=np.zeros(1), points=points, augmented=points)
+    raw = backend.from_host(raw)
+    product = n_features > few
+    if landmarks.dtype.itemsize > 8 or not (product or width.ndim):
+        return Scaled(**prepared, raw=raw)
     # The median, not the mean: one far landmark must not move the centre away from the rest.
     with np.errstate(over="ignore"):
-        centre = np.median(landmarks, axis=0).astype(landmarks.dtype)
+        centre = np.median(landmarks if len(landmarks) else np.zeros((1, 1)), axis=0).astype(landmarks.dtype)
     points = backend.from_host(_moved(landmarks, centre, width))
-    augmented = _augment_landmarks(points, factor, backend)
-    return Scaled(backend.from_host(centre), backend.from_host(width), points, factor, augmented)
-
-
-def scale_rows(rows: Any, scaled: Scaled) -> Any:
-    """Move rows to the landmarks' centre and divide by the bandwidth, as dense or sparse as the landmarks."""
-    if scaled.is_sparse:
-        return _divide_sparse(sparse.csr_matrix(rows), scaled.width)
-    return _moved(_dense(rows), scaled.centre, scaled.width)
-
-
-def _moved(rows: Array, centre: Array, width: Array) -> Array:
-    with np.errstate(over="ignore", under="ignore"):
-        return (rows - centre) / width
+    augmented = _augment_landmarks(points, factor, backend) if product else None
+    return Scaled(**prepared, raw=raw, centre=backend.from_host(centre), points=points, augmented=augmented)
 
 
 def squared_distances(
@@ -75,33 +91,154 @@ def squared_distances(
     `accurate_near_zero` keeps small distances accurate relative to themselves, for kernels that depend on the
     distance rather than on its square; their factor is positive.
     """
-    x, factor = scale_rows(rows, scaled), scaled.factor
-    if x.dtype.itemsize > 8:  # extended precision is asked for where digits matter, and has no fast product
-        return factor * backend.differences(x, scaled.points, 2)
+    if scaled.augmented is None:
+        return _by_differences(rows, scaled, 2, out, backend)
+    x, factor = _scale_rows(rows, scaled), scaled.factor
     if scaled.is_sparse:
         block, norms = _sparse_product(x, scaled.points)
         block *= factor
     else:
         norms = backend.squared_norms(x)
         block = backend.matmul(_augment_rows(x, norms, backend), scaled.augmented.T, out=out)
-    if factor > 0:
-        backend.clip_(block, lowest=0.0)
-    else:
-        backend.clip_(block, highest=0.0)
-    rounding = float(np.finfo(block.dtype).eps) * norms
-    again = ~(rounding <= _TOLERANCE[np.dtype(block.dtype)])
-    if again.any():
-        again[again] = (abs(block[again]) < abs(factor) * _FAR).any(axis=1)
-    if accurate_near_zero:
-        again |= (block < (factor * _DOUBTFUL * rounding)[:, None]).any(axis=1)
-    if again.any():
-        block[again] = factor * backend.differences(_dense(x[again]), _dense(scaled.points), 2)
+    again = _replace_far_out_(block, rows, norms, scaled, 2, backend)
+    if accurate_near_zero:  # which leaves nothing below zero
+        near = np.flatnonzero(block.min(axis=1, initial=np.inf) < factor * _NEAR * norms)
+        _replace_near_(block, near[~again[near]], rows, norms, scaled, backend)
+        return block
+    return backend.clip_(block, lowest=0.0) if factor > 0 else backend.clip_(block, highest=0.0)
+
+
+def absolute_distances(rows: Any, scaled: Scaled, out: Array | None, backend: Backend) -> Array:
+    """Return `factor sum_j |x_j - z_j| / bandwidth_j` for every pair."""
+    return _by_differences(rows, scaled, 1, out, backend)
+
+
+def _by_differences(rows: Any, scaled: Scaled, power: int, out: Array | None, backend: Backend) -> Array:
+    if scaled.points is None:
+        return _raw_differences(rows, scaled, power, backend, out)
+    x = _scale_rows(rows, scaled)
+    block = _multiplied_differences(x, scaled.points, power, None, scaled.factor, backend, out)
+    _replace_far_out_(block, rows, backend.squared_norms(x), scaled, power, backend)
     return block
 
 
-def absolute_distances(rows: Any, scaled: Scaled, backend: Backend) -> Array:
-    """Return `sum_j |x_j - z_j| / bandwidth_j` for every pair."""
-    return backend.differences(scale_rows(rows, scaled), scaled.points, 1)
+def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, backend: Backend) -> NDArray[np.float64]:
+    """Return how far a kernel value `profile(r)` with any of the landmarks may be off, for every row.
+
+    With u the unit roundoff, d the number of features and X the row's distance from the centre, in bandwidths:
+
+    - raw differences: r errs by `(d + 8) u r/2`, and `r |profile'(r)|` is at most 0.74 for every profile here;
+    - scaled differences: r errs by `2 u (X + |z|)` more, at most `2 u (2 X + r)`, and `|profile'(r)|` is at most 1
+      (a sum of absolute differences is at most `sqrt(d)` times its root of squares);
+    - product: r^2 errs by `(2 d + 8) u (X + |z|)^2`, at most `(2 d + 8) u (8 X^2 + 2 r^2)` as `|z| <= X + r`. `slope`
+      is the largest `|d profile/d r^2|`; with a kink at zero, `profile = exp(-r)`, it is `1/(2 r)` where r is at least
+      `X/4`, nearer pairs being done by differences.
+
+    The profile itself adds 8 u.
+    """
+    dtype = scaled.raw.dtype
+    u, terms = unit_roundoff(dtype), most_terms(rows, scaled.raw)
+    exactly = (0.37 * (terms + 8.0) + 8.0) * u
+    if scaled.points is None:
+        return np.full(rows.shape[0], exactly)
+    x = _scale_rows(rows, scaled)
+    norms = _squared_norms(x) if scaled.is_sparse else backend.squared_norms(x)
+    close = _close(norms, dtype)
+    squares = np.where(close, norms, 0.0).astype(np.float64)
+    if scaled.augmented is None:
+        more = 2.0 * u * (2.0 * np.sqrt(terms * squares) + 0.74)
+    else:
+        steep = 16.0 * np.sqrt(squares) if kink else 8.0 * slope * squares
+        more = _product_rounding(rows, scaled) * (steep + 0.74)
+    return np.where(close, exactly + more, exactly)
+
+
+def _close(norms: Array, dtype: Any) -> Any:
+    """Tell for which rows, given by their squared lengths, the faster forms are accurate enough."""
+    return float(np.finfo(dtype).eps) * norms <= _TOLERANCE[np.dtype(dtype)]
+
+
+def _product_rounding(rows: Any, scaled: Scaled) -> float:
+    """Return `(2 d + 8) u`, what the product form errs by at most as a share of `(|x| + |z|)^2`."""
+    return (2.0 * most_terms(rows, scaled.raw) + 8.0) * unit_roundoff(scaled.raw.dtype)
+
+
+def _raw_differences(rows: Any, scaled: Scaled, power: int, backend: Backend, out: Array | None = None) -> Array:
+    """Return `factor sum_j |(x_j - z_j)/bandwidth_j|^power`, every difference taken before it is divided."""
+    scale, raw = scaled.scale**power, _dense(_divided(rows, scaled.unit))
+    weights, factor = (scale, scaled.factor) if scale.ndim else (None, scaled.factor * scale)
+    return _multiplied_differences(raw, _dense(scaled.raw), power, weights, factor, backend, out)
+
+
+def _multiplied_differences(
+    left: Array, right: Array, power: int, weights: Array | None, factor: Any, backend: Backend, out: Array | None
+) -> Array:
+    """Return `factor sum_j weight_j |x_j - z_j|^power`, multiplied while it is in the processor's cache."""
+    block = backend.empty((len(left), len(right)), like=left) if out is None else out
+    step = max(1, _TILE_ENTRIES // max(1, len(right)))
+    for first in range(0, len(left), step):
+        rows = slice(first, first + step)
+        backend.differences(left[rows], right, power, weights, out=block[rows])
+        block[rows] *= factor
+    return block
+
+
+def _replace_far_out_(block: Array, rows: Any, norms: Array, scaled: Scaled, power: int, backend: Backend) -> Any:
+    """Overwrite rows far from the centre that have a landmark near by raw differences; return which these are."""
+    again = ~_close(norms, block.dtype)
+    if again.any():
+        # What rounding may have added to a distance is added to the one from which on a kernel is zero.
+        lost = 8.0 * _product_rounding(rows, scaled) * norms
+        limit = abs(scaled.factor) * (_FAR + lost) ** (power / 2)
+        again[again] = (abs(block[again]) < limit[again, None]).any(axis=1)
+    if again.any():
+        block[again] = _raw_differences(rows[again], scaled, power, backend)
+    return again
+
+
+def _replace_near_(
+    block: Array, some: NDArray[np.intp], rows: Any, norms: Array, scaled: Scaled, backend: Backend
+) -> None:
+    """Overwrite squared distances of near pairs in some rows by raw differences; of a whole row where these are many.
+
+    What is done to a row depends on no other row.
+    """
+    near = block[some] < (scaled.factor * _NEAR * norms[some])[:, None]
+    many = near.sum(axis=1) * rows.shape[1] > block.shape[1]
+    if many.any():
+        block[some[many]] = _raw_differences(rows[some[many]], scaled, 2, backend)
+        near[many] = False
+    row, landmark = np.divmod(np.flatnonzero(near), block.shape[1])
+    if len(row):
+        apart = _divided(rows[some], scaled.unit)[row] - scaled.raw[landmark]
+        apart = apart.multiply(scaled.scale).tocsr() if sparse.issparse(apart) else apart * scaled.scale
+        block[some[row], landmark] = scaled.factor * _squared_norms(apart)
+
+
+def _squared_norms(rows: Any) -> NDArray[Any]:
+    with np.errstate(over="ignore", under="ignore"):
+        if sparse.issparse(rows):
+            return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", rows, rows)
+
+
+def _scale_rows(rows: Any, scaled: Scaled) -> Any:
+    """Move rows to the landmarks' centre and divide by the bandwidth, as dense or sparse as the landmarks."""
+    if scaled.is_sparse:
+        return _divided(sparse.csr_matrix(rows), scaled.width)
+    return _moved(_dense(rows), scaled.centre, scaled.width)
+
+
+def _moved(rows: Array, centre: Array, width: Array) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        return (rows - centre) / width
+
+
+def _divided(rows: Any, divisor: NDArray[Any]) -> Any:
+    with np.errstate(over="ignore", under="ignore"):
+        if sparse.issparse(rows) and divisor.ndim:
+            return rows.multiply(1.0 / divisor).tocsr()
+        return rows / divisor
 
 
 def _largest_norm(dtype: Any) -> float:
@@ -139,19 +276,14 @@ def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
 
 
 def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    norms = _squared_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.asarray(x.multiply(x).sum(axis=1)).ravel()
-        landmark_norms = np.asarray(points.multiply(points).sum(axis=1)).ravel()
         block = (x @ points.T).toarray()
         block *= -2.0
         block += norms[:, None]
-        block += landmark_norms[None, :]
+        block += _squared_norms(points)[None, :]
     block[np.isnan(block)] = 0.0  # inf - inf: done again by differences, as everything beyond the range
     return block, norms
-
-
-def _divide_sparse(rows: Any, width: NDArray[Any]) -> Any:
-    return (rows / width if width.ndim == 0 else rows.multiply(1.0 / width)).tocsr()
 
 
 def _dense(rows: Any) -> Any:

@@ -23,6 +23,7 @@ class Gaussian(StationaryKernel):
     """
 
     _factor = -0.5
+    _slope = 0.5
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         return backend.exp_(distances)

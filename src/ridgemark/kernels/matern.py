@@ -24,6 +24,7 @@ class Matern32(StationaryKernel):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
     _factor = 3.0
+    _slope = 1.5
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         scaled = backend.sqrt_(distances)
@@ -34,6 +35,7 @@ class Matern52(StationaryKernel):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
     _factor = 5.0
+    _slope = 5.0 / 6.0
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         polynomial = 1.0 + distances / 3.0

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Backend
 from ridgemark.kernels.base import Kernel, count_rows
-from ridgemark.kernels.distances import Scaled, scale_landmarks, squared_distances
+from ridgemark.kernels.distances import (
+    FEW_FEATURES,
+    FEW_WITH_KINK,
+    Scaled,
+    rounding_of_values,
+    scale_landmarks,
+    squared_distances,
+)
 
 
 class StationaryKernel(Kernel):
@@ -20,6 +27,7 @@ class StationaryKernel(Kernel):
     accepts_extended = True
     _accurate_near_zero = False
     _factor = 1.0
+    _slope = 1.0  # the largest |d k / d r^2|
 
     def __init__(self, bandwidth: Any = 1.0) -> None:
         self.bandwidth = bandwidth
@@ -32,7 +40,8 @@ class StationaryKernel(Kernel):
         return 1.0
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Scaled:
-        return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__, self._factor)
+        few = FEW_WITH_KINK if self._accurate_near_zero else FEW_FEATURES
+        return scale_landmarks(landmarks, self.bandwidth, backend, type(self).__name__, self._factor, few)
 
     def _block(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
         return self._profile(self._distances(rows, prepared, out, backend), backend)
@@ -40,6 +49,9 @@ class StationaryKernel(Kernel):
     def _distances(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
         """Return the distances that the profile is a function of: squared Euclidean ones, times the factor."""
         return squared_distances(rows, prepared, out, backend, self._accurate_near_zero)
+
+    def _entry_error(self, rows: Any, prepared: Scaled, backend: Backend) -> NDArray[np.float64]:
+        return rounding_of_values(rows, prepared, self._slope, self._accurate_near_zero, backend)
 
     @abstractmethod
     def _profile(self, distances: Array, backend: Backend) -> Array:

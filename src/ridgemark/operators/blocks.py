@@ -38,6 +38,6 @@ def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
 
 def tiles(block: Block, width: int, entries: int = TILE_ENTRIES) -> Iterator[Block]:
     """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
-    rows = max(16, entries // width)
+    rows = max(16, entries // max(width, 1))
     for first in range(0, block.n_rows, rows):
         yield block.part(first, min(first + rows, block.n_rows))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel
+from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -48,7 +49,9 @@ class CrossValues(CrossTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         parts = tiles(block, self.cross_kernel.n_landmarks)
-        return np.concatenate([cross_block(self.cross_kernel, tile, workspace) @ self.vectors for tile in parts])
+        return np.concatenate(
+            [product_in_blocks(cross_block(self.cross_kernel, tile, workspace), self.vectors) for tile in parts]
+        )
 
 
 @dataclass(frozen=True, eq=False)

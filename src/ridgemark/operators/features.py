@@ -35,10 +35,12 @@ class _FeatureTask(Task):
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix(_FeatureTask):
-    """B itself."""
+    """Some columns of B itself."""
+
+    columns: NDArray[np.intp]
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return feature_block(self.factor, block, workspace).copy()  # scratch memory outlives no block
+        return feature_block(self.factor, block, workspace)[:, self.columns]  # a copy: scratch memory outlives no block
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +62,25 @@ class FeatureSums(_FeatureTask):
 
 
 class Features(RowOperator):
-    """B, the features of every row, shape (n, rank)."""
+    """B, the features of every row, shape (n, rank); or some of them, by their numbers."""
 
-    def __init__(self, passes: RowPasses, factor: NystromFactor) -> None:
+    def __init__(self, passes: RowPasses, factor: NystromFactor, columns: NDArray[np.intp] | None = None) -> None:
         super().__init__(passes)
         self.factor = factor
+        self.columns = np.arange(factor.rank) if columns is None else columns
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.passes.source.n_rows, self.factor.rank
+        return self.passes.source.n_rows, len(self.columns)
 
     def _evaluate(self) -> Floats:
-        return self.passes.map(FeatureMatrix(self.factor))
+        return self.passes.map(FeatureMatrix(self.factor, self.columns))
 
     def _product(self, vectors: Floats) -> Floats:
-        return self.passes.map(FeatureValues(self.factor, vectors))
+        padded = np.zeros((self.factor.rank, vectors.shape[1]))
+        padded[self.columns] = vectors
+        return self.passes.map(FeatureValues(self.factor, padded))
 
     def _transposed_product(self, vectors: Floats) -> Floats:
         total: Floats = self.passes.reduce(FeatureSums(self.factor), along=(vectors,))
-        return total
+        return total[self.columns]

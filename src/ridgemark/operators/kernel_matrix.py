@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.operators.cross import Cross
@@ -42,16 +45,17 @@ class SymmetricProduct(Task):
     cross_kernel: CrossKernel  # bound to the rows of the columns
     start: int  # the first of these rows
     vectors: Floats  # V at these rows
+    tile_rows: int
 
     @property
     def width(self) -> int:
-        return _TILE_ENTRIES // _TILE_COLUMNS
+        return self.tile_rows
 
     def __call__(self, block: Block, workspace: Workspace) -> _TwoSides:
         across, below = np.zeros_like(self.vectors), []
         for tile in tiles(block, _TILE_COLUMNS, _TILE_ENTRIES):
             values = cross_block(self.cross_kernel, tile, workspace)
-            below.append(values @ self.vectors)
+            below.append(product_in_blocks(values, self.vectors))
             if block.start > self.start:
                 across += values.T @ tile.along[0]
         return _TwoSides(below, across)
@@ -89,6 +93,28 @@ class KernelMatrix(RowOperator):
         n = self.passes.source.n_rows
         return n, n
 
+    def __matmul__(self, vectors: Floats) -> Floats:
+        """Return `K V`, every entry a sum of blocks of terms, so that its rounding error grows slowly with n."""
+        if self.held is None:
+            return self._product(vectors)
+        with all_blas_threads():
+            return product_in_blocks(self.held, vectors)
+
+    @property
+    def columns_at_once(self) -> int:
+        """Number of columns that a streamed product evaluates in one pass."""
+        return self.passes.block_rows(self._tile_rows)
+
+    @property
+    def _tile_rows(self) -> int:
+        """Rows of a tile in a streamed product: as many kernel entries are held for each row of a block.
+
+        A block has as many rows as a part of K has columns, and is worked on in tiles of 128 rows. Where the budget
+        holds fewer than 128 such rows, a tile is the largest square that fits.
+        """
+        most = _TILE_ENTRIES // _TILE_COLUMNS
+        return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))
+
     def rows_product(self, indices: NDArray[np.intp], vectors: Floats) -> Floats:
         """Return some rows of `K V`; n kernel entries each."""
         step = self.passes.block_rows(_TILE_COLUMNS)
@@ -107,11 +133,11 @@ class KernelMatrix(RowOperator):
 
     def _product(self, vectors: Floats) -> Floats:
         """Evaluate some columns against the rows from the first of these columns on; they serve both sides of K."""
-        n, step = self.shape[0], self.passes.block_rows(_TILE_ENTRIES // _TILE_COLUMNS)
+        n, step = self.shape[0], self.columns_at_once
         result = np.zeros((n, vectors.shape[1]))
         for start in range(0, n, step):
             columns = np.arange(start, min(n, start + step))
-            task = SymmetricProduct(self._bound(columns).cross_kernel, start, vectors[columns])
+            task = SymmetricProduct(self._bound(columns).cross_kernel, start, vectors[columns], self._tile_rows)
             products: _TwoSides = self.passes.reduce(task, along=(vectors,), start=start)
             result[start:] += np.concatenate(products.below)
             result[columns] += products.across

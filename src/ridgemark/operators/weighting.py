@@ -23,7 +23,9 @@ class Weighting:
 
     def project(self, vectors: Floats) -> Floats:
         """Return `P V`."""
-        return vectors - self._constant * (self._constant.T @ vectors)
+        # Contiguous columns are summed in pairs, so the rounding error does not grow with n.
+        sums = np.ascontiguousarray((self._constant * vectors).T).sum(axis=1)
+        return vectors - self._constant * sums
 
     def __call__(self, vectors: Floats) -> Floats:
         """Return `P W^1/2 V`."""

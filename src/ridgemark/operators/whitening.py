@@ -131,9 +131,9 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
         lengths = math.sqrt(share) * _residual_lengths(kernel, factor.triangle[:leading, :leading])
         error = _likely_error(lengths, factor.triangle[leading:, leading:])
         few, enough = (few, middle) if error <= _NEGLIGIBLE * scaled_ridge else (middle, enough)
-    if enough > _MOST_PARTS:
-        return whiten_before(factor)
     leading = -(-enough * rank // _PARTS)
+    if enough > _MOST_PARTS or leading == rank:
+        return whiten_before(factor)
     to_others, others = factor.triangle[:leading, leading:], factor.triangle[leading:, leading:]
     explained = -solve_triangle(others, to_others.T, transposed=True).T
     return Whitening(factor, leading, np.ascontiguousarray(explained), scaled_ridge)

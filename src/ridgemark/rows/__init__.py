@@ -3,6 +3,7 @@
 from ridgemark.rows.arrays import ArrayRows
 from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSource, block_rows_for, row_weights
 from ridgemark.rows.csv import CsvRows
+from ridgemark.rows.integers import refuse_large_integers
 from ridgemark.rows.open import open_rows
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "RowSource",
     "block_rows_for",
     "open_rows",
+    "refuse_large_integers",
     "row_weights",
 ]

@@ -22,24 +22,40 @@ _SCATTERED = 32  # rows taken from a map at a time: with each the system may map
 _IN_USE = 8  # blocks that may still be on their way when a further one is read
 
 
-class ArrayColumns(Columns):
-    """Columns of a dense array, which may be memory-mapped: only the rows asked for are read and converted."""
+class MatrixColumns(Columns):
+    """Columns of one array (n, k) of numbers of one type, wherever it lies; an array (n,) is one column."""
 
-    def __init__(self, array: Array, source: str, names: tuple[str, ...] | None = None) -> None:
-        self._array = array.reshape(-1, 1) if array.ndim == 1 else array
-        if self._array.ndim != 2:
-            msg = f"{source} must be two-dimensional, one row for each observation; got shape {array.shape}"
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], source: str, names: tuple[str, ...] | None, in_memory: bool
+    ) -> None:
+        if len(shape) not in (1, 2):
+            msg = f"{source} must be two-dimensional, one row for each observation; got shape {shape}"
             raise DataError(msg)
-        n_rows, n_columns = self._array.shape
-        super().__init__(Header(source, n_columns, names), n_rows, in_memory=not _is_mapped(array))
-        self.vector = array.ndim == 1
-        if array.dtype.kind not in "fbiu":
-            raise Place(source, None, str).wrong_kind(array.dtype.kind, array.dtype)
+        n_rows, n_columns = shape if len(shape) == 2 else (*shape, 1)
+        super().__init__(Header(source, n_columns, names), n_rows, in_memory)
+        self.vector = len(shape) == 1
+        self.stored_dtype = dtype
+        if dtype.kind not in "fbiu":
+            raise Place(source, None, str).wrong_kind(dtype.kind, dtype)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 for float16 and float32 arrays, float64 for all others."""
-        return float_dtype([self._array.dtype])
+        return float_dtype([self.stored_dtype])
+
+    @property
+    def selection(self) -> slice | list[int]:
+        """The columns chosen as an index: a slice where they are neighbours, which makes a view instead of a copy."""
+        first, last = self.which[0], self.which[-1] + 1
+        return slice(first, last) if self.which == tuple(range(first, last)) else list(self.which)
+
+
+class ArrayColumns(MatrixColumns):
+    """Columns of a dense array, which may be memory-mapped: only the rows asked for are read and converted."""
+
+    def __init__(self, array: Array, source: str, names: tuple[str, ...] | None = None) -> None:
+        super().__init__(array.shape, array.dtype, source, names, in_memory=not _is_mapped(array))
+        self._array = array.reshape(-1, 1) if array.ndim == 1 else array
 
     def release(self, row: int) -> None:
         """Give the pages of a map's earlier rows back to the system: they stay in its cache, not in this process.
@@ -56,9 +72,7 @@ class ArrayColumns(Columns):
 
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
-        first, last = self.which[0], self.which[-1] + 1
-        neighbours = self.which == tuple(range(first, last))  # a view, which for a map reads nothing yet
-        columns = slice(first, last) if neighbours else list(self.which)
+        columns = self.selection  # of a map, a view reads nothing yet
         if self.in_memory or isinstance(rows, slice):
             values = self._array[rows][:, columns]
         else:

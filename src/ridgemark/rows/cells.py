@@ -35,8 +35,8 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
         values = _from_objects(values, place)
     elif kind not in "fbiu":
         raise place.wrong_kind(kind, values.dtype)
-    elif kind in "iu" and values.dtype.itemsize == 8 and values.size:
-        _check_exact(values, place)
+    else:
+        check_integers(values, place)
     with np.errstate(over="ignore"):  # what a long double loses is found to be infinite below
         result: Array = np.require(np.asarray(values), dtype, ["C", "A"])
     _check_finite(result, place)
@@ -77,11 +77,19 @@ def check_present(missing: Array, place: Place) -> None:
         raise place.missing(row)
 
 
-def _check_exact(values: Array, place: Place) -> None:
-    if values.min() >= -LARGEST_EXACT and values.max() <= LARGEST_EXACT:
+def check_integers(values: Array, place: Place) -> None:
+    """Refuse integers beyond 2**53 in an array, which as floats would lose digits; what is no integer passes."""
+    if values.dtype.kind == "O":
+        large = np.array([isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT for value in values.flat])
+        row, column = _first(large.reshape(values.shape))
+    elif values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        if values.min() >= -LARGEST_EXACT and values.max() <= LARGEST_EXACT:
+            return
+        row, column = _first((values < -LARGEST_EXACT) | (values > LARGEST_EXACT))
+    else:
         return
-    row, column = _first((values < -LARGEST_EXACT) | (values > LARGEST_EXACT))
-    raise place.too_large(_cell(values, row, column), row, column)
+    if row >= 0:
+        raise place.too_large(_cell(values, row, column), row, column)
 
 
 def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:

@@ -65,7 +65,11 @@ def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
 
 
 class FileState:
-    """A file's size and time of change, so that a change between two passes is noticed."""
+    """A file's place on the disk, size and time of change, so that a change while it is in use is noticed.
+
+    A file overwritten in place with as many bytes, and its time of change set back (or changed again within the
+    resolution of the file system's clock), is not noticed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,9 +81,9 @@ class FileState:
             msg = f"{shown(self.path)} has changed or is gone since it was opened; open it again"
             raise SourceFileError(msg)
 
-    def _now(self) -> tuple[int, int] | None:
+    def _now(self) -> tuple[int, ...] | None:
         try:
             status = self.path.stat()
         except OSError:
             return None
-        return status.st_size, status.st_mtime_ns
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""NumPy's own files: `.npy`, memory-mapped, and `.npz` archives. Pickled objects are never loaded."""
+"""NumPy's own files: `.npy`, read in blocks, and `.npz` archives. Pickled objects are never loaded."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ import numpy as np
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrays import ArrayColumns
 from ridgemark.rows.base import Array
-from ridgemark.rows.files import reading, unreadable
+from ridgemark.rows.files import FileState, reading, unreadable
+from ridgemark.rows.npy import FORM as _ARRAY
+from ridgemark.rows.npy import NpyColumns
 from ridgemark.rows.places import listed, shown
 
-_ARRAY, _ARCHIVE = "a NumPy array file (.npy)", "a NumPy archive (.npz)"
+_ARCHIVE = "a NumPy archive (.npz)"
 _PARSING = (ValueError, SyntaxError, tokenize.TokenError, EOFError, UnicodeError)  # what a broken header raises
 _UNZIPPING = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)
 
 
-def npy_columns(path: Path) -> ArrayColumns:
-    """Return the columns of a `.npy` file, mapped into memory rather than read."""
+def npy_columns(path: Path) -> NpyColumns:
+    """Return the columns of a `.npy` file, of which only the header is read now."""
+    state = FileState(path)
     with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
         shape, fortran, dtype = _header(file, path, _ARRAY)
         offset = file.tell()
     needed, size = offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
     if size < needed:
         raise unreadable(path, _ARRAY, f"an array of shape {shape} needs {needed} bytes and the file has {size}")
-    if math.prod(shape) == 0:  # nothing to map; the empty array is refused with its shape
-        return ArrayColumns(np.empty(shape, dtype), shown(path))
-    with reading(path, _ARRAY, ValueError):
-        array: Any = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
-    return ArrayColumns(array, shown(path))
+    return NpyColumns(state, shape, dtype, fortran, offset)
 
 
 class Archive:

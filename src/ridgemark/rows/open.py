@@ -30,8 +30,8 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     Parameters
     ----------
     source : path, array, sparse matrix, data frame, Arrow table, dict of columns, or RowSource
-        Files are known by their extension: `.csv`, `.tsv` (also with `.gz`), `.npy` (memory-mapped), `.npz` (features
-        in the array `X`, targets in `y`), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
+        Files are known by their extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
+        targets in `y`; read into memory), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
         `.feather`. An open RowSource comes back as it is.
     target : str, int, list of them, or array, optional
         Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgemark.errors import DataError
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
 from ridgemark.rows.choice import Choice, Header
@@ -63,19 +64,31 @@ class ScannedRows(BaseRows):
         """Iterate over the rows of some chunks, given by rising number, in blocks of any sizes."""
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        return self._unchanged(range(first, int(np.searchsorted(self._bounds, stop))))
+
+    def _unchanged(self, chunks: Sequence[int]) -> Iterator[Block]:
+        """Iterate as `_read` does, refusing every block before and after which the files are not as they were."""
+        self._check_files()
+        try:
+            for block in self._read(chunks):
+                self._check_files()
+                yield block
+                self._check_files()  # the next block is read later, and a map must not be read beyond its end
+        except DataError:
+            self._check_files()  # a change says more than what the reader made of it
+            raise
+
+    def _check_files(self) -> None:
         for file in self._files:
             file.check()
-        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        return self._read(range(first, int(np.searchsorted(self._bounds, stop))))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
-        for file in self._files:
-            file.check()
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
         chunks = np.unique(np.searchsorted(self._bounds, rising, side="right") - 1)
         taken = self._blank(0, len(indices))
-        for piece in self._read(chunks.tolist()):
+        for piece in self._unchanged(chunks.tolist()):
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
         return Block(0, taken.features, taken.targets, taken.weights, taken=indices)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import ParameterError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import Kernel
+from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import ScoreBracket
 from ridgemark.parameters import Parameterised
 from ridgemark.passes import RowPasses
@@ -54,12 +55,19 @@ class Problem:
         return Landmarks(self.passes.take(indices).features, indices, **found)
 
     @property
-    def score_ridge(self) -> float:
-        """The n lambda epsilon at which scores are taken."""
+    def sketch_ridge(self) -> float:
+        """`risk_tolerance * scaled_ridge`, the paper's n lambda epsilon, at which scores are taken."""
         if self.scaled_ridge is None:
             msg = "this selection needs a ridge; give one to the Problem"
             raise ParameterError(msg)
-        return self.risk_tolerance * self.scaled_ridge
+        ridge = self.risk_tolerance * self.scaled_ridge
+        if not 1e-300 < ridge < 1e300:
+            msg = (
+                f"risk_tolerance times n lambda, the ridge at which scores are taken, leaves the floating-point range, "
+                f"got {self.risk_tolerance:g} times {self.scaled_ridge:g}; choose a risk_tolerance nearer to 1"
+            )
+            raise NumericalError(msg)
+        return ridge
 
     def scores(self, n_pilot: int, refine: int, rng: np.random.Generator) -> ScoreBracket:
         """Return the scores from a pilot of this size, computed once."""
@@ -68,10 +76,10 @@ class Problem:
             passes, kernel, distinct = self.passes, self.kernel, self.distinct
             if n_pilot not in self.pilots:
                 self.pilots[n_pilot] = draw_pilot(
-                    passes, kernel, distinct, n_pilot, rng, smallest_ridge=self.score_ridge
+                    passes, kernel, distinct, n_pilot, rng, smallest_ridge=self.sketch_ridge
                 )
             self._scores[key] = refined_scores(
-                passes, kernel, distinct, self.pilots[n_pilot], self.score_ridge, refine, rng
+                passes, kernel, distinct, self.pilots[n_pilot], self.sketch_ridge, refine, rng
             )
         return self._scores[key]
 
@@ -93,7 +101,14 @@ class Selection(Parameterised, ABC):
         """Choose `n_landmarks` different landmarks, at most as many as there are distinct rows."""
         wanted = min(positive_count(n_landmarks, "n_landmarks"), len(problem.distinct))
         with one_blas_thread():
-            return self._choose(problem, wanted, rng)
+            landmarks = self._choose(problem, wanted, rng)
+        if not count_rows(landmarks.points):
+            msg = (
+                "no row can be a landmark, as the kernel of every row tried with itself is zero to rounding; "
+                "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
+            )
+            raise NumericalError(msg)
+        return landmarks
 
     @abstractmethod
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:

@@ -10,6 +10,7 @@ import numpy as np
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_variance
 from ridgemark.operators import kernel_diagonal
+from ridgemark.parameters import real_number
 from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
@@ -42,7 +43,7 @@ class Bless(Selection):
         totals = check_diagonal(kernel_diagonal(passes, kernel))
         trace = float(totals.sum())
         lengths = distinct.totals(totals)
-        target = problem.score_ridge
+        target = problem.sketch_ridge
         ridge = max(trace, target)
         draw = draw_distinct(lengths, min(10, n_landmarks), rng)
         chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
@@ -69,6 +70,6 @@ class Bless(Selection):
     def _check(self) -> None:
         for name, least, words in (("oversampling", 0.0, "a positive number"), ("factor", 1.0, "a number above 1")):
             value = getattr(self, name)
-            if not isinstance(value, int | float | np.number) or not least < value < np.inf:
+            if not least < real_number(value) < np.inf:
                 msg = f"{name} must be {words}, got {value!r}"
                 raise ParameterError(msg)

@@ -29,10 +29,9 @@ class Given(Selection):
         self.indices = indices
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        source = problem.passes.source
-        self._check()
+        source, given = problem.passes.source, self._given()
         if self.indices is not None:
-            rows = source.take(np.asarray(self.indices))
+            rows = source.take(given)
             kinds = problem.distinct.kind[rows.indices]
             _, first = np.unique(kinds[kinds >= 0], return_index=True)
             indices = rows.indices[kinds >= 0][np.sort(first)]
@@ -40,23 +39,32 @@ class Given(Selection):
                 msg = f"no landmark is left of the {rows.n_rows} rows given: give row numbers of positive weight"
                 raise ParameterError(msg)
             return Landmarks(problem.passes.take(indices).features, indices)
-        points = check_array(self.points, accept_sparse="csr", dtype=np.float64, input_name="landmarks")
-        if points.shape[1] != source.n_features:
-            msg = f"landmarks need the rows' {source.n_features} features, got shape {points.shape}"
+        if given.shape[1] != source.n_features:
+            msg = f"landmarks need the rows' {source.n_features} features, got shape {given.shape}"
             raise ParameterError(msg)
-        return Landmarks(_distinct_points(points), None)
+        return Landmarks(_distinct_points(given), None)
 
     def own_count(self) -> int:
-        self._check()
-        return count_rows(self.points if self.indices is None else self.indices)
+        return count_rows(self._given())
 
-    def _check(self) -> None:
+    def _given(self) -> Any:
+        """Return the points as a matrix of finite numbers, or the row numbers as a vector."""
         if (self.points is None) == (self.indices is None):
             msg = "Given needs either points or indices, and not both"
             raise ParameterError(msg)
-        if count_rows(self.points if self.indices is None else self.indices) == 0:
+        try:
+            if self.indices is None:
+                given = check_array(self.points, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
+            else:
+                given = np.atleast_1d(np.asarray(self.indices))
+        except (TypeError, ValueError) as error:
+            what = "points must be a 2-d array of finite numbers" if self.indices is None else "indices must be a list"
+            msg = f"Given: {what}; {error}"
+            raise ParameterError(msg) from error
+        if count_rows(given) == 0:
             msg = "Given needs at least one landmark, got none"
             raise ParameterError(msg)
+        return given
 
 
 def _distinct_points(points: Any) -> Any:

@@ -21,7 +21,8 @@ class Recursive(Selection):
     Level by level the rows double, and each level's rows are scored by the landmarks drawn from the level before:
     `(K_ii - k_i'(W + r D^-1)^-1 k_i)/r`, D the inverse sampling probabilities. The ridge r is the one the number of
     landmarks can serve, the mean of the eigenvalues beyond the first k over the level, k = p/(4 log p), and never
-    below n lambda epsilon. Kernel evaluations are those of two passes; each level reads all rows.
+    below n lambda epsilon. The first level's landmarks are drawn uniformly; where p is at least half the rows, these
+    are a random half. Kernel evaluations are those of two passes; each level reads all rows.
     """
 
     needs_ridge: ClassVar[bool] = True
@@ -29,12 +30,15 @@ class Recursive(Selection):
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         order = rng.permutation(len(problem.distinct))
         sizes = [len(order)]
-        while sizes[-1] > 2 * n_landmarks:
+        # The last level is drawn uniformly, so there must be another above it, unless all rows are wanted.
+        while sizes[-1] > 2 * n_landmarks or n_landmarks < len(order) == sizes[-1]:
             sizes.append(sizes[-1] // 2)
         draw = draw_distinct(_indicator(order[: sizes[-1]], len(order)), n_landmarks, rng)
-        least = problem.score_ridge
+        least = problem.sketch_ridge
         for size in reversed(sizes[:-1]):
-            draw = draw_distinct(_level_scores(problem, draw, order[:size], least), n_landmarks, rng)
+            scores = _level_scores(problem, draw, order[:size], least)
+            # A score that is rounding of zero must not take its row out of the draw.
+            draw = draw_distinct(np.maximum(scores, 1e-300 * _indicator(order[:size], len(order))), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)
 
 

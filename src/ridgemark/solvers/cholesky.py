@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads
-from ridgemark.linalg import check_range, inverse_triangle_, solve_triangle
+from ridgemark.linalg import check_range, cholesky_, inverse_triangle_, solve_triangle
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution
 
 Floats = NDArray[np.float64]
@@ -48,8 +47,8 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     shifted = np.array(centred.gram, order="F")
     shifted[np.diag_indices(rank)] += scaled_ridge
     with all_blas_threads():
-        triangle, failed = lapack.dpotrf(shifted, lower=0, clean=0, overwrite_a=1)
-    if failed:
+        triangle = cholesky_(shifted)
+    if triangle is None:
         return None
     coefficients = solve_triangle(triangle, solve_triangle(triangle, cross, transposed=True))
     explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)

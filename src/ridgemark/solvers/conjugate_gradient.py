@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
 """Which right sides the columns of an array belong to."""
 Operator = Callable[[Floats, Columns], Floats]
+Rounding = Callable[[Floats, Columns], Floats]
+"""Bounds the norm of the rounding error of a product with each column; at least 128 unit roundoffs of `|A| |v|`."""
 
 Outcome = Literal["converged", "stagnated", "out of products"]
 
@@ -20,6 +22,10 @@ Outcome = Literal["converged", "stagnated", "out of products"]
 _PATIENCE = 100
 # A residual of which rounding is this share, by two ways of computing it, cannot be made smaller.
 _ROUNDING_SHARE = 0.5
+# A residual below this share of the allowance for rounding makes the bound on the true residual hardly smaller.
+_DROWNED = 0.1
+# Updates of iterates and residuals round less than this share of what a product does.
+_UPDATE_SHARE = 1.0 / 32.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +35,7 @@ class GradientStep:
     n_products: int
     residual: Floats  # (columns,): |r|
     energy: Floats  # (columns,): r'M^-1 r
+    rounding: Floats  # (columns,): bound on the distance of r from the true residual; zero where none was asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +43,7 @@ class GradientSolution:
     """What was found, and the way there."""
 
     solution: Floats  # (n, columns)
+    residual: Floats  # (n, columns)
     history: tuple[GradientStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each column
 
@@ -46,7 +54,12 @@ class GradientSolution:
 
 
 def conjugate_gradient(
-    product: Operator, precondition: Operator, right: Floats, tol: Floats, max_products: int
+    product: Operator,
+    precondition: Operator,
+    right: Floats,
+    tol: Floats,
+    max_products: int,
+    rounding: Rounding | None = None,
 ) -> GradientSolution:
     """Solve `A x = b` for every column b of `right`, from zero, each column with scalars of its own.
 
@@ -56,8 +69,9 @@ def conjugate_gradient(
     norm of A, and their residuals rise and fall; what is returned is the combination of the iterates so far of least
     residual (minimal residual smoothing), which only falls and costs no product.
 
-    A column stops when its residual is at most `tol`; when half of it is rounding, or nothing improved for long
-    ("stagnated"); or when the products are spent.
+    A column stops when its residual, with the allowance for rounding, is at most `tol`; when half of the residual is
+    rounding, or a tenth of it is below the allowance, or nothing improved for long ("stagnated"); or when the products
+    are spent.
 
     Parameters
     ----------
@@ -71,11 +85,13 @@ def conjugate_gradient(
         What the norms of the residuals must reach.
     max_products : int
         Most products with A.
+    rounding : callable, optional
+        What to allow for rounding in a product. The allowance for the residual returned is summed up on the way.
     """
-    descent = _Descent(product, precondition, right, tol)
+    descent = _Descent(product, precondition, right, tol, rounding)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
-    return GradientSolution(descent.smooth.x, tuple(descent.history), tuple(descent.outcomes))
+    return GradientSolution(descent.smooth.x, descent.smooth.r, tuple(descent.history), tuple(descent.outcomes))
 
 
 @dataclass
@@ -85,9 +101,10 @@ class _Iterates:
     x: Floats
     r: Floats
     z: Floats
+    rounding: Floats  # (columns,): of r
 
     def copy(self) -> _Iterates:
-        return _Iterates(self.x.copy(), self.r.copy(), self.z.copy())
+        return _Iterates(self.x.copy(), self.r.copy(), self.z.copy(), self.rounding.copy())
 
     def approach(self, other: _Iterates, columns: Columns) -> None:
         """Move some columns on the lines towards the other iterates to where the residual is least."""
@@ -96,17 +113,23 @@ class _Iterates:
         share = -_dots(self.r[:, columns], gap) / np.where(length > 0, length, 1.0)
         for mine, theirs in ((self.x, other.x), (self.r, other.r), (self.z, other.z)):
             mine[:, columns] += share * (theirs[:, columns] - mine[:, columns])
+        self.rounding[columns] *= np.abs(1.0 - share)
+        self.rounding[columns] += np.abs(share) * other.rounding[columns]
 
 
 class _Descent:
     """The columns on their way."""
 
-    def __init__(self, product: Operator, precondition: Operator, right: Floats, tol: Floats) -> None:
+    def __init__(
+        self, product: Operator, precondition: Operator, right: Floats, tol: Floats, rounding: Rounding | None
+    ) -> None:
         n_columns = right.shape[1]
+        self.rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
         self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
-        self.now = _Iterates(np.zeros_like(right), right.copy(), np.array(precondition(right, self.running)))
+        start = np.array(precondition(right, self.running))
+        self.now = _Iterates(np.zeros_like(right), right.copy(), start, np.zeros(n_columns))
         self.seen = self.now.r.copy()  # the residuals from products just made; those of `now` are carried along
         self.smooth = self.now.copy()
         self.directions = np.zeros_like(right)
@@ -128,11 +151,13 @@ class _Descent:
         moves = (rz > 0) & (curvature > 0) & (rounding < _ROUNDING_SHARE * _norms(again))
         self._stop(~moves, "stagnated")
         on, step = self.running, rz[moves] / curvature[moves]
+        now.rounding[on] = self.rounding(now.x[:, on], on) + step * self.rounding(d[:, moves], on)
         now.x[:, on] += step * d[:, moves]
         now.r[:, on] -= step * of_d[:, moves]
         now.z[:, on] = self.precondition(now.r[:, on], on)
         self.seen[:, on] = again[:, moves] - step * of_d[:, moves]
         self.smooth.approach(replace(now, r=self.seen), on)
+        self.smooth.rounding[on] += _UPDATE_SHARE * self.rounding(self.smooth.x[:, on], on)
         self._look()
 
     def _turn(self) -> Floats:
@@ -148,9 +173,10 @@ class _Descent:
     def _look(self) -> None:
         """Record the residuals, and stop the columns that are done."""
         r, z = self.smooth.r, self.smooth.z
-        self.history.append(GradientStep(self.n_products, _norms(r), np.maximum(_dots(r, z), 0.0)))
-        latest = self.history[-1].residual
-        self._stop(latest[self.running] <= self.tol[self.running], "converged")
+        latest, rounding = _norms(r), self.smooth.rounding.copy()
+        self.history.append(GradientStep(self.n_products, latest, np.maximum(_dots(r, z), 0.0), rounding))
+        self._stop((latest + rounding <= self.tol)[self.running], "converged")
+        self._stop((latest < _DROWNED * rounding)[self.running], "stagnated")
         if self.n_products > _PATIENCE:
             earlier = self.history[-1 - _PATIENCE].residual
             self._stop(latest[self.running] > 0.9 * earlier[self.running], "stagnated")

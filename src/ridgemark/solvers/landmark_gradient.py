@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, pivoted_cholesky, solve_triangle
+from ridgemark.linalg import check_range, cholesky_, pivoted_cholesky, solve_triangle, times_own_transpose_
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
@@ -20,7 +19,7 @@ from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outc
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_HELD_SHARE = 0.25  # of the memory budget that C may take
+_HELD_PART = 4  # C may take one part in so many of the memory budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +134,7 @@ class _NormalEquations:
         self, passes: RowPasses, cross_kernel: CrossKernel, triangle: Floats, target_origin: Floats, fit_intercept: bool
     ) -> None:
         self.triangle = triangle
-        self.cross = Cross(passes, cross_kernel).hold(int(_HELD_SHARE * passes.budget))
+        self.cross = Cross(passes, cross_kernel).hold(passes.budget // _HELD_PART)
         weights, targets = passes.row_counts(), passes.targets() - target_origin
         self.total_weight = float(weights.sum())
         sums = self.cross.T @ (weights[:, None] * np.c_[np.ones(len(targets)), targets])
@@ -174,15 +173,16 @@ def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) ->
     size of the middle one. And it is at least the rounding of `R D R'`. A preconditioner may be raised: that changes
     how fast the solution is reached, not which one.
     """
+    if not len(triangle):
+        return triangle
     raised = max(ridge, float(np.median(landmark_weights * np.diagonal(triangle) ** 2)))
     while True:
         with all_blas_threads():
-            # An upper triangle times its transpose, in place.
-            matrix, _ = lapack.dlauum(np.multiply(triangle, np.sqrt(landmark_weights), order="F"), overwrite_c=1)
-            diagonal = np.einsum("ii->i", matrix)
+            matrix = times_own_transpose_(np.multiply(triangle, np.sqrt(landmark_weights), order="F"))
+            diagonal = check_range(np.einsum("ii->i", matrix))
             raised = max(raised, len(matrix) * _EPS * float(diagonal.max()))
             diagonal += raised
-            factor, failed = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
-        if not failed:
+            factor = cholesky_(matrix)
+        if factor is not None:
             return factor
         raised *= 100.0

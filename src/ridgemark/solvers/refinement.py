@@ -1,27 +1,43 @@
-"""From a landmark fit to exact kernel ridge regression, with a certified distance after every step."""
+"""From a landmark fit to exact kernel ridge regression, with a bound on the distance after every step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.kernels import Kernel
-from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting
+from ridgemark.linalg import sum_rounding
+from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
-from ridgemark.solvers.conjugate_gradient import Columns, GradientStep, Outcome, conjugate_gradient
+from ridgemark.rows.distinct import DistinctRows
+from ridgemark.solvers.conjugate_gradient import (
+    GradientSolution,
+    GradientStep,
+    Operator,
+    Outcome,
+    conjugate_gradient,
+)
+from ridgemark.solvers.kernel_system import KernelSystem
 from ridgemark.solvers.landmark_fit import LandmarkFit
+from ridgemark.solvers.merged_rows import MergedRows, merge_equal_rows
+from ridgemark.solvers.preconditioners import DirectPreconditioner, landmark_preconditioner
 
 Floats = NDArray[np.float64]
 
-# A ridge below this share of L's largest eigenvalue drowns in the rounding of a product with L.
-_ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)
+# Rows up to which K is factorised where the landmarks' preconditioner does not lead to the solution.
+_FEW_ROWS = 2500
+# Rounding errors of either sign add up to less than this share of their worst case: 1/500 was the most seen.
+_SHARE_REACHED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class RefinementStep:
     """What was known after some products with K; arrays have one entry for each target.
+
+    The bounds hold for the floating-point numbers that `predict` returns in double precision.
 
     Attributes
     ----------
@@ -29,28 +45,39 @@ class RefinementStep:
         Products with K so far; before the first the function is a constant.
     returned : array
         Bound on the RMS distance, over the training rows and in units of the targets, of what `predict` returns from
-        exact kernel ridge regression: `|r|`.
+        exact kernel ridge regression: `|r|` and the rounding below.
     fitted : array
-        The same for the fitted values `y - scaled_ridge x`: `sqrt(scaled_ridge r'(L + scaled_ridge)^-1 r)`.
+        The same for the fitted values `y - scaled_ridge x`; where the landmark model is returned, `returned` itself.
     norm : array
-        Bound on `|f - f_K|_H`. At any point x the two functions, without their constants, differ by at most
-        `sqrt(k(x, x))` times it; their constants by at most the root of the mean of `k(x_i, x_i)` times it.
+        Bound on `|f - f_K|_H`, and on the rounding of a prediction over `sqrt(k(x, x))`. At any point x the two
+        functions, without their constants, differ by at most `sqrt(k(x, x))` times it; their constants by at most the
+        root of the mean of `k(x_i, x_i)` times it. Kernel values at x are taken to be as accurate as at the training
+        row where they are least accurate.
+    rounding : array
+        The part of `returned` that allows for rounding.
     """
 
     n_products: int
     returned: Floats
     fitted: Floats
     norm: Floats
+    rounding: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """`f(x) = k(x, X) dual_coef + intercept` and how far it is from the exact solution."""
+    """`f(x) = k(x, X) dual_coef + k(x, Z) landmark_coef + intercept`, X the merged rows and Z the landmarks.
 
-    dual_coef: Floats  # (n, targets)
+    A target has coefficients of one kind only, the others are zero.
+    """
+
+    rows: MergedRows
+    dual_coef: Floats  # (m, targets)
+    landmark_coef: Floats  # (p, targets)
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
+    void: NDArray[np.bool_]  # (targets,): whether rounding exceeds what the training error alone implies
 
     @property
     def reached(self) -> RefinementStep:
@@ -58,70 +85,183 @@ class Refinement:
         return self.history[-1]
 
 
-def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_products: int) -> Refinement:
+def refine(
+    passes: RowPasses,
+    kernel: Kernel,
+    fit: LandmarkFit,
+    tol: float,
+    max_products: int,
+    distinct: DistinctRows | None = None,
+) -> Refinement:
     """Solve `(W^1/2 K W^1/2 + s) x = W^1/2 y` by conjugate gradients, s the scaled ridge, from a landmark fit.
 
-    With an intercept for the centred kernel and targets. The preconditioner is `L + s`, the landmark fit's own matrix,
-    so that the first direction is its solution `(y - f_L)/s`. The coefficients are `W^1/2 x`. With r the residual of x,
-    e its error and A the weighted, centred kernel matrix:
+    Equal rows are merged. With an intercept kernel and targets are centred. The preconditioner is `L + s`, the landmark
+    fit's own matrix, so that the first direction is its solution `(y - f_L)/s`. Where all rows are landmarks, and where
+    the landmarks do not lead to the solution of a few rows, it is the Cholesky factor of the system itself, and the
+    iteration refines the direct solution. With r the residual of x, e its error and A the weighted, centred kernel
+    matrix:
 
     - `|A e| = |A (A + s)^-1 r| <= |r|`: the distance of what `predict` returns, on the rows;
-    - `s |e| <= sqrt(s r'(A + s)^-1 r) <= sqrt(s r'(L + s)^-1 r)`: of `y - s x`, as L <= A;
-    - `e'A e <= min(r'(L + s)^-1 r, |r|^2/(4 s))`: of the functions, in the norm of the kernel's space.
+    - `s |e| = s |(A + s)^-1 r| <= |r|`: of `y - s x`;
+    - `e'A e <= |r|^2/(4 s)`: of the functions, in the norm of the kernel's space.
 
-    `tol` is what the first must reach, as root mean square over the rows. K is held where it fits the memory budget
-    beside the features B, and evaluated anew for every product where it does not; likewise B.
+    To these the rounding of products, of the intercept and of predictions is added (see `KernelSystem`). `tol` is what
+    the first must reach, as root mean square over the rows. A target that does not reach it gets the landmark model,
+    unless the refined one is closer to the exact solution.
+
+    K is held where it fits the memory budget beside the features B, and evaluated anew for every product where it does
+    not; likewise B.
     """
-    rows = Weighting(passes.row_counts(), fit.fit_intercept)
-    targets = passes.targets() - fit.target_origin
-    preconditioner = _preconditioner(passes, fit, rows)
-    kernel_matrix = _WeightedKernel(
-        KernelMatrix(passes, kernel).hold(passes.budget - preconditioner.features.bytes_held), rows
+    merged = merge_equal_rows(passes, kernel, distinct or passes.distinct_rows(), fit.target_origin)
+    n_bytes = 8 * len(merged.numbers) * fit.factor.rank
+    reserved = n_bytes if n_bytes <= passes.budget else 0  # for the features B
+    system = KernelSystem(merged, kernel, fit, reserved)
+    history, solved = _solve(system, fit, reserved, tol, max_products)
+    dual_coef, intercept = system.coefficients(solved.solution)
+    refined = Refinement(
+        merged,
+        dual_coef,
+        np.zeros((fit.factor.cross_kernel.n_landmarks, len(intercept))),
+        intercept + fit.target_origin,
+        history,
+        solved.outcomes,
+        np.zeros(len(intercept), dtype=bool),
+    )
+    if set(solved.outcomes) == {"converged"}:
+        return refined
+    if refined.reached.n_products < max_products:
+        values = system.kernel_matrix @ dual_coef + intercept
+        refined = replace(refined, history=(*history, replace(history[-1], n_products=history[-1].n_products + 1)))
+    else:
+        values = system.values(solved.solution, solved.residual)
+    return _never_farther(refined, values, system, fit, tol)
+
+
+def _solve(
+    system: KernelSystem, fit: LandmarkFit, reserved: int, tol: float, max_products: int
+) -> tuple[tuple[RefinementStep, ...], GradientSolution]:
+    """Run conjugate gradients with one preconditioner after the other until all targets converge.
+
+    In exact arithmetic a solution of m rows takes at most m products: beyond twice as many rounding has won.
+    """
+    history: list[RefinementStep] = []
+    for preconditioner in _preconditioners(system, fit, reserved):
+        done = history[-1].n_products if history else 0
+        solved = conjugate_gradient(
+            system.product,
+            preconditioner,
+            system.right,
+            (tol - system.floor) * system.length / system.units,
+            min(max_products - done, 2 * len(system.weights)),
+            system.rounding,
+        )
+        steps = [_bounds(system, step) for step in solved.history]
+        history += [replace(step, n_products=done + step.n_products) for step in steps[bool(history) :]]
+        if set(solved.outcomes) == {"converged"} or history[-1].n_products >= max_products:
+            return tuple(history), solved
+    # Products are left: those allowed for the number of rows were spent.
+    ended = tuple("stagnated" if one == "out of products" else one for one in solved.outcomes)
+    return tuple(history), replace(solved, outcomes=ended)
+
+
+def _preconditioners(system: KernelSystem, fit: LandmarkFit, reserved: int) -> Iterator[Operator]:
+    """Yield what to try, one after the other."""
+    n_rows = int(np.count_nonzero(system.weights))
+    if system.matrix is None or fit.factor.cross_kernel.n_landmarks < n_rows:
+        yield landmark_preconditioner(system, fit, reserved)
+    if system.matrix is not None and (fit.factor.cross_kernel.n_landmarks >= n_rows or n_rows <= _FEW_ROWS):
+        yield DirectPreconditioner(system)
+
+
+def _bounds(system: KernelSystem, step: GradientStep) -> RefinementStep:
+    residual, rounding = system.units * step.residual / system.length, system.units * step.rounding / system.length
+    of_product = rounding / system.n_roundings
+    anywhere = of_product * system.largest_roundoff / system.roundoff
+    ridge = np.sqrt(system.scaled_ridge) / system.length
+    unit = np.sqrt(system.mean_diagonal) or 1.0
+    return RefinementStep(
+        step.n_products,
+        residual + rounding + system.floor,
+        residual + of_product + system.floor,
+        (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
+        rounding + system.floor,
     )
 
-    def product(vectors: Floats, columns: Columns) -> Floats:
-        return kernel_matrix(vectors) + fit.scaled_ridge[columns] * vectors
 
-    right = rows(targets)
-    # In units of the largest target, so that no square leaves the range.
-    units = np.abs(right).max(axis=0)
-    units[units == 0] = 1.0
-    solved = conjugate_gradient(product, preconditioner, right / units, tol * rows.length / units, max_products)
-    dual_coef = rows.roots * solved.solution * units
-    row_sums = np.zeros(len(targets)) if kernel_matrix.row_sums is None else kernel_matrix.row_sums
-    mean = (rows.roots[:, 0] ** 2 @ targets - row_sums @ dual_coef) / rows.length**2
-    intercept = (mean if fit.fit_intercept else 0.0) + fit.target_origin
-    history = tuple(
-        _bounds(step, fit.scaled_ridge, preconditioner.ridges, units, rows.length) for step in solved.history
+def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> RefinementStep:
+    """Return the step with a further share of its rounding, which landmarks beside the rows bring to predictions."""
+    more = share * step.rounding
+    return replace(
+        step,
+        returned=step.returned + more,
+        norm=step.norm + more * system.largest_roundoff / system.roundoff / (np.sqrt(system.mean_diagonal) or 1.0),
+        rounding=step.rounding + more,
     )
-    return Refinement(dual_coef, intercept, history, solved.outcomes)
 
 
-def _bounds(step: GradientStep, ridges: Floats, raised: Floats, units: Floats, length: float) -> RefinementStep:
-    # Of a raised ridge s' the energy is smaller by up to s'/s: (A + s)^-1 <= (s'/s) (L + s')^-1.
-    energy, residual = units * np.sqrt(raised * step.energy), units * step.residual
-    norm = np.minimum(energy, residual / 2.0) / np.sqrt(ridges)
-    return RefinementStep(step.n_products, residual / length, np.minimum(energy, residual) / length, norm)
+def _never_farther(
+    refined: Refinement, values: Floats, system: KernelSystem, fit: LandmarkFit, tol: float
+) -> Refinement:
+    """Replace targets that have not converged by the landmark model, unless they are closer to the exact solution.
+
+    With D the distance of the two models on the rows, the refined model is closer where it is within `D/2` of exact. Of
+    the worst case of rounding a share is counted here that rounding errors, of either sign, do not reach. Where
+    `D <= tol` it makes no difference, and the model with the smaller bound is taken.
+    """
+    landmark = _LandmarkModel(system, fit)
+    reached = refined.reached
+    distance = system.rms(landmark.values - values)
+    measured = reached.returned + reached.rounding + distance + landmark.rounding
+    returned = np.minimum(measured, landmark.primal + landmark.rounding)
+    kept = np.array([outcome == "converged" for outcome in refined.outcomes])
+    kept |= reached.returned - (1.0 - _SHARE_REACHED) * reached.rounding <= distance / 2.0
+    kept |= (distance <= tol) & (reached.returned <= returned)
+    if kept.any() and not kept.all():
+        reached = _add_rounding(reached, system, landmark.beside_rows)
+    by_product = np.where(measured < landmark.primal, 2.0 * reached.rounding, 0.0)
+    step = RefinementStep(
+        reached.n_products,
+        np.where(kept, reached.returned, returned),
+        np.where(kept, reached.fitted, returned),
+        np.where(kept, reached.norm, landmark.norm),
+        np.where(kept, reached.rounding, by_product + landmark.rounding),
+    )
+    return Refinement(
+        refined.rows,
+        np.where(kept, refined.dual_coef, 0.0),
+        np.where(kept, 0.0, fit.dual_coef),
+        np.where(kept, refined.intercept, landmark.constant + fit.target_origin),
+        (*refined.history[:-1], step),
+        refined.outcomes,
+        ~kept & (reached.rounding >= landmark.primal),
+    )
 
 
-class _WeightedKernel:
-    """Products with `A = P W^1/2 K W^1/2 P`, of vectors in the range of P."""
+class _LandmarkModel:
+    """The landmark model on the merged rows, its constant set anew, and what bounds its distance from exact.
 
-    def __init__(self, kernel_matrix: KernelMatrix, rows: Weighting) -> None:
-        self.kernel_matrix, self.rows = kernel_matrix, rows
-        self.row_sums: Floats | None = None  # K w, of which the intercept is made; known with the first product
+    `primal` is the root of `|y - f|^2 + s |f|_H^2` over the total weight. Its square exceeds that of the exact solution
+    f_K by `|f - f_K|^2 + s |f - f_K|_H^2`, so it bounds the distance without a product with K.
+    """
 
-    def __call__(self, vectors: Floats) -> Floats:
-        roots = self.rows.roots
-        if self.row_sums is not None:
-            return self.rows(self.kernel_matrix @ (roots * vectors))
-        images = self.kernel_matrix @ np.hstack([roots * vectors, roots**2])
-        self.row_sums = images[:, -1]
-        return self.rows(images[:, :-1])
-
-
-def _preconditioner(passes: RowPasses, fit: LandmarkFit, rows: Weighting) -> ShiftedInverse:
-    """Return `(L + s)^-1`; s is raised to the rounding of a product with L, below which it is not positive definite."""
-    spectrum = fit.solver.spectrum
-    ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * spectrum.max(initial=0.0))
-    return ShiftedInverse(Features(passes, fit.factor).hold(passes.budget), rows, spectrum, fit.solver.rotation, ridges)
+    def __init__(self, system: KernelSystem, fit: LandmarkFit) -> None:
+        factor, coef, unit = fit.factor, fit.dual_coef, np.sqrt(system.mean_diagonal) or 1.0
+        size = np.sqrt(np.diagonal(factor.landmark_kernel)) @ np.abs(coef)
+        everyone = system.passes.take(np.arange(len(system.weights)))
+        # Predictions may take rows and landmarks together. Kernel values then err by less than both errors together,
+        # as the median of all these points lies between the medians of the two kinds.
+        errors = system.entry_errors + factor.cross_kernel.entry_error(everyone.features)
+        roundoff = sum_rounding(len(coef)) + system.diagonal_mean(errors)
+        largest = sum_rounding(len(coef)) + float(errors.max())
+        self.beside_rows = roundoff / system.roundoff
+        self.rounding = 2.0 * roundoff * size * unit + system.floor
+        values = Cross(system.passes, factor.cross_kernel) @ coef
+        residual = system.targets - values
+        weights = system.weights / system.length**2
+        self.constant = weights @ residual if fit.fit_intercept else np.zeros(len(size))
+        self.values = values + self.constant
+        norm = np.maximum((coef * (factor.landmark_kernel @ coef)).sum(axis=0), 0.0) + 2.0 * largest * size**2
+        ridge = fit.scaled_ridge / system.length**2
+        left = system.rms(residual - self.constant) + self.rounding
+        self.primal = np.hypot(left, np.sqrt(ridge * norm))
+        self.norm = self.primal / np.sqrt(ridge) + self.rounding / unit * largest / roundoff

@@ -1,0 +1,70 @@
+"""Fits that rounding has spoilt, found by what they predict for their own rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.kernels import CrossKernel
+from ridgemark.losses import Moments
+from ridgemark.operators import Cross
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_FEW_DIGITS = 64  # machine epsilons: below this share of the kernel less than two digits of a difference are known
+_RUNS, _ROWS = 8, 128  # runs of neighbouring rows that are predicted first, and rows in each
+_ROUNDED = 1e3 * _EPS  # of a target: what rounding may leave of it in the best of fits
+_MORE = 1.05  # by which factor the training error must exceed that of a constant; iterations stop within a hundredth
+
+
+def what_rounding_spoilt(
+    passes: RowPasses, fit: LandmarkFit, cross_kernel: CrossKernel, dual_coef: Floats, intercept: Floats
+) -> str:
+    """Say how rounding shows in the fit `f(x) = k(x) dual_coef + intercept`; nothing where it does not.
+
+    Exact ridge regression is never farther from its targets than the best constant, or than zero without an intercept:
+    `sum_i w_i (y_i - f(x_i))^2 <= sum_i w_i (y_i - mean)^2`, also where the left sum is over some of the rows only. A
+    few rows are predicted first, and all of them where these are farther from their targets than the mean is.
+    """
+    variance = fit.centred.target_variance
+    if not (variance > 0).any():
+        return ""
+    mean = fit.target_origin + fit.centred.target_mean
+
+    def squares(rows: RowPasses) -> tuple[Floats, Floats, Floats]:
+        """Return, for every target, the weighted sums of squares left by the fit and by the mean, and rounding's."""
+        values = Cross(rows, cross_kernel) @ dual_coef + intercept
+        targets, weights = rows.targets(), rows.row_counts()
+        return weights @ (targets - values) ** 2, weights @ (targets - mean) ** 2, weights @ (_ROUNDED * targets) ** 2
+
+    few = _few_rows(passes)
+    error, of_mean, _ = squares(few)
+    passes.count_entries(few.n_kernel_evaluations)
+    if (error > of_mean).any():
+        error, _, rounded = squares(passes)
+        of_mean = variance * fit.moments.total_weight
+        if (error > _MORE * of_mean + rounded).any():
+            ratio = float(np.max(error / np.maximum(of_mean, np.finfo(np.float64).tiny)))
+            return f"its error on the training rows is {ratio:.3g} times the variance of the targets"
+    if len(few.distinct_rows()) > 1 and _constant(fit.moments):
+        return "its kernel is the same for all rows up to rounding"
+    return ""
+
+
+def _few_rows(passes: RowPasses) -> RowPasses:
+    """Return rows of positive weight in a few runs, spread evenly: files are read in pieces."""
+    present = np.flatnonzero(passes.row_counts())
+    starts = np.linspace(0, max(0, len(present) - _ROWS), _RUNS).astype(np.intp)
+    chosen = np.unique(np.minimum(starts[:, None] + np.arange(_ROWS), len(present) - 1))
+    rows = passes.take(present[chosen])
+    return RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
+
+
+def _constant(moments: Moments) -> bool:
+    """Tell whether the features' variance, `tr K/n - |mean feature|^2`, is rounding of `tr K/n`."""
+    spread = moments.trace_kernel - float(moments.feature_sum @ moments.feature_sum) / moments.total_weight
+    return spread <= _FEW_DIGITS * _EPS * moments.trace_kernel

@@ -1,0 +1,151 @@
+"""The linear system of exact kernel ridge regression, and the rounding error of its products."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.kernels import Kernel
+from ridgemark.linalg import sum_rounding
+from ridgemark.operators import KernelMatrix, Weighting, kernel_diagonal
+from ridgemark.passes import RowPasses
+from ridgemark.solvers.conjugate_gradient import Columns
+from ridgemark.solvers.landmark_fit import LandmarkFit
+from ridgemark.solvers.merged_rows import MergedRows
+
+Floats = NDArray[np.float64]
+
+UNIT = float(np.finfo(np.float64).eps) / 2.0
+# Unit roundoffs that weighting, centring and the updates of an iterate add to those of a product, as a share of it.
+_AROUND_A_PRODUCT = 40.0
+# Unit roundoffs in means of targets, the intercept and the ridge, as a share of the targets.
+_IN_TARGETS = 64.0
+
+
+class KernelSystem:
+    """`(A + s) x = b` with `A = P W^1/2 K W^1/2 P`, `b = P W^1/2 y` and the scaled ridge s.
+
+    The coefficients of the function are `W^1/2 x`. P projects onto the complement of `W^1/2 1` where there is an
+    intercept, and is the identity where there is none. Right sides are in units of the largest target, so that no
+    square leaves the range.
+
+    With u the unit roundoff, a computed kernel value errs by at most `e u sqrt(k(x, x) k(z, z))` and a sum of products
+    by at most `g u` times the sum of their absolute values. So what `predict` returns at x, and a product of a row of K
+    with the coefficients c, errs by at most
+
+        `(g + e) u sqrt(k(x, x)) S(c)`, `S(c) = sum_j |c_j| sqrt(k(x_j, x_j))`.
+
+    Attributes
+    ----------
+    weights, roots : arrays of shape (m,) and (m, 1)
+        The weights of the merged rows, and their square roots.
+    length : float
+        The root of the total weight: a weighted norm divided by it is a root mean square.
+    targets : array of shape (m, t)
+        Measured from the origin.
+    right, units : arrays of shape (m, t) and (t,)
+        The right sides, in these units.
+    mean_diagonal : float
+        The weighted mean of `k(x_i, x_i)`.
+    entry_errors : array of shape (m,)
+        `e u`, for the kernel values of each row.
+    roundoff, largest_roundoff : float
+        `(g + e) u`, and what is added around a product: the root mean square over the rows, and the largest.
+    floor : array of shape (t,)
+        The rounding of predictions that does not depend on the coefficients, RMS.
+    n_roundings : float
+        How many sums over the rows lie between a residual and a prediction: the product, the prediction and, where
+        there is one, the intercept.
+    matrix : array of shape (m, m) or None
+        K, where it is held.
+    """
+
+    def __init__(self, merged: MergedRows, kernel: Kernel, fit: LandmarkFit, reserved: int) -> None:
+        passes, centre = merged.passes, fit.fit_intercept
+        self.passes, self.kernel, self.scaled_ridge, self.centre = passes, kernel, fit.scaled_ridge, centre
+        self.weights = passes.row_counts()
+        self.weighting = Weighting(self.weights, centre)
+        self.roots, self.length = self.weighting.roots, self.weighting.length
+        self.targets = passes.targets()
+        right = self.weighting(self.targets)
+        self.units = np.abs(right).max(axis=0)
+        self.units[self.units == 0] = 1.0
+        self.right = right / self.units
+        weighted = kernel_diagonal(passes, kernel)
+        self.mean_diagonal = float(weighted.sum()) / self.length**2
+        self._lengths = np.sqrt(weighted)  # of W^1/2 k(x_i, .): S(c) = |x|'lengths
+        size = self.rms(self.targets) + np.abs(fit.target_origin)
+        self.floor = (2 * merged.largest + _IN_TARGETS) * UNIT * size
+        n = len(self.weights)
+        self.kernel_matrix = KernelMatrix(passes, kernel).hold(passes.budget - reserved)
+        self.matrix = self.kernel_matrix.held
+        parts = [n] if self.matrix is not None else [n, self.kernel_matrix.columns_at_once]
+        self.entry_errors = _entry_errors(passes, kernel, parts)
+        of_sum = sum_rounding(n) + _AROUND_A_PRODUCT * UNIT
+        self.roundoff = of_sum + self.diagonal_mean(self.entry_errors)
+        self.largest_roundoff = of_sum + float(self.entry_errors.max())
+        self.n_roundings = 2.0 + centre
+        self._row_sums: Floats | None = None  # K w, of which the intercept is made
+
+    def diagonal_mean(self, errors: Floats) -> float:
+        """Return the root mean square of errors, one for each row, weighted by `w_i k(x_i, x_i)`."""
+        return float(np.linalg.norm(self._lengths * errors) / (np.linalg.norm(self._lengths) or 1.0))
+
+    def rms(self, values: Floats) -> Floats:
+        """Return the weighted root mean square of values at the rows."""
+        largest = np.abs(values).max(axis=0)
+        largest[largest == 0] = 1.0  # in units of the largest no square leaves the range
+        return largest * np.linalg.norm(self.roots / self.length * (values / largest), axis=0)
+
+    def product(self, vectors: Floats, columns: Columns) -> Floats:
+        """Return `(A + s) v` for the ridges of these columns."""
+        coefficients = self.weighting.transpose(vectors)
+        if self._row_sums is None:  # made with the first product: K is evaluated once for both
+            images = self.kernel_matrix @ np.hstack([coefficients, self.weights[:, None]])
+            images, self._row_sums = images[:, :-1], images[:, -1]
+        else:
+            images = self.kernel_matrix @ coefficients
+        return self.weighting(images) + self.scaled_ridge[columns] * vectors
+
+    def rounding(self, vectors: Floats, columns: Columns) -> Floats:
+        """Bound the norm of the rounding error of `product`, of the intercept and of predictions, together.
+
+        Each of the three is at most `roundoff S(c) sqrt(sum_i w_i k(x_i, x_i))`. Coefficients that sum to zero only up
+        to rounding add `sqrt(s)` to the root of the total weight.
+        """
+        ridges = self.scaled_ridge[columns]
+        kernel_part = (self._lengths @ np.abs(vectors)) * np.sqrt(self.mean_diagonal) * (self.length + np.sqrt(ridges))
+        return self.n_roundings * self.roundoff * (kernel_part + ridges * np.linalg.norm(vectors, axis=0))
+
+    def coefficients(self, solution: Floats) -> tuple[Floats, Floats]:
+        """Return the coefficients `c = W^1/2 x`, in the targets' units, and the intercept `mean(y - K c)`."""
+        dual_coef = self.weighting.transpose(solution) * self.units
+        if not self.centre:
+            return dual_coef, np.zeros(len(self.units))
+        sums = self.weights[:, None] * self.targets
+        if self._row_sums is not None:
+            sums = sums - self._row_sums[:, None] * dual_coef
+        return dual_coef, np.ascontiguousarray(sums.T).sum(axis=1) / self.length**2
+
+    def values(self, solution: Floats, residual: Floats) -> Floats:
+        """Return the function's values at the rows without a product: `W^1/2 f = W^1/2 y - r - s x`."""
+        left = self.units * (residual + self.scaled_ridge * solution)
+        return self.targets - np.divide(left, self.roots, out=np.zeros_like(left), where=self.roots > 0)
+
+
+def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> Floats:
+    """Return `e u` for each row's kernel values with all rows, in parts of these sizes.
+
+    The error depends on which rows make a part. A streamed product uses the values of a row with a part also for the
+    rows of the part, so these take the largest error of any row.
+    """
+    everyone = passes.take(np.arange(passes.source.n_rows))
+    errors = np.zeros(everyone.n_rows)
+    for size in part_sizes:
+        for start in range(0, everyone.n_rows, size):
+            part = slice(start, start + size)
+            of_rows = kernel.against(everyone.features[part], everyone.indices[part]).entry_error(everyone.features)
+            errors = np.maximum(errors, of_rows)
+            if size < everyone.n_rows:
+                errors[part] = np.maximum(errors[part], of_rows.max())
+    return errors

@@ -1,0 +1,73 @@
+"""Approximate inverses of the system of exact kernel ridge regression: from landmarks, and from K itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from ridgemark.backends import NUMPY
+from ridgemark.backends.threads import all_blas_threads
+from ridgemark.linalg import check_range, symmetric_eigen
+from ridgemark.operators import Features, ShiftedInverse
+from ridgemark.solvers.conjugate_gradient import Columns
+from ridgemark.solvers.kernel_system import KernelSystem
+from ridgemark.solvers.landmark_fit import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+# A ridge below this share of the largest eigenvalue is lost in the rounding of a product.
+_ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)
+
+
+def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: int) -> ShiftedInverse:
+    """Return `(L + s)^-1`, its features held where they take at most `reserved` bytes.
+
+    The ridge s is raised to the rounding of a product with L, below which this would not be positive definite. Features
+    that are sums of kernel values with large coefficients have more rounding: those for which it exceeds the ridge are
+    left out.
+    """
+    factor, largest = fit.factor, float(np.trace(fit.centred.gram))
+    ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * largest)
+    sizes = np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel))[factor.kept]
+    sure = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
+    if len(sure) == factor.rank:
+        spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
+    else:
+        spectrum, rotation = symmetric_eigen(fit.centred.gram[np.ix_(sure, sure)], NUMPY)
+    features = Features(system.passes, factor, sure).hold(reserved)
+    return ShiftedInverse(features, system.weighting, spectrum, rotation, ridges)
+
+
+class DirectPreconditioner:
+    """`(A + s)^-1 v` from the Cholesky factor of `A + s`, for the ridge s of each column; K is held.
+
+    Where rounding leaves `A + s` indefinite, s is raised: that changes how fast a solution is reached, not which one.
+    """
+
+    def __init__(self, system: KernelSystem) -> None:
+        assert system.matrix is not None
+        weighted = system.weighting(system.weighting(system.matrix).T)
+        self._matrix = check_range((weighted + weighted.T) / 2)
+        self._factors = {ridge: self._factor(float(ridge)) for ridge in np.unique(system.scaled_ridge)}
+        self._system, self._ridges = system, system.scaled_ridge
+        del self._matrix
+
+    def __call__(self, vectors: Floats, columns: Columns) -> Floats:
+        """Return `(A + s)^-1 v`."""
+        solution = np.empty_like(vectors)
+        for ridge in np.unique(self._ridges[columns]):
+            chosen = np.flatnonzero(self._ridges[columns] == ridge)
+            solution[:, chosen] = lapack.dpotrs(self._factors[ridge], vectors[:, chosen])[0]
+        return self._system.weighting.project(solution)  # P commutes with A + s, but not its rounding error
+
+    def _factor(self, ridge: float) -> Floats:
+        raised = max(ridge, float(np.finfo(np.float64).eps) * float(np.trace(self._matrix)))
+        while True:
+            shifted = self._matrix.copy(order="F")
+            np.einsum("ii->i", shifted)[:] += raised
+            with all_blas_threads():
+                factor, failed = lapack.dpotrf(shifted, lower=0, clean=0, overwrite_a=1)
+            if not failed:
+                return factor
+            raised *= 10.0

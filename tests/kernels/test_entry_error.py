@@ -1,0 +1,125 @@
+"""The bound on the rounding of kernel values, against the formulas in 50 digits."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ridgemark.kernels import (
+    Bernoulli,
+    Cosine,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Polynomial,
+    Precomputed,
+)
+from tests.exact_digits import kernel_value
+
+STATIONARY = [Gaussian, Laplacian, Matern12, Matern32, Matern52]
+FEATURES = [1, 2, 3, 12]
+SPREADS = [0.0, 20.0, 1e3, 1e6, 1e11]  # of the clusters, in bandwidths
+
+
+def _clusters(rng, n, n_features, spread, offset=0.0):
+    """Rows one or a tenth of a bandwidth apart, some of them repeated nearly, around two centres and an origin."""
+    rows = rng.normal(size=(n, n_features)) * rng.choice([0.1, 1.0, 4.0], size=(n, 1))
+    rows[1::5] = rows[::5][: len(rows[1::5])] + 1e-7
+    return rows + spread * rng.integers(0, 2, size=(n, 1)) * rng.normal(size=n_features) + offset
+
+
+def _shares(kernel, rows, landmarks):
+    """Return the error of each value as a share of `sqrt(k(x, x) k(z, z))`, and what it is said to be at most."""
+    bound = kernel.against(landmarks)
+    values, allowed = bound(rows), bound.entry_error(rows)
+    assert allowed.shape == (rows.shape[0],)
+    rows, landmarks = (side.toarray() if sparse.issparse(side) else side for side in (rows, landmarks))
+    size = np.sqrt(np.outer(kernel.diagonal(rows), kernel.diagonal(landmarks)).astype(float))
+    with mpmath.workdps(50):
+        errors = [
+            [float(abs(mpmath.mpf(float(values[i, j])) - kernel_value(kernel, x, z))) for j, z in enumerate(landmarks)]
+            for i, x in enumerate(rows)
+        ]
+    return np.array(errors) / np.where(size > 0, size, 1.0), allowed[:, None]
+
+
+@pytest.mark.parametrize("make", STATIONARY)
+@pytest.mark.parametrize("n_features", FEATURES)
+def test_no_value_errs_by_more_than_the_bound(make, n_features):
+    rng = np.random.default_rng(n_features)
+    for spread in SPREADS:
+        width = float(rng.choice([0.3, 1.0, 60.0]))
+        for bandwidth in (width, width * rng.uniform(0.5, 2.0, size=n_features)):
+            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()) * bandwidth
+            errors, allowed = _shares(make(bandwidth), both[:6], both[4:])
+            assert (errors <= allowed).all(), (spread, bandwidth)
+
+
+@pytest.mark.parametrize("make", STATIONARY)
+@pytest.mark.parametrize("n_features", FEATURES)
+def test_far_clusters_lose_no_digits(make, n_features):
+    """Columns are subtracted as they are: the bound is some machine epsilons however far the clusters lie apart."""
+    rng = np.random.default_rng(0)
+    for bandwidth in (60.0, rng.uniform(30.0, 90.0, size=n_features)):
+        for spread in (1e8, 1e11):
+            rows = (rng.normal(size=(40, n_features)) + spread * np.sign(rng.normal(size=(40, 1)))) * bandwidth
+            assert make(bandwidth).against(rows).entry_error(rows).max() < 1e-11
+
+
+def test_a_row_far_from_the_centre_finds_the_landmark_beside_it():
+    """Beyond 1e9 bandwidths the product's rounding alone exceeds the distance at which kernels vanish."""
+    rng = np.random.default_rng(0)
+    landmarks = rng.normal(size=(9, 6))
+    landmarks[0] += 1e12
+    assert Gaussian(1.0)(landmarks[:1] + 0.25, landmarks)[0, 0] == pytest.approx(np.exp(-6 * 0.25**2 / 2), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), Polynomial(3, 0.7, 1.3), Cosine(), 2.0 * Linear() + Gaussian(1.3), Matern32(2.0) * Polynomial(2)],
+    ids=repr,
+)
+@pytest.mark.parametrize("n_features", [1, 12])
+def test_the_bound_holds_for_inner_products_sums_and_products(kernel, n_features):
+    rng = np.random.default_rng(1)
+    both = rng.normal(size=(14, n_features)) * np.exp(rng.normal(size=(14, 1)))
+    errors, allowed = _shares(kernel, both[:8], both[5:])
+    assert (errors <= allowed).all()
+    assert allowed.max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1.3), Matern12(1.3), Matern52([1.0, 0.5, 2.0, 0.7, 1.1]), Linear()], ids=repr
+)
+def test_the_bound_holds_for_sparse_rows(kernel):
+    rng = np.random.default_rng(2)
+    for scale in (1.0, 1e3):
+        both = rng.normal(size=(14, 5)) * (rng.random((14, 5)) < 0.5) * scale
+        both[7] = both[0] + (both[0] != 0) * 1e-3
+        errors, allowed = _shares(kernel, sparse.csr_matrix(both[:8]), sparse.csr_matrix(both[5:]))
+        assert (errors <= allowed).all()
+
+
+@pytest.mark.parametrize("order", [1, 2, 5, 8])
+def test_the_bound_holds_for_the_bernoulli_kernel(order):
+    rng = np.random.default_rng(3)
+    both = np.concatenate([rng.random(8), 1e4 * rng.normal(size=6)])[:, None]
+    errors, allowed = _shares(Bernoulli(order), both[:11], both[5:])
+    assert (errors <= allowed).all()
+
+
+@pytest.mark.parametrize("make", STATIONARY)
+def test_the_bound_holds_in_single_precision(make):
+    rng = np.random.default_rng(4)
+    for n_features in (1, 5):
+        both = _clusters(rng, 14, n_features, 100.0).astype(np.float32)
+        errors, allowed = _shares(make(1.5), both[:8], both[5:])
+        assert (errors <= allowed).all()
+
+
+def test_values_given_have_no_error():
+    K = np.eye(4)
+    assert (Precomputed().against(K, np.array([1, 2])).entry_error(K) == 0).all()

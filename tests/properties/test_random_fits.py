@@ -1,0 +1,20 @@
+"""Any fit ends in finite answers, or in an error meant for the user; nothing else is raised, warned of or printed."""
+
+import pytest
+
+from tests.properties.random_fits import run_fit
+
+
+def _run(first, last):
+    outcomes = [run_fit(seed) for seed in range(first, last)]
+    # Half of the problems hold something that no fit can use; the other half must not be refused.
+    assert outcomes.count("answered") > 0.4 * len(outcomes)
+
+
+def test_random_fits_end_in_finite_answers_or_errors_for_users():
+    _run(0, 600)
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_fits_end_in_finite_answers_or_errors_for_users():
+    _run(600, 10_600)
