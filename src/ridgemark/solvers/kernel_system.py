@@ -153,8 +153,8 @@ def memory_budget(passes: RowPasses) -> int:
 def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> Floats:
     """Return `e u` for each row's kernel values with all rows, in parts of these sizes.
 
-    The error depends on which rows make a part. `RowPasses.kernel_product` uses the values of a row with a part also for
-    the rows of the part, so these take the largest error of any row.
+    The error depends on which rows make a part. `RowPasses.kernel_product` uses the values of a row with a part for the
+    rows of the part too, so these take the largest error of any row.
     """
     everyone = passes.take(np.arange(passes.source.n_rows))
     errors = np.zeros(everyone.n_rows)
