@@ -324,7 +324,8 @@ def ask_exact(rng: np.random.Generator, X, y, weights, options: dict) -> None:
     model.fit(X, y, sample_weight=weights)
     check_predictions(model, X, y)
     check_finite("the model", model.dual_coef_, model.intercept_, model.ridge_)
-    check_finite("history_", *(step.returned for step in model.history_))
+    # A bound may be infinite, where rounding leaves nothing to certify; it is never NaN.
+    assert not any(np.isnan(step.returned).any() for step in model.history_), "history_ holds NaN"
 
 
 def ask_features(rng: np.random.Generator, X, y, weights, options: dict) -> None:
