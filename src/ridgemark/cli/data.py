@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.functions import load
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.choice import Header
+from ridgemark.rows.csv import open_csv
 from ridgemark.rows.csv_scan import read_first_row
 from ridgemark.rows.files import require_file
 from ridgemark.rows.places import listed, shown
@@ -117,12 +117,12 @@ def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], d
         msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before"
         raise ParameterError(msg)
     found = require_file(path)
-    with gzip.open(found) if name.endswith(".gz") else found.open("rb") as raw:
-        first = read_first_row(cast(IO[bytes], raw), shown(path))
+    with open_csv(found) as raw:
+        first = read_first_row(raw, shown(path))
         header = Header(shown(path), len(first.cells), first.cells)
         positions = [header.choose(target=column).targets[0] for column in wanted]
         raw.seek(first.next_offset)
-        text = io.TextIOWrapper(cast(IO[bytes], raw), encoding="utf-8", errors="replace", newline="")
+        text = io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="")
         rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]
     short = next((k for k, row in enumerate(rows) if len(row) != len(first.cells)), None)
     if short is not None:

@@ -285,4 +285,5 @@ class LandmarkModel(LandmarkEstimator):
     def _look_at_rows(self, passes, distinct):
         """Keep how many rows are equal, and which columns constant."""
         self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
-        self._constant_columns = () if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
+        columns = [] if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
+        self._constant_columns = tuple(map(int, columns))
