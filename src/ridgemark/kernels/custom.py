@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
@@ -53,8 +52,7 @@ class Custom(Kernel):
         if not callable(self.function):
             msg = f"Custom: function must be callable as function(X, Z), got {self.function!r}"
             raise ParameterError(msg)
-        pairs = self._takes_pairs(landmarks)
-        return (partial(pairwise_kernels, metric=self.function) if pairs else self.function), landmarks
+        return partial(_each_pair, self.function) if self._takes_pairs(landmarks) else self.function, landmarks
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         function, landmarks = prepared
@@ -98,6 +96,12 @@ class Custom(Kernel):
 
     def _checked(self, rows: Any) -> Any:
         return rows
+
+
+def _each_pair(function: Callable[..., Any], rows: Any, landmarks: Any) -> list[list[Any]]:
+    """Return `function(x, z)` of every row x with every landmark z."""
+    columns = list(_single_rows(landmarks))
+    return [[function(row, column) for column in columns] for row in _single_rows(rows)]
 
 
 def _single_rows(rows: Any) -> Iterator[Any]:
