@@ -191,12 +191,12 @@ class LandmarkEstimator(BaseEstimator):
             warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
 
     def _warn_of_rounding(self, passes, fit):
-        """Say that rounding decides the fit, where it does."""
+        """Say what rounding does to the fit, where it spoils it."""
         why = what_rounding_spoilt(passes, fit, *self._function())
         if why:
             msg = (
-                f"rounding decides this fit: {why}; centre the columns and divide them by their standard deviations "
-                "first (StandardScaler does), or choose a larger ridge or a smaller bandwidth"
+                f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
+                "or choose a larger ridge or a smaller bandwidth"
             )
             warnings.warn(msg, ConditioningWarning, stacklevel=6)
 

@@ -76,6 +76,7 @@ def _moments(gram: Reader) -> Reader:
         target_square=array("t", lowest=0),
         trace_kernel=number(lowest=0),
         trace_residual=number(lowest=0),
+        entry_error=number(lowest=0),
     )
 
 
