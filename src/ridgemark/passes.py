@@ -41,6 +41,7 @@ _SMALLEST_BLOCK = 256
 _TILE_ENTRIES = 2**20
 # The same where two sides of a tile are used, and a small budget would make blocks for larger ones too short.
 _SYMMETRIC_TILE_ENTRIES = 2**18
+_SYMMETRIC_WIDTH = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as a block has rows
 
 
 def progress_for(wanted: bool | Progress) -> Progress | None:
@@ -236,7 +237,7 @@ class RowPasses:
     @property
     def product_part(self) -> int:
         """Number of columns of K that `kernel_product` evaluates in one pass."""
-        return self._block_rows(_SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK)
+        return self._block_rows(_SYMMETRIC_WIDTH)
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.
@@ -251,13 +252,12 @@ class RowPasses:
         With e_ij the error of `k(x_i, x_j)` as a share of `sqrt(k(x_i, x_i) k(x_j, x_j))` and `sizes` the entries
         `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
         """
-        width = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
-        n, rows = self.source.n_rows, self._block_rows(width)
+        n, rows = self.source.n_rows, self.product_part
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
             of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors, sizes)
-            products: _SymmetricProducts = self.reduce("product with K", of_block, width, 0)
+            products: _SymmetricProducts = self.reduce("product with K", of_block, _SYMMETRIC_WIDTH, 0)
             result[start:] += np.concatenate(products.below)
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows
