@@ -82,21 +82,44 @@ _FORMULAS = {
 }
 
 
+class KernelRidge:
+    """Exact kernel ridge regression; rows of weight zero are absent."""
+
+    def __init__(self, kernel, X, y, scaled_ridge, weights=None, fit_intercept=False):
+        weights = np.ones(len(X)) if weights is None else weights
+        present = np.flatnonzero(weights)
+        self.kernel, self.X = kernel, X[present]
+        y, shift = numbers(y[present]), mpmath.mpf(scaled_ridge) / numbers(weights[present])
+        K = np.empty((len(y), len(y)), dtype=object)
+        for i, x in enumerate(self.X):
+            K[i, : i + 1] = K[: i + 1, i] = [kernel_value(kernel, x, z) for z in self.X[: i + 1]]
+        of_ones, of_y = solve_positive(K + np.diag(shift), np.ones_like(y), y)
+        self.constant = of_y.sum() / of_ones.sum() if fit_intercept else 0
+        self.coefficients = of_y - self.constant * of_ones
+        self.fitted = y - shift * self.coefficients  # at the rows present
+
+    def __call__(self, rows):
+        """Return the function at some rows."""
+        values = ([kernel_value(self.kernel, x, z) for z in self.X] for x in rows)
+        return np.array([self.coefficients @ np.array(row, dtype=object) + self.constant for row in values])
+
+
 def kernel_ridge(kernel, X, y, scaled_ridge, weights=None, fit_intercept=False, at=None):
     """Return exact kernel ridge regression at the rows `at`, the training rows unless given, as mpmath numbers."""
-    at = X if at is None else at
-    present = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
-    n = len(present)
-    K = mpmath.matrix(n + 1, n + 1)
-    for a, i in enumerate(present):
-        for b, j in enumerate(present[: a + 1]):
-            K[a, b] = K[b, a] = kernel_value(kernel, X[i], X[j])
-        K[a, a] += mpmath.mpf(float(scaled_ridge)) / (1 if weights is None else mpmath.mpf(float(weights[i])))
-        K[a, n] = K[n, a] = 1
-    right = mpmath.matrix([*(mpmath.mpf(float(v)) for v in y[present]), 0])
-    if fit_intercept:
-        dual = mpmath.lu_solve(K, right)
-        constant = dual[n]
-    else:
-        dual, constant = mpmath.cholesky_solve(K[:n, :n], right[:n]), 0
-    return [mpmath.fsum(dual[a] * kernel_value(kernel, x, X[i]) for a, i in enumerate(present)) + constant for x in at]
+    return list(KernelRidge(kernel, X, y, scaled_ridge, weights, fit_intercept)(X if at is None else at))
+
+
+def numbers(values):
+    """Return floats as an array of mpmath numbers."""
+    return np.array([mpmath.mpf(float(value)) for value in values], dtype=object)
+
+
+def solve_positive(matrix, *right):
+    """Solve by Gaussian elimination without pivoting, for a positive definite matrix; one row for each right side."""
+    n, table = len(matrix), np.column_stack([matrix, *right])
+    for k in range(n):
+        table[k, k:] = table[k, k:] / table[k, k]
+        table[k + 1 :, k + 1 :] -= np.outer(table[k + 1 :, k], table[k, k + 1 :])
+    for k in range(n - 1, -1, -1):
+        table[:k, n:] -= np.outer(table[:k, k], table[k, n:])
+    return table[:, n:].T

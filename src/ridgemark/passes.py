@@ -42,6 +42,7 @@ _SMALLEST_BLOCK = 256
 _TILE_ENTRIES = 2**20
 # The same where two sides of a tile are used, and a small budget would make blocks for larger ones too short.
 _SYMMETRIC_TILE_ENTRIES = 2**18
+_SYMMETRIC_WIDTH = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as a block has rows
 
 
 def progress_for(wanted: bool | Progress) -> Progress | None:
@@ -237,7 +238,7 @@ class RowPasses:
     @property
     def product_part(self) -> int:
         """Number of columns of K that `kernel_product` evaluates in one pass."""
-        return self._block_rows(_SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK)
+        return self._block_rows(_SYMMETRIC_WIDTH)
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.
@@ -258,7 +259,7 @@ class RowPasses:
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
             of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors, sizes)
-            products: _SymmetricProducts = self.reduce("product with K", of_block, width, 0)
+            products: _SymmetricProducts = self.reduce("product with K", of_block, _SYMMETRIC_WIDTH, 0)
             result[start:] += np.concatenate(products.below)
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows
