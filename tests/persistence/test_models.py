@@ -12,6 +12,7 @@ from ridgemark import NystromRidge, kernels, selection
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.saving import CLASSES
 from ridgemark.kernels import Custom, Gaussian, Kernel, Linear
+from ridgemark.leverage import Bracket
 from ridgemark.selection import Selection
 from tests.persistence.cases import KERNEL_MATRIX, MODELS, NEW, X, Y, fit, fitted, parse, same
 
@@ -160,6 +161,7 @@ def test_all_kernels_and_selections_may_be_in_a_file():
         ("ridge", np.longdouble(1), "ridge is a value of type longdouble"),
         ("ridge", np.ma.masked_array([1.0]), "ridge is an array of float64"),
         ("ridge", -1.0, "cannot be saved, as it could not be loaded again: ridge must be"),
+        ("bandwidth", Bracket(1.0, 2.0), "bandwidth must have one tag"),
         ("solver", "magic", "cannot be saved.*solver must be one of"),
         ("memory_budget", 3, "cannot be saved.*memory_budget must hold at least one row"),
         ("kernel", Gaussian(b"wide"), r"kernel\.bandwidth is a value of type bytes"),
@@ -189,6 +191,15 @@ def test_an_attribute_changed_by_hand_is_refused(name, value, tmp_path):
     with pytest.raises(ParameterError, match=name):
         model.save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_subclass_is_not_saved(tmp_path):
+    class Own(NystromRidge):
+        pass
+
+    model = fit(Own(n_landmarks=10, ridge=1e-3), X, Y)
+    with pytest.raises(ParameterError, match="got a Own"):
+        model.save(tmp_path / "m")
 
 
 def test_what_is_nested_too_deep_is_refused(tmp_path):

@@ -36,7 +36,7 @@ CLASSES = {
 # Time is not saved, so that two fits with one seed are two files of the same bytes.
 _MEASURED = {"waiting_share_", "seconds", "peak_bytes", "waiting_share"}
 # What follows from the rest, and what scikit-learn keeps of its own settings.
-_DERIVED = {"bandwidth_", "n_landmarks_", "_cross_kernel", "coherence_", "loo_residuals_"}
+_DERIVED = {"bandwidth_", "_cross_kernel", "coherence_", "loo_residuals_"}
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
 
@@ -44,19 +44,23 @@ _TRIED = 8  # points at which a model must predict finite numbers before it is s
 def save_model(model: Any, path: Any, overwrite: bool) -> Path:
     """Write a fitted estimator to one file, whole or not at all."""
     target = _path(path)
-    model.__getstate__()  # refuses a model whose fit is running
+    if type(model).__name__ not in MODELS:
+        msg = f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
+        raise ParameterError(msg)
+    state = model.__getstate__()  # all attributes at one time; refused while a fit is running
     check_is_fitted(model, "dual_coef_")
+    parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
     encoder = Encoder(CLASSES.values())
     header = {
         "estimator": type(model).__name__,
-        "parameters": {name: encoder.encode(value, name) for name, value in _parameters(model).items()},
-        "fitted": {name: encoder.encode(value, name) for name, value in _fitted(model).items()},
+        "parameters": {name: encoder.encode(value, name) for name, value in _savable(parameters).items()},
+        "fitted": {name: encoder.encode(value, name) for name, value in _fitted(state).items()},
         "given": [_name(function) for function in encoder.given],
     }
     try:  # nothing is saved that could not be loaded
         with np.errstate(all="ignore"):
             _restore(type(model), header, Source(dict(encoder.arrays), CLASSES, encoder.given))
-    except (ValueError, ArithmeticError) as error:
+    except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
         msg = f"the model cannot be saved, as it could not be loaded again: {error}"
         raise ParameterError(msg) from error
     write_model(target, header, encoder.arrays, overwrite)
@@ -83,8 +87,8 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> Any
         return model
 
 
-def _parameters(model: Any) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
+def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters without what belongs to this process."""
     if not isinstance(parameters["random_state"], int | np.integer | None):
         parameters["random_state"] = None  # a generator goes on; a file cannot
     if "progress" in parameters:
@@ -92,12 +96,12 @@ def _parameters(model: Any) -> dict[str, Any]:
     return parameters
 
 
-def _fitted(model: Any) -> dict[str, Any]:
+def _fitted(state: dict[str, Any]) -> dict[str, Any]:
     """Return the fitted attributes as a file holds them."""
-    left_out = model.get_params(deep=False).keys() | _MEASURED | _DERIVED | _SETTINGS
-    if not hasattr(model, "_cross_kernel"):
-        left_out.remove("n_landmarks_")
-    kept = {name: value for name, value in sorted(vars(model).items()) if name not in left_out}
+    left_out = _MEASURED | _DERIVED | _SETTINGS
+    if "landmarks_" in state:
+        left_out |= {"n_landmarks_"}
+    kept = {name: value for name, value in sorted(state.items()) if name not in left_out}
     if "_fit" in kept:
         fit, factor = kept["_fit"], kept["_fit"].factor
         rest = (fit.moments, fit.fit_intercept, fit.scaled_ridge, fit.target_origin)

@@ -208,6 +208,8 @@ def free(node: Any, place: str, source: Source) -> Any:
         return [free(part, f"{place}.{i}", source) for i, part in enumerate(node)]
     if not isinstance(node, dict):
         return node
+    if len(node) != 1:
+        raise refusal(place, f"must have one tag, got {shown(node)}")
     [(tag, content)] = node.items()
     match tag:
         case "tuple":
