@@ -238,7 +238,7 @@ class RowPasses:
     @property
     def product_part(self) -> int:
         """Number of columns of K that `kernel_product` evaluates in one pass."""
-        return self._block_rows(_SYMMETRIC_WIDTH)
+        return self._block_rows(self._symmetric_width())
 
     def kernel_product(self, kernel: Kernel, vectors: Floats) -> Floats:
         """Return `K V` for the kernel matrix of all rows, which is never held: n^2/2 entries, n/2048 passes.

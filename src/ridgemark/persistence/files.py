@@ -68,7 +68,7 @@ def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
         if overwrite:
             temporary.replace(target)
         else:
-            _rename_to_new(temporary, target)
+            rename_to_new(temporary, target)
         _flush_folder(target.parent)
     except FileExistsError as error:
         msg = f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
@@ -108,7 +108,7 @@ def _check_target(target: Path, overwrite: bool) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _rename_to_new(temporary: Path, target: Path) -> None:
+def rename_to_new(temporary: Path, target: Path) -> None:
     """Rename, unless the name is taken meanwhile: a link is refused then, unlike `replace`."""
     try:
         target.hardlink_to(temporary)
