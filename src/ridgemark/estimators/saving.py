@@ -21,7 +21,7 @@ from ridgemark.nystrom import NystromFactor
 from ridgemark.persistence import load_state, save_state
 from ridgemark.selection import LandmarkCount, Selection
 from ridgemark.solvers import LandmarkFit, RefinementStep
-from ridgemark.tuning import LeaveOneOut, RidgePath
+from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
 
 # The only classes a file can ask for.
 TYPES = [
@@ -35,6 +35,7 @@ TYPES = [
         Bracket,
         Calibration,
         Certificate,
+        KeptRows,
         LandmarkCount,
         LeaveOneOut,
         Moments,
@@ -87,7 +88,7 @@ def _to_tree(value: Any) -> Any:
     factor = value.factor
     return {
         "landmark fit": [factor.landmark_kernel, factor.kept, factor.triangle],
-        "rest": [value.moments, value.fit_intercept, value.scaled_ridge, value.target_origin],
+        "rest": [value.moments, value.fit_intercept, value.scaled_ridge, value.target_origin, value.weight_unit],
     }
 
 
