@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ridgemark.errors import NumericalError
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
 from ridgemark.nystrom import NystromFactor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import LeaveOneOut
 
@@ -45,7 +48,7 @@ class Diagnosis:
     loo_residuals : array of shape (n, n_targets)
         Leave-one-out residuals.
     studentised : array of shape (n, n_targets)
-        These over their standard deviation, `s sqrt(1 + v)`.
+        These over their standard deviation, `s sqrt((1 + v)/w)`, w the row's weight in units of the mean.
     cook_distance : array of shape (n,)
         `studentised^2 v/d_eff`, the largest over targets: how far leaving the row out moves the fit, in units of its
         own uncertainty.
@@ -55,7 +58,7 @@ class Diagnosis:
     landmarks : array of shape (n,), bool
         Whether a row is a landmark; equal rows count once.
     noise : array of shape (n_targets,)
-        Estimated standard deviation of the noise.
+        Estimated standard deviation s of the noise, of a row of mean weight.
     effective_dimension : Bracket
         d_eff of exact kernel ridge regression.
     scores : ScoreBracket or None
@@ -155,7 +158,6 @@ def diagnose(
     fit: LandmarkFit,
     left_out: LeaveOneOut,
     *,
-    absent: NDArray[np.intp],
     landmark_indices: NDArray[np.intp] | None,
     scores: ScoreBracket | None,
     effective_dimension: Bracket,
@@ -166,10 +168,7 @@ def diagnose(
     potential, residuals = left_out.potential, left_out.residuals
     variance = noise_variance(fit)
     spread = np.sqrt(np.where(variance > 0, variance, 1.0) * (1.0 + potential))
-    studentised = residuals / spread
-    # A row of weight zero has no part in the fit.
-    potential = potential.copy()
-    potential[absent] = studentised[absent] = 0.0
+    studentised = residuals * np.sqrt(left_out.weights)[:, None] / spread  # zero for a row of weight zero
     dimension = [
         max(fit.solver.effective_dimension(ridge) + fit.solver.fit_intercept, 1.0) for ridge in fit.scaled_ridge
     ]
@@ -196,6 +195,23 @@ def diagnose(
         _condition(fit.factor),
         fit.factor.n_dropped,
     )
+
+
+def constant_columns(passes: RowPasses, like: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
+    few = np.asarray(_dense(passes.source.take(like).features))
+    candidates = np.flatnonzero((few == few[:1]).all(axis=0))
+    if not len(candidates) or len(few) == passes.source.n_rows:
+        return candidates
+
+    def of_block(block: Block) -> NDArray[np.intp]:
+        return (_dense(block.features[:, candidates]) != few[0, candidates]).sum(axis=0)
+
+    return candidates[passes.reduce("constant columns", of_block, len(candidates), 0) == 0]
+
+
+def _dense(features: Any) -> Any:
+    return features.toarray() if sparse.issparse(features) else features
 
 
 def _condition(factor: NystromFactor) -> float:

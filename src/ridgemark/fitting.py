@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark import tuning
 from ridgemark.certificates import KINDS, Certificate, certify
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels.base import count_rows
@@ -26,10 +27,10 @@ from ridgemark.selection.base import PILOT
 from ridgemark.selection.count import memory_limit
 from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
 from ridgemark.tuning import (
+    KeptRows,
     LeaveOneOut,
     RidgePath,
     choose_kernel,
-    default_ridges,
     gcv_path,
     leave_one_out,
     loo_path,
@@ -101,7 +102,7 @@ class Recipe:
         if not isinstance(self.ridge, str):
             return np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
         mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
-        return default_ridges(mean_diagonal, moments.total_weight)
+        return tuning.default_ridges(mean_diagonal, moments.total_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,47 +140,61 @@ def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prep
     prepared = _see_through_landmarks(problem, recipe, rng)
     if recipe.one_ridge or prepared.landmarks.scores is None:
         return prepared
-    found = problem.at(_best_for(prepared.moments, recipe))
+    found = problem.at(_best_for(prepared.moments, recipe, len(problem.distinct)))
     if _drawn_alike(problem, found, rng):
         return prepared
     return _see_through_landmarks(found, recipe, rng)
 
 
 def tune(
-    passes: RowPasses | None, recipe: Recipe, factor: NystromFactor, moments: Moments, target_origin: Floats
+    passes: RowPasses,
+    recipe: Recipe,
+    factor: NystromFactor,
+    moments: Moments,
+    target_origin: Floats,
+    n_distinct: int | None = None,
+    kept: KeptRows | None = None,
 ) -> Tuned:
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
-    Without the rows at hand, leave-one-out gives way to generalised cross-validation, for which the moments suffice.
+    Where `n_distinct` is given, the moments are those of batches with so many distinct rows, of which `passes` has only
+    the last: leave-one-out then takes the rows kept of all batches, or gives way to generalised cross-validation, for
+    which the moments suffice.
     """
+    intercept, unit = recipe.fit_intercept, passes.weight_unit
     if recipe.one_ridge:
         ridges = np.full(len(target_origin), float(recipe.ridge))
         scaled = ridges * moments.total_weight
-        return Tuned(LandmarkFit(factor, moments, recipe.fit_intercept, scaled, target_origin), ridges, None, None)
-    solver, left_out = SpectralSolver(moments, recipe.fit_intercept), None
+        return Tuned(LandmarkFit(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
+    solver, left_out = SpectralSolver(moments, intercept), None
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
-    if recipe.criterion == "loo" and passes is not None:
+    if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
+    elif recipe.criterion == "loo" and kept is not None:
+        sample = kept.passes(passes.memory_budget)
+        path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
+        passes.n_kernel_evaluations += sample.n_kernel_evaluations
     else:
-        path = gcv_path(solver, candidates, per_target)
+        path = gcv_path(solver, candidates, n_distinct or len(passes.distinct_rows()), per_target)
     ridges = path.ridges[path.chosen]
-    fit = LandmarkFit(factor, moments, recipe.fit_intercept, ridges * moments.total_weight, target_origin)
+    fit = LandmarkFit(factor, moments, intercept, ridges * moments.total_weight, target_origin, unit)
     # Known already: what the properties would compute once more.
     fit.__dict__.update(solver=solver, centred=solver.centred)
     return Tuned(fit, ridges, path, left_out)
 
 
 def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
-    """Settle kernel and ridge on some rows, all of them landmarks: by exact leave-one-out.
+    """Settle kernel and ridge on some distinct rows, all of them landmarks: by exact leave-one-out.
 
     Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise in units of the
     signal, hardly depends on the number of rows, so that of the sample serves for all; with fewer landmarks than rows
     a larger one is best, which would be too large here.
     """
-    present = np.flatnonzero(passes.row_counts())
-    rows = passes.take(np.sort(rng.permutation(present)[:_EXACT_SAMPLE]))
+    distinct = passes.distinct_rows()
+    kinds = rng.permutation(len(distinct))[:_EXACT_SAMPLE]
+    rows = passes.take(np.flatnonzero(np.isin(distinct.kind, kinds)))
     sample = RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
-    everyone = replace(recipe, n_landmarks=rows.n_rows, selection="uniform")
+    everyone = replace(recipe, n_landmarks=len(kinds), selection="uniform")
     prepared = prepare(sample, everyone, rng)
     tuned = tune(sample, everyone, prepared.factor, prepared.moments, prepared.target_origin)
     settled = float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())
@@ -321,7 +336,9 @@ def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem
         passes,
         distinct,
         kernel,
-        float(recipe.ridge) * total_weight if recipe.one_ridge else lambda moments: _best_for(moments, recipe),
+        float(recipe.ridge) * total_weight
+        if recipe.one_ridge
+        else lambda moments: _best_for(moments, recipe, len(distinct)),
         recipe.risk_tolerance,
         recipe.failure_probability,
         origin,
@@ -352,10 +369,13 @@ def check_ridge(ridge: Any) -> None:
         raise ParameterError(msg)
 
 
-def _best_for(moments: Moments, recipe: Recipe) -> float:
-    """Return the n lambda that generalised cross-validation finds best; the smallest over targets."""
+def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
+    """Return the n lambda that plain generalised cross-validation finds best; the smallest over targets.
+
+    Good enough to draw landmarks, which a too small ridge does not harm; a too large one gives too few of them.
+    """
     solver = SpectralSolver(moments, recipe.fit_intercept)
-    path = gcv_path(solver, recipe.ridges(moments), recipe.ridge_per_target)
+    path = gcv_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
     return float(path.ridges[path.chosen].min() * moments.total_weight)
 
 

@@ -53,7 +53,7 @@ class ScoreBracket:
     effective_dimension : Bracket
         d_eff, the sum of the scores.
     weights : array of shape (n,) or None
-        How many rows each row counts for.
+        Weights, in the unit in which `scaled_ridge` counts them.
     trace : float
         `tr K`.
     n_draws : int
@@ -170,6 +170,7 @@ def score_bracket(
     scaled_ridge: float,
     landmark_weights: Floats | None,
     n_draws: int,
+    group_weights: Floats | None = None,
 ) -> ScoreBracket:
     """Score every row from a factor and its moments, in one more pass of O(n p^2).
 
@@ -180,7 +181,9 @@ def score_bracket(
       weights of the landmarks, which must be different training rows; and
       `lower + (tr(K - L)/(n lambda)) |(I - H) e_i|^2` with H = L(L + n lambda)^-1; the smaller of the two, at most 1.
 
-    `landmark_weights` is None when the landmarks are not training rows: then only the second holds.
+    `landmark_weights` is None when the landmarks are not training rows: then only the second holds. `group_weights` is
+    for every row the weight of all rows equal to it, where there are such: they are scored together, as one row of that
+    weight, and each has its share by weight.
     """
     if not 0 < scaled_ridge < math.inf:
         msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
@@ -191,7 +194,7 @@ def score_bracket(
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
     gap = (unexplained + lengths[n_sure:].sum() + excess * lengths[:n_sure].sum()) / scaled_ridge
     sure = moments.gram[:n_sure, :n_sure]
-    of_block = _block_scores(passes, factor, sure, excess, scaled_ridge, gap, landmark_weights)
+    of_block = _block_scores(passes, factor, sure, excess, scaled_ridge, gap, landmark_weights, group_weights)
     width = factor.cross_kernel.n_landmarks
     sides = passes.map("leverage scores", of_block, 2 * width, width)
     lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
@@ -217,6 +220,7 @@ def _block_scores(
     scaled_ridge: float,
     gap: float,
     landmark_weights: Floats | None,
+    group_weights: Floats | None,
 ) -> Callable[[Block], Floats]:
     """Return the function that gives a block's lower and upper scores, shape (rows, 2).
 
@@ -237,7 +241,8 @@ def _block_scores(
         cross = passes.cross_block(factor.cross_kernel, block)
         values = np.matmul(cross, towards_lower, out=passes.scratch.array("features", (block.n_rows, len(gram))))
         np.square(values, out=values)
-        weights = row_weights(block)
+        own = row_weights(block)
+        weights = own if group_weights is None else group_weights[block.indices]
         lower, squared = (values @ sums).T * weights
         upper = lower + gap * (1.0 + excess) ** 2 * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
         lower /= 1.0 + excess
@@ -249,7 +254,8 @@ def _block_scores(
         np.clip(lower, 0.0, 1.0, out=lower)
         np.minimum(upper, 1.0, out=upper)
         upper[weights == 0] = 0.0
-        return np.stack([lower, np.maximum(lower, upper)], axis=1)
+        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
+        return np.stack([lower, np.maximum(lower, upper)], axis=1) * share[:, None]
 
     return of_block
 

@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
-from ridgemark.distinct import DistinctRows, groups, row_hashes
+from ridgemark.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks, symmetric
 from ridgemark.moments import Moments, block_moments
 from ridgemark.nystrom import NystromFactor
-from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
+from ridgemark.rows import Block, RowSource, block_rows_for, row_weights, unit_of_weights
 from ridgemark.rows.parallel import input_clock
 from ridgemark.whitening import Whitening, plan_whitening, whiten_before
 
@@ -79,18 +78,26 @@ class RowPasses:
         Bytes for the blocks of a pass; 1 GiB when not given.
     progress : callable, optional
         Called after every block as `progress(what, rows_done, n_rows)`.
+    weight_unit : float, default=1
+        Divides all weights; rows without weights weigh one over it. See `normalise_weights`.
     """
 
-    def __init__(self, source: RowSource, memory_budget: int | None = None, progress: Progress | None = None) -> None:
-        self.source = source
-        self.memory_budget = memory_budget
-        self.progress = progress
+    def __init__(
+        self,
+        source: RowSource,
+        memory_budget: int | None = None,
+        progress: Progress | None = None,
+        weight_unit: float = 1.0,
+    ) -> None:
+        self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
         self.n_passes = 0
         self.n_kernel_evaluations = 0
         self.whitened = "before"
         self.scratch = Scratch()
         self._seconds = self._waited = 0.0
         self._weights: Floats | None = None
+        self._distinct: DistinctRows | None = None
+        self._groups: RowGroups | None = None
         self._lock = threading.Lock()
 
     @one_blas_thread()
@@ -206,7 +213,7 @@ class RowPasses:
 
     def take(self, indices: NDArray[np.intp]) -> Block:
         """Return some rows, in the precision passes compute in."""
-        return widened(self.source.take(indices))
+        return self._prepared(self.source.take(indices))
 
     def parts(self, indices: NDArray[np.intp]) -> list[Block]:
         """Return some rows in parts, each of no more rows than may have a kernel with all others."""
@@ -216,7 +223,7 @@ class RowPasses:
     def diagonal(self, kernel: Kernel) -> Floats:
         """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
         constant = kernel.constant_diagonal
-        if constant is not None and not self.source.has_weights:
+        if constant is not None and self.weights() is None:
             return np.full(self.source.n_rows, constant)
 
         def of_block(block: Block) -> Floats:
@@ -226,9 +233,20 @@ class RowPasses:
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""
-        if self._weights is None and self.source.has_weights:
+        if self._weights is None and (self.source.has_weights or self.weight_unit != 1.0):
             self._weights = self.map("weights", row_weights, 1, 0)
         return self._weights
+
+    def normalise_weights(self) -> None:
+        """Take as unit of the weights the power of two nearest the mean positive weight.
+
+        Weights are relative. In this unit a factor that is a power of two changes no bit of a result.
+        """
+        weights = self.weights()
+        if weights is not None:
+            unit = unit_of_weights(weights)
+            self.weight_unit *= unit
+            self._weights = weights / unit
 
     def row_counts(self) -> Floats:
         """Return for how many rows each row counts: its weight, one where there are none."""
@@ -319,29 +337,18 @@ class RowPasses:
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
 
-        Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
+        Two different rows fall together with probability n^2/2^64. The result is kept: a second call takes no pass.
         """
-        hashes = self.map("distinct rows", row_hashes, 1, 0)
-        weights = self.weights()
-        present = slice(None) if weights is None else np.flatnonzero(weights)
-        first, group = groups(hashes[present])
-        if weights is None:
-            return DistinctRows(first, group)
-        kind = np.full(self.source.n_rows, -1, dtype=np.intp)
-        kind[present] = group
-        return DistinctRows(np.flatnonzero(weights)[first], kind)
+        if self._distinct is None:
+            self._distinct = find_distinct(self.map("distinct rows", row_hashes, 1, 0), self.weights())
+        return self._distinct
 
-    def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
-        few = np.asarray(_dense(self.source.take(like).features))
-        candidates = np.flatnonzero((few == few[:1]).all(axis=0))
-        if not len(candidates) or len(few) == self.source.n_rows:
-            return candidates
-
-        def of_block(block: Block) -> NDArray[np.intp]:
-            return (_dense(block.features[:, candidates]) != few[0, candidates]).sum(axis=0)
-
-        return candidates[self.reduce("constant columns", of_block, len(candidates), 0) == 0]
+    def row_groups(self) -> RowGroups:
+        """Return the groups of equal rows, with one pass over the targets where there are such; the result is kept."""
+        if self._groups is None:
+            distinct = self.distinct_rows()
+            self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
+        return self._groups
 
     def map(self, what: str, fn: Callable[[Block], NDArray[Any]], width: int, evaluated: int) -> NDArray[Any]:
         """Map every block to one row of results per row; `width` columns are held, `evaluated` kernel entries a row."""
@@ -369,18 +376,30 @@ class RowPasses:
 
     def _counted(self, what: str, fn: Callable[[Block], Any]) -> Callable[[Block], Any]:
         if self.progress is None:
-            return lambda block: fn(widened(block))
+            return lambda block: fn(self._prepared(block))
         done = 0
 
         def run(block: Block) -> Any:
             nonlocal done
-            result = fn(widened(block))
+            result = fn(self._prepared(block))
             with self._lock:  # blocks may run in several threads
                 done += block.n_rows
                 self.progress(what, done, self.source.n_rows)  # type: ignore[misc]
             return result
 
         return run
+
+    def _prepared(self, block: Block) -> Block:
+        """Return the block with features in float64, and weights in their unit.
+
+        Single precision is how rows are stored, not how they are worked on: a kernel matrix has small eigenvalues that
+        matter, and single precision loses those below 1e-7 of the largest.
+        """
+        if block.features.dtype != np.float64:
+            block = replace(block, features=block.features.astype(np.float64))
+        if self.weight_unit != 1.0:
+            block = replace(block, weights=row_weights(block) / self.weight_unit)
+        return block
 
     def _block_rows(self, width: int) -> int:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the width it is mapped to.
@@ -396,20 +415,6 @@ def _tiles(block: Block, width: int, entries: int = _TILE_ENTRIES) -> Iterator[B
     rows = max(16, entries // max(width, 1))
     for first in range(0, block.n_rows, rows):
         yield block.part(first, min(first + rows, block.n_rows))
-
-
-def widened(block: Block) -> Block:
-    """Return the block with features in float64: single precision is how rows are stored, not how they are worked on.
-
-    A kernel matrix has small eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
-    """
-    if block.features.dtype == np.float64:
-        return block
-    return replace(block, features=block.features.astype(np.float64))
-
-
-def _dense(features: Any) -> Any:
-    return features.toarray() if sparse.issparse(features) else features
 
 
 def _block_targets(block: Block) -> Floats:

@@ -12,14 +12,15 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ridgemark.backends import NUMPY
-from ridgemark.distinct import DistinctRows
+from ridgemark.distinct import KEPT_HASHES, DistinctRows
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.distances import scale_landmarks, squared_distances
 from ridgemark.nystrom import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, row_weights
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, ArrayRows, Block, RowSource, row_weights
 from ridgemark.solvers import SpectralSolver
+from ridgemark.solvers.spectral import ROBUST
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +81,7 @@ class RidgePath:
     loo_error : array of shape (g, n_targets) or None
         Weighted mean squared leave-one-out residual; None when the path was chosen by GCV.
     gcv : array of shape (g, n_targets)
-        Generalised cross-validation.
+        Generalised cross-validation, as in `SpectralSolver.generalised_cross_validation`.
     training_error : array of shape (g, n_targets)
         Weighted mean squared residual.
     effective_dimension : array of shape (g,)
@@ -107,28 +108,89 @@ class RidgePath:
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """What leaving out each row in turn tells, for fixed landmarks and fixed `scaled_ridge`.
+    """What leaving out each distinct row in turn tells, for fixed landmarks and fixed `scaled_ridge`.
 
     Attributes
     ----------
     residuals : array of shape (n, n_targets)
-        `y_i` minus its prediction from all rows but one unit of row i.
+        `y_i` minus its prediction from all rows with other features.
     potential : array of shape (n, n_targets)
-        `(K_ii - L_ii)/(n lambda) + h_i/(1 - h_i)`, h_i being how much a unit of row i pulls its own fitted value: the
-        variance, in units of the noise's, of the prediction for row i from the others. Large where a row is on its
-        own. The same for targets of the same ridge.
+        `w_i ((K_ii - L_ii)/(n lambda) + t_i/(1 - h_i))`, with t and h as in `leave_one_out`: the variance of the
+        prediction for row i from all rows with other features, in units of the variance of its noise. Large where a
+        row is far from all others. The same for targets of the same ridge.
+    weights : array of shape (n,)
+        In units of their mean; the variance of the noise of row i is the mean one over its weight.
     """
 
     residuals: Floats
     potential: Floats
+    weights: Floats
 
 
-def gcv_path(solver: SpectralSolver, ridges: Floats, per_target: bool = False) -> RidgePath:
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """A uniform sample of the distinct rows of several batches, for leave-one-out when earlier rows are gone.
+
+    The rows kept are those with the smallest hashes. A row kept after the last batch was kept in every batch that has
+    it, so its sums are complete.
+
+    Attributes
+    ----------
+    hashes : array of shape (m,)
+        Ascending.
+    rows : array or sparse matrix of shape (m, n_features)
+        One row for each hash.
+    weights : array of shape (m,)
+        The weight of all rows equal to it.
+    targets : array of shape (m, n_targets)
+        Their weighted mean target.
+    most : int
+        How many rows there may be.
+    """
+
+    hashes: NDArray[np.uint64]
+    rows: Any
+    weights: Floats
+    targets: Floats
+    most: int
+
+    def __add__(self, other: KeptRows) -> KeptRows:
+        together = np.concatenate([self.hashes, other.hashes])
+        hashes, first, which = np.unique(together, return_index=True, return_inverse=True)
+        weights = np.concatenate([self.weights, other.weights])
+        total = np.bincount(which, weights).astype(float)
+        sums = [np.bincount(which, weights * y) for y in np.concatenate([self.targets, other.targets]).T]
+        stack = sparse.vstack if sparse.issparse(self.rows) else np.concatenate
+        most = min(self.most, other.most)
+        rows = stack([self.rows, other.rows])[first[:most]]
+        targets = np.stack(sums, axis=1) / total[:, None]
+        return KeptRows(hashes[:most], rows, total[:most], targets[:most], most)
+
+    def passes(self, memory_budget: int | None) -> RowPasses:
+        """Return passes over these rows alone."""
+        return RowPasses(ArrayRows(self.rows, self.targets, self.weights), memory_budget)
+
+
+def keep_rows(passes: RowPasses) -> KeptRows:
+    """Return those distinct rows of a batch that have the smallest hashes: 2,048, or what 1/4 of the budget holds."""
+    distinct, groups = passes.distinct_rows(), passes.row_groups()
+    budget = DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget
+    most = max(100, min(KEPT_HASHES, budget // (32 * passes.source.n_features)))
+    first = distinct.indices[:most]  # in the order of hashes
+    taken = passes.take(first)
+    assert taken.targets is not None
+    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[first]
+    return KeptRows(distinct.smallest[:most], taken.features, groups.weights[first], targets, most)
+
+
+def gcv_path(
+    solver: SpectralSolver, ridges: Floats, n_distinct: int, per_target: bool = False, factor: float = ROBUST
+) -> RidgePath:
     """Return the path over the ridges with the best chosen by generalised cross-validation, without a pass.
 
     Without `per_target` the targets' errors are added up, each in units of its variance.
     """
-    return _path(solver, ridges, None, per_target)
+    return _path(solver, ridges, n_distinct, None, per_target, factor)
 
 
 def loo_path(
@@ -138,34 +200,41 @@ def loo_path(
     ridges: Floats,
     target_origin: Floats,
     per_target: bool = False,
+    n_distinct: int | None = None,
 ) -> tuple[RidgePath, LeaveOneOut]:
     """Return the path over the ridges with the best chosen by leave-one-out, and what the choice leaves.
 
     One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
-    budget.
+    budget; before it one over the targets where some rows are equal. The rows may be a sample of those that the solver
+    knows; `n_distinct` is then the number of all distinct ones.
     """
     scaled = _descending(ridges) * solver.total_weight
     errors, left = _loo_errors(passes, factor, solver, scaled, target_origin)
-    path = _path(solver, ridges, errors, per_target)
+    path = _path(solver, ridges, n_distinct or len(passes.distinct_rows()), errors, per_target)
     if left is None:
         return path, leave_one_out(passes, factor, solver, scaled[path.chosen], target_origin)
-    return path, _of_choice(left, path.chosen)
+    return path, LeaveOneOut(*_of_choice(left, path.chosen), _relative_weights(passes))
 
 
 def leave_one_out(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridge: Floats, target_origin: Floats
 ) -> LeaveOneOut:
-    """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`."""
+    """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`.
+
+    A group g of rows with equal features is left out with all its weight W_g. With
+    `t_g = 1/sum w + c_g' (Bc'WBc + n lambda)^-1 c_g`, c_g its centred features (without an intercept, no 1/sum w and
+    no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
+    `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
+    """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
     of_block = _loo_block(passes, factor, solver, different, target_origin)
 
     def of_choice(block: Block) -> Floats:
-        left_out = _of_choice(of_block(block), chosen)
-        return np.hstack([left_out.residuals, left_out.potential])
+        return np.hstack(_of_choice(of_block(block), chosen))
 
     width, columns = factor.cross_kernel.n_landmarks, len(different) * (len(chosen) + 1)
     both = passes.map("leave-one-out", of_choice, width + columns, width)
-    return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :])
+    return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], _relative_weights(passes))
 
 
 def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
@@ -194,11 +263,23 @@ def _descending(ridges: Floats) -> Floats:
     return np.sort(np.asarray(ridges, dtype=np.float64))[::-1]
 
 
-def _path(solver: SpectralSolver, ridges: Floats, loo_error: Floats | None, per_target: bool) -> RidgePath:
+def _relative_weights(passes: RowPasses) -> Floats:
+    weights = passes.row_counts()
+    return weights * (np.count_nonzero(weights) / weights.sum())
+
+
+def _path(
+    solver: SpectralSolver,
+    ridges: Floats,
+    n_distinct: int,
+    loo_error: Floats | None,
+    per_target: bool,
+    factor: float = ROBUST,
+) -> RidgePath:
     solver.check_targets()
     descending = _descending(ridges)
     scaled = descending * solver.total_weight
-    gcv = np.array([solver.generalised_cross_validation(r) for r in scaled])
+    gcv = np.array([solver.generalised_cross_validation(r, n_distinct, factor) for r in scaled])
     errors = gcv if loo_error is None else loo_error
     scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
     totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
@@ -213,57 +294,44 @@ def _path(solver: SpectralSolver, ridges: Floats, loo_error: Floats | None, per_
     )
 
 
-def _of_choice(left: Floats, chosen: NDArray[np.intp]) -> LeaveOneOut:
-    """Pick each target's ridge from what `_loo_rows` gives."""
-    residuals = left[:, chosen, np.arange(len(chosen))]
-    return LeaveOneOut(residuals, left[:, chosen, -1])
+def _of_choice(left: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Pick residuals and potentials at each target's ridge from those at all ridges."""
+    return left[:, chosen, np.arange(len(chosen))], left[:, chosen, -1]
 
 
 def _loo_errors(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> tuple[Floats, Floats | None]:
-    """Return the weighted mean squared residual of every ridge and target, and `_loo_rows` where that fits."""
+    """Return the weighted mean squared residual of every ridge and target.
+
+    Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
+    an array of shape (n, ridges, targets + 1).
+    """
     source = passes.source
-    size = 8 * source.n_rows * len(scaled_ridges) * (source.n_targets + 1)
-    if size <= (DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget) // 4:
-        left = _loo_rows(passes, factor, solver, scaled_ridges, origin)
-        weights = passes.weights()
-        w = np.ones(source.n_rows) if weights is None else weights
-        return np.einsum("i,igt->gt", w, left[:, :, :-1] ** 2) / solver.total_weight, left
+    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (source.n_targets + 1)
     of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
+    size = 8 * source.n_rows * columns
+    if size <= (DEFAULT_MEMORY_BUDGET if passes.memory_budget is None else passes.memory_budget) // 4:
+        left = passes.map("leave-one-out", of_block, width + columns, width)
+        return np.einsum("i,igt->gt", passes.row_counts(), left[:, :, :-1] ** 2) / passes.row_counts().sum(), left
 
     def sums(block: Block) -> Floats:
         return np.einsum("i,igt->gt", row_weights(block), of_block(block)[:, :, :-1] ** 2)
 
-    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (source.n_targets + 1)
-    return passes.reduce("leave-one-out", sums, width + columns, width) / solver.total_weight, None
-
-
-def _loo_rows(
-    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
-) -> Floats:
-    """Return each row's residuals for all ridges and targets, and last its potential: (n, ridges, targets + 1)."""
-    width, columns = factor.cross_kernel.n_landmarks, len(scaled_ridges) * (passes.source.n_targets + 1)
-    of_block = _loo_block(passes, factor, solver, scaled_ridges, origin)
-    return passes.map("leave-one-out", of_block, width + columns, width)
+    return passes.reduce("leave-one-out", sums, width + columns, width) / passes.row_counts().sum(), None
 
 
 def _loo_block(
     passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> Callable[[Block], Floats]:
-    """Return the function that gives a block's residuals `(y - f)/(1 - h)` and potentials.
-
-    `h_i = 1/n + c_i' (s + n lambda)^-1 c_i` with the intercept's 1/n, c_i the centred feature in the solver's
-    coordinates. One unit of weight is left out, or the whole row where it weighs less. `1 - h` is held above its bound
-    `(1 - 1/n) n lambda/(n lambda + |c_i|^2/(1 - 1/n))`, which rounding alone can cross.
-    """
+    """Return the function that gives a block's residuals and potentials, by the formulas of `leave_one_out`."""
     towards = factor.whitener @ solver.rotation
     offset = solver.feature_mean @ solver.rotation
     inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
     fits = (inverse[:, :, None] * solver.rotated[:, None, :]).reshape(len(inverse), len(scaled_ridges) * len(origin))
-    rest = 1.0 - 1.0 / solver.total_weight if solver.fit_intercept else 1.0
+    constant = 1.0 / solver.total_weight if solver.fit_intercept else 0.0
     mean = origin + solver.target_mean
-    kernel = factor.cross_kernel.kernel
+    kernel, groups = factor.cross_kernel.kernel, passes.row_groups()
 
     def of_block(block: Block) -> Floats:
         centred = np.matmul(
@@ -279,12 +347,27 @@ def _loo_block(
         left[:, :, :-1] = (block.targets - mean)[:, None, :]
         left[:, :, :-1] -= (centred @ fits).reshape(block.n_rows, len(scaled_ridges), len(mean))
         np.square(centred, out=centred)
-        share = np.minimum(row_weights(block), 1.0)[:, None]
-        length = centred.sum(axis=1)[:, None] / max(rest, 1e-12)
-        floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
-        spared = np.maximum(1.0 - share * (centred @ inverse + (1.0 - rest)), floor)
-        left[:, :, :-1] /= spared[:, :, None]
-        left[:, :, -1] = unseen / scaled_ridges + (1.0 / spared - 1.0)
+        own, weights = row_weights(block)[:, None], groups.weights[block.indices, None]
+        kept = _kept_share(centred, inverse, weights, constant, scaled_ridges)
+        pull = 1.0 / kept - 1.0  # h/(1 - h)
+        left[:, :, :-1] /= kept[:, :, None]
+        if groups.gaps is not None:
+            left[:, :, :-1] += pull[:, :, None] * groups.gaps[block.indices, None, :]
+        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
+        left[:, :, -1] = own * unseen / scaled_ridges + share * pull
         return left
 
     return of_block
+
+
+def _kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
+    """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where no other row is left.
+
+    It is held above its bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`, which only
+    rounding can cross.
+    """
+    rest = 1.0 - weights * constant
+    others = rest > 1e-12
+    length = weights * squares.sum(axis=1)[:, None] / np.where(others, rest, 1.0)
+    floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
+    return np.where(others, np.maximum(1.0 - weights * (squares @ inverse + constant), floor), 1.0)

@@ -169,8 +169,14 @@ class LandmarkEstimator(BaseEstimator):
             return self._rows(open_rows(X))
         return ArrayRows(self._validate(X, reset=False))
 
-    def _passes(self, source):
-        return RowPasses(source, self.memory_budget, progress_for(getattr(self, "progress", False)))
+    def _passes(self, source, weight_unit=1.0):
+        return RowPasses(source, self.memory_budget, progress_for(getattr(self, "progress", False)), weight_unit)
+
+    def _training_passes(self, source):
+        """Return passes over the rows of a new fit, their weights in a unit of their own."""
+        passes = self._passes(source)
+        passes.normalise_weights()
+        return passes
 
     def _warn_of_few_rows(self, count):
         """Say that more landmarks were asked for than there are different rows."""

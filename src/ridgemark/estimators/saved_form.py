@@ -26,6 +26,7 @@ from ridgemark.persistence.schema import (
     either,
     flag,
     free,
+    hashes,
     mapping,
     number,
     numbers,
@@ -40,7 +41,7 @@ from ridgemark.persistence.schema import (
 from ridgemark.rows.places import shown
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import RefinementStep
-from ridgemark.tuning import LeaveOneOut, RidgePath
+from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
 
 _ROW_NUMBERS = np.iinfo(np.intp).max
 
@@ -55,6 +56,7 @@ class SavedFit(NamedTuple):
     fit_intercept: bool
     scaled_ridge: NDArray[np.float64]
     target_origin: NDArray[np.float64]
+    weight_unit: float
 
 
 def _kernel(node: Any, place: str, source: Source) -> Kernel:
@@ -90,6 +92,7 @@ _FIT = record(
     fit_intercept=flag,
     scaled_ridge=array("t", above=0),
     target_origin=array("t"),
+    weight_unit=number(above=0),
 )
 _COUNT = record(
     LandmarkCount,
@@ -121,13 +124,25 @@ _SCORES = record(
     n_kernel_evaluations=whole(),
     refined=flag,
 )
-_LEFT_OUT = record(LeaveOneOut, residuals=array("n", "t"), potential=array("n", "t"))
+_LEFT_OUT = record(
+    LeaveOneOut, residuals=array("n", "t"), potential=array("n", "t"), weights=array("n", lowest=0)
+)
+_KEPT = record(
+    KeptRows,
+    hashes=hashes("k"),
+    rows=rows("k", "d"),
+    weights=array("k", above=0),
+    targets=array("k", "t"),
+    most=whole(1),
+)
 _CALIBRATION = record(
     Calibration,
     rows=rows("m", "d"),
     indices=array("m", below=_ROW_NUMBERS),
     residuals=array("m", "t"),
     weights=array("m", lowest=0),
+    shifts=array("m", "t"),
+    n_distinct=whole(1),
     guaranteed=flag,
     reason=text(),
 )
@@ -225,18 +240,19 @@ def _landmark_model(flat: bool) -> Reader:
         "_n_duplicates": whole(),
         "_constant_columns": each(whole(0, "d")),
         "_fit": _FIT,
+        "_kept": optional(_KEPT),
+        "_hashes": hashes("h"),
         "leverage_scores_": _SCORES,
         "solver_bound_": number(lowest=0) if flat else array("t", lowest=0),
         "_left_out": _LEFT_OUT,
         "_landmark_rows": optional(array("p", below="n")),
-        "_absent": array("a", below="n"),
         "calibration_": _CALIBRATION,
         "tolerance_": _TOLERANCE,
         "run_": _RUN,
     }
     absent = (
         *("feature_names_in_", "ridge_path_", "_fit", "leverage_scores_", "solver_bound_"),
-        *("_left_out", "_landmark_rows", "_absent", "calibration_", "tolerance_", "run_"),
+        *("_left_out", "_landmark_rows", "calibration_", "tolerance_", "run_"),
     )
     return record(dict, absent, **_common(flat) | own)
 

@@ -150,8 +150,8 @@ def _bind_landmarks(model: Any, fitted: Mapping[str, Any]) -> None:
         if indices is not None and indices.max() >= len(model.leverage_scores_.lower):
             raise refusal(place="landmark_indices_", what="names a row without a score")
         model.coherence_ = model.leverage_scores_.coherence
-    if ("_left_out" in fitted) != ("_landmark_rows" in fitted) or ("_left_out" in fitted) != ("_absent" in fitted):
-        raise refusal(place="_left_out", what="must come with _landmark_rows and _absent")
+    if ("_left_out" in fitted) != ("_landmark_rows" in fitted):
+        raise refusal(place="_left_out", what="must come with _landmark_rows")
     if "_left_out" in fitted:
         model.loo_residuals_ = model._shaped(model._left_out.residuals)
 

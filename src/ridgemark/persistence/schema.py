@@ -113,6 +113,19 @@ def array(
     return read
 
 
+def hashes(count: Side) -> Reader:
+    """Read 64-bit hashes of rows, ascending."""
+
+    def read(node: Any, place: str, source: Source) -> NDArray[Any]:
+        values = _take(node, place, source)
+        if values.dtype != np.uint64 or values.ndim != 1 or not (values[1:] > values[:-1]).all():
+            raise refusal(place, "must be ascending hashes of rows")
+        source.match(count, len(values), place)
+        return values
+
+    return read
+
+
 def rows(count: Side, width: Side) -> Reader:
     """Read finite rows in single or double precision, dense or CSR."""
 

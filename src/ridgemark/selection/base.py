@@ -46,9 +46,10 @@ class Pilot:
     moments: Moments
     counts: Floats  # for how many training rows each pilot row stands: as many as equal it
 
-    def scores(self, passes: RowPasses, scaled_ridge: float) -> ScoreBracket:
+    def scores(self, passes: RowPasses, scaled_ridge: float, distinct: DistinctRows) -> ScoreBracket:
         """Score all rows at this ridge, in one more pass."""
-        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts))
+        groups = distinct.of_rows(distinct.totals(passes.row_counts())) if distinct.has_repeats else None
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts), groups)
 
 
 @dataclass
@@ -164,10 +165,10 @@ def refined_scores(
     distinct: DistinctRows,
 ) -> ScoreBracket:
     """Score all rows from the pilot; `refine` times draw it again by the scores found, two passes each."""
-    scores = pilot.scores(passes, scaled_ridge)
+    scores = pilot.scores(passes, scaled_ridge, distinct)
     for _ in range(refine):
         again = _pilot(scores.upper, passes, kernel, scaled_ridge, len(pilot.counts), rng, distinct)
-        scores = replace(again.scores(passes, scaled_ridge), refined=True)
+        scores = replace(again.scores(passes, scaled_ridge, distinct), refined=True)
     return scores
 
 

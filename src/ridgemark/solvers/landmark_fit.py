@@ -27,6 +27,7 @@ class LandmarkFit:
     fit_intercept: bool
     scaled_ridge: Floats  # (targets,): n lambda, equal entries unless every target has its own
     target_origin: Floats  # (targets,): where the targets of the moments are measured from
+    weight_unit: float = 1.0  # what the weights were divided by in the moments and `scaled_ridge`
 
     @cached_property
     def centred(self) -> CentredMoments:
