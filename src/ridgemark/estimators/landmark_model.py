@@ -299,5 +299,5 @@ class LandmarkModel(LandmarkEstimator):
     def _look_at_rows(self, passes, distinct):
         """Keep how many rows are equal, and which columns constant."""
         self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
-        columns = [] if self.kernel_.pairwise else constant_columns(passes, distinct.indices[:100])
+        columns = np.empty(0, int) if self.kernel_.pairwise else constant_columns(passes, distinct.indices[:100])
         self._constant_columns = tuple(map(int, columns))

@@ -124,9 +124,7 @@ _SCORES = record(
     n_kernel_evaluations=whole(),
     refined=flag,
 )
-_LEFT_OUT = record(
-    LeaveOneOut, residuals=array("n", "t"), potential=array("n", "t"), weights=array("n", lowest=0)
-)
+_LEFT_OUT = record(LeaveOneOut, residuals=array("n", "t"), potential=array("n", "t"), weights=array("n", lowest=0))
 _KEPT = record(
     KeptRows,
     hashes=hashes("k"),

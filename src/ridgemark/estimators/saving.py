@@ -104,8 +104,16 @@ def _fitted(state: dict[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in sorted(state.items()) if name not in left_out}
     if "_fit" in kept:
         fit, factor = kept["_fit"], kept["_fit"].factor
-        rest = (fit.moments, fit.fit_intercept, fit.scaled_ridge, fit.target_origin)
-        kept["_fit"] = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
+        kept["_fit"] = SavedFit(
+            factor.landmark_kernel,
+            factor.kept,
+            factor.triangle,
+            fit.moments,
+            fit.fit_intercept,
+            fit.scaled_ridge,
+            fit.target_origin,
+            fit.weight_unit,
+        )
     if kept.get("certificate_") is not None:
         certificate = kept["certificate_"]
         kept["certificate_"] = replace(certificate, inputs=dict(certificate.inputs), cost=_untimed(certificate.cost))
