@@ -330,7 +330,7 @@ def pose(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Problem
         seen = passes.take(distinct.indices[:_SEEN_FOR_ORIGIN])
         assert seen.targets is not None
         origin = seen.targets.mean(axis=0)
-        if isinstance(seen.features, np.ndarray) and not kernel.pairwise:
+        if isinstance(seen.features, np.ndarray) and not kernel.pairwise and seen.n_rows > 1:
             kernel = kernel.centred(np.quantile(seen.features, 0.5, axis=0, method="lower"))
     return Problem(
         passes,

@@ -41,7 +41,6 @@ _SMALLEST_BLOCK = 256
 _TILE_ENTRIES = 2**20
 # The same where two sides of a tile are used, and a small budget would make blocks for larger ones too short.
 _SYMMETRIC_TILE_ENTRIES = 2**18
-_SYMMETRIC_WIDTH = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as a block has rows
 
 
 def progress_for(wanted: bool | Progress) -> Progress | None:
@@ -277,7 +276,7 @@ class RowPasses:
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
             of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors, sizes)
-            products: _SymmetricProducts = self.reduce("product with K", of_block, _SYMMETRIC_WIDTH, 0)
+            products: _SymmetricProducts = self.reduce("product with K", of_block, self._symmetric_width(), 0)
             result[start:] += np.concatenate(products.below)
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows

@@ -74,11 +74,11 @@ X, NEW = _RNG.normal(size=(300, 3)), _RNG.normal(size=(50, 3))
 Y = np.column_stack([X[:, 0] ** 2, X[:, 1] + 0.1 * _RNG.normal(size=300)])
 
 
-def fit(model, X, y):
+def fit(model, X, y, sample_weight=None):
     """Fit without warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(X, y)
+        return model.fit(X, y, sample_weight)
 
 
 ridge, exact = (partial(kind, n_landmarks=25, random_state=0) for kind in (NystromRidge, ExactKernelRidge))
@@ -92,7 +92,7 @@ MODELS = {
     "to tolerance": lambda: fit(ridge(certify_with="audit", risk_tolerance=0.5), X, Y[:, 0]),
     "partial": lambda: ridge().partial_fit(X, Y).partial_fit(X, Y),
     "calibrated": lambda: fit(ridge(ridge=1e-3), X, Y).calibrate(X, Y),
-    "weighted": lambda: ridge().fit(X, Y[:, 0], np.arange(300) % 3),
+    "weighted": lambda: fit(ridge(), X, Y[:, 0], np.arange(300) % 3),
     "sparse": lambda: fit(ridge(ridge=1e-3), sparse.csr_matrix(X), Y[:, 0]),
     "sparse array": lambda: fit(ridge(), sparse.csr_array(X), Y[:, 0]),
     "precomputed": lambda: fit(ridge(kernel="precomputed"), KERNEL_MATRIX, Y[:, 0]),

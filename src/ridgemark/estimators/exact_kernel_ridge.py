@@ -157,9 +157,14 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if searched.path is not None:
             self.ridge_path_ = searched.path
         self._warn_of_distance(refined)
-        passes = refined.rows.passes  # counts on from the passes before
+        merged = refined.rows.passes  # counts on from the passes before it was made
+        n_passes, n_entries = (
+            merged.n_passes - passes.n_passes,
+            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
+        )
         self._warn_of_rounding(passes, tuned.fit)
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        self.n_passes_ = passes.n_passes + n_passes
+        self.n_kernel_evaluations_ = passes.n_kernel_evaluations + n_entries
         return self
 
     @one_blas_thread()
