@@ -99,6 +99,4 @@ def kernel_ridge(kernel, X, y, scaled_ridge, weights=None, fit_intercept=False, 
         constant = dual[n]
     else:
         dual, constant = mpmath.cholesky_solve(K[:n, :n], right[:n]), 0
-    return [
-        mpmath.fsum(dual[a] * kernel_value(kernel, x, X[i]) for a, i in enumerate(present)) + constant for x in at
-    ]
+    return [mpmath.fsum(dual[a] * kernel_value(kernel, x, X[i]) for a, i in enumerate(present)) + constant for x in at]
