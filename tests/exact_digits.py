@@ -80,3 +80,46 @@ _FORMULAS = {
     Cosine: lambda kernel, x, z: _dot(x, z) / mpmath.sqrt(_dot(x, x) * _dot(z, z)),
     Bernoulli: _bernoulli,
 }
+
+
+class KernelRidge:
+    """Exact kernel ridge regression; rows of weight zero are absent."""
+
+    def __init__(self, kernel, X, y, scaled_ridge, weights=None, fit_intercept=False):
+        weights = np.ones(len(X)) if weights is None else weights
+        present = np.flatnonzero(weights)
+        self.kernel, self.X = kernel, X[present]
+        y, shift = numbers(y[present]), mpmath.mpf(scaled_ridge) / numbers(weights[present])
+        K = np.empty((len(y), len(y)), dtype=object)
+        for i, x in enumerate(self.X):
+            K[i, : i + 1] = K[: i + 1, i] = [kernel_value(kernel, x, z) for z in self.X[: i + 1]]
+        of_ones, of_y = solve_positive(K + np.diag(shift), np.ones_like(y), y)
+        self.constant = of_y.sum() / of_ones.sum() if fit_intercept else 0
+        self.coefficients = of_y - self.constant * of_ones
+        self.fitted = y - shift * self.coefficients  # at the rows present
+
+    def __call__(self, rows):
+        """Return the function at some rows."""
+        values = ([kernel_value(self.kernel, x, z) for z in self.X] for x in rows)
+        return np.array([self.coefficients @ np.array(row, dtype=object) + self.constant for row in values])
+
+
+def kernel_ridge(kernel, X, y, scaled_ridge, weights=None, fit_intercept=False, at=None):
+    """Return exact kernel ridge regression at the rows `at`, the training rows unless given, as mpmath numbers."""
+    return list(KernelRidge(kernel, X, y, scaled_ridge, weights, fit_intercept)(X if at is None else at))
+
+
+def numbers(values):
+    """Return floats as an array of mpmath numbers."""
+    return np.array([mpmath.mpf(float(value)) for value in values], dtype=object)
+
+
+def solve_positive(matrix, *right):
+    """Solve by Gaussian elimination without pivoting, for a positive definite matrix; one row for each right side."""
+    n, table = len(matrix), np.column_stack([matrix, *right])
+    for k in range(n):
+        table[k, k:] = table[k, k:] / table[k, k]
+        table[k + 1 :, k + 1 :] -= np.outer(table[k + 1 :, k], table[k, k + 1 :])
+    for k in range(n - 1, -1, -1):
+        table[:k, n:] -= np.outer(table[:k, k], table[k, n:])
+    return table[:, n:].T

@@ -22,10 +22,10 @@ def test_sketch_weights_are_counts_over_expected_counts():
     assert draw.weights @ draw.probabilities[draw.indices] == pytest.approx(1.0)
 
 
-def test_distinct_draws_are_draws_with_replacement_whose_repeats_are_passed_over():
+@pytest.mark.parametrize("repeats", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_distinct_draws_are_draws_with_replacement_whose_repeats_are_passed_over(repeats):
     """The law of the set drawn, against the same done one by one."""
     rng = np.random.default_rng(2)
-    repeats = 20_000
 
     def one_by_one():
         found: list[int] = []

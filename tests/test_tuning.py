@@ -18,10 +18,14 @@ RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
 
 @pytest.fixture
 def data():
+    """Two targets, some rows equal, weights of all sizes and two of zero."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
+    X[40:50], X[50:53] = X[:10], X[7]
     Y = np.c_[np.sin(X[:, 0]), 1e3 + X[:, 1] ** 2] + 0.1 * rng.normal(size=(60, 2))
-    return X, Y, np.r_[rng.integers(1, 4, 50), rng.uniform(0.1, 0.9, 10)].astype(float)
+    w = np.r_[rng.integers(1, 4, 50), rng.uniform(0.1, 0.9, 10)].astype(float)
+    w[[8, 30]] = 0.0
+    return X, Y, w
 
 
 def _path(X, Y, w, intercept, **options):
@@ -52,20 +56,20 @@ def test_leave_one_out_residuals_are_those_of_refits(data, intercept, weighted, 
     X, Y, w = data
     weights = w if weighted else np.ones(60)
     path, left_out, factor, _, _ = _path(X, Y, weights if weighted else None, intercept, budget=budget)
-    ridge = path.ridges[path.chosen[0]]
-    brute = np.empty((60, 2))
-    for i in range(60):
-        less = weights.copy()
-        less[i] -= min(1.0, less[i])
-        brute[i] = Y[i] - _refit(factor, X, Y, less, ridge * weights.sum(), intercept)(X[i : i + 1])[0]
-    assert left_out.residuals == pytest.approx(brute, abs=1e-7 * abs(Y).max())
-    share = np.minimum(weights, 1.0)
-    B, scaled = factor.features(X), ridge * weights.sum()
+    scaled = path.ridges[path.chosen[0]] * weights.sum()
+    B = factor.features(X)
     A = np.c_[B, np.ones(60)] if intercept else B
     penalty = np.diag(np.r_[np.full(B.shape[1], scaled), [0.0] * intercept])
-    leverage = share * np.einsum("ij,ji->i", A, np.linalg.solve(A.T @ (weights[:, None] * A) + penalty, A.T))
-    potential = (1 - (B**2).sum(axis=1)) / scaled + leverage / (1 - leverage)
+    brute, variance = np.empty((60, 2)), np.empty(60)
+    for i in range(60):
+        equal = (X[i] == X).all(axis=1) & (weights[i] > 0)
+        less = np.where(equal, 0.0, weights)
+        brute[i] = Y[i] - _refit(factor, X, Y, less, scaled, intercept)(X[i : i + 1])[0]
+        variance[i] = A[i] @ np.linalg.solve(A.T @ (less[:, None] * A) + penalty, A[i])
+    assert left_out.residuals == pytest.approx(brute, abs=1e-9 * abs(Y).max())
+    potential = weights * ((1 - (B**2).sum(axis=1)) / scaled + variance)
     assert left_out.potential == pytest.approx(np.c_[potential, potential], rel=1e-6)
+    assert left_out.weights == pytest.approx(weights / weights[weights > 0].mean())
     expected = (weights[:, None] * brute**2).sum(axis=0) / weights.sum()
     assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
 
@@ -86,7 +90,8 @@ def test_every_ridge_of_the_path_equals_a_separate_fit(data, intercept):
         B = B - intercept * (w @ B) / w.sum()
         hat = np.linalg.solve(B.T @ (w[:, None] * B) + scaled * np.eye(B.shape[1]), B.T @ (w[:, None] * B))
         assert path.effective_dimension[k] == pytest.approx(np.trace(hat), rel=1e-8)
-        gcv = error / (1 - (np.trace(hat) + intercept) / w.sum()) ** 2
+        distinct = len(np.unique(X[w > 0], axis=0))
+        gcv = error / (1 - 1.6 * (np.trace(hat) + intercept) / distinct) ** 2
         assert path.gcv[k] == pytest.approx(gcv, rel=1e-6, abs=1e-12)
 
 
@@ -95,7 +100,7 @@ def test_the_best_ridge_has_the_least_error(data):
     path, *_ = _path(X, Y, w, True, per_target=True)
     assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
     _, _, _, solver, _ = _path(X, Y, w, True)
-    path = gcv_path(solver, RIDGES, per_target=True)
+    path = gcv_path(solver, RIDGES, 50, per_target=True)
     assert np.array_equal(path.chosen, path.gcv.argmin(axis=0))
     assert path.loo_error is None
 

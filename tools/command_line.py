@@ -31,7 +31,16 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Tables** are written as CSV, safe to open in a spreadsheet, or as one NPY array, by the name of the output.
 - **Pages** need the extra `report`. They are one HTML file each, which fetches nothing and runs nothing. All else works
   without the extra.
-- **Files** appear whole or not at all: after an error or Ctrl-C the old file, or none, is there.
+- **Files** appear whole or not at all: after an error or Ctrl-C the old file, or none, is there. An existing file is
+  replaced only with `--force`; a file that is an input of the command, or another output, never is, by whatever name or
+  link it is given. Of a link the file that it leads to is written; a pipe or a device is written to. A table for
+  `/dev/stdout` is CSV, and what is printed besides goes to the error stream then. `demo` replaces its own page, and
+  `reproduce` the files of an earlier run.
+- **A fit** is saved as soon as it is done: what fails after it (`--certify`, `--test`, `--report`, Ctrl-C) leaves the
+  model. Everything that can be checked before the fit is, `--test` to its last cell. A model that cannot be saved is
+  kept in a folder for temporary files, and the error says where.
+- **Data files** must not change meanwhile: a change of place, size or time of change is noticed and refused. A file
+  overwritten in place with as many bytes, and its time of change set back, may stay undetected.
 - **Exit codes**: 0, or 2 with one line on the error stream that says what is wrong and what to do.
 - **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
   `--json` prints one JSON object for machines.

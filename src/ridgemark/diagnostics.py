@@ -45,7 +45,7 @@ class Diagnosis:
     loo_residuals : array of shape (n, n_targets)
         Leave-one-out residuals.
     studentised : array of shape (n, n_targets)
-        These over their standard deviation, `s sqrt(1 + v)`.
+        These over their standard deviation, `s sqrt((1 + v)/w)`, w the row's weight in units of the mean.
     cook_distance : array of shape (n,)
         `studentised^2 v/d_eff`, the largest over targets: how far leaving the row out moves the fit, in units of its
         own uncertainty.
@@ -55,7 +55,7 @@ class Diagnosis:
     landmarks : array of shape (n,), bool
         Whether a row is a landmark; equal rows count once.
     noise : array of shape (n_targets,)
-        Estimated standard deviation of the noise.
+        Estimated standard deviation s of the noise, of a row of mean weight.
     effective_dimension : Bracket
         d_eff of exact kernel ridge regression.
     scores : ScoreBracket or None
@@ -155,7 +155,6 @@ def diagnose(
     fit: LandmarkFit,
     left_out: LeaveOneOut,
     *,
-    absent: NDArray[np.intp],
     landmark_indices: NDArray[np.intp] | None,
     scores: ScoreBracket | None,
     effective_dimension: Bracket,
@@ -166,10 +165,7 @@ def diagnose(
     potential, residuals = left_out.potential, left_out.residuals
     variance = noise_variance(fit)
     spread = np.sqrt(np.where(variance > 0, variance, 1.0) * (1.0 + potential))
-    studentised = residuals / spread
-    # A row of weight zero has no part in the fit.
-    potential = potential.copy()
-    potential[absent] = studentised[absent] = 0.0
+    studentised = residuals * np.sqrt(left_out.weights)[:, None] / spread  # zero for a row of weight zero
     dimension = [
         max(fit.solver.effective_dimension(ridge) + fit.solver.fit_intercept, 1.0) for ridge in fit.scaled_ridge
     ]

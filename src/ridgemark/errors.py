@@ -66,4 +66,4 @@ class ConvergenceWarning(RidgemarkWarning):
 
 
 class ConditioningWarning(RidgemarkWarning):
-    """Rounding decides the fit, as where columns lie far from zero; the message says how that shows."""
+    """Rounding spoils the fit, as where columns lie far from zero; the message says how that shows."""

@@ -35,11 +35,17 @@ class Calibration:
     residuals : array of shape (m, n_targets)
         Leave-one-out residuals.
     weights : array of shape (m,)
-        How many rows each counts for.
+        Relative weights: for how much each residual counts.
+    shifts : array of shape (m, n_targets)
+        `W_g r_g`, with W_g the weight and r_g the weighted mean residual of all rows that equal the row:
+        the prediction at x without these rows is `f(x) - t(x, x_g) W_g r_g`.
+    n_distinct : int
+        Number of distinct rows among the calibration rows.
     guaranteed : bool
         Whether the rows had no part in choosing landmarks, bandwidth and ridge. Then an interval asked to cover with
         probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, whatever the distribution, if
-        rows are exchangeable; otherwise coverage is near 1 - alpha in practice, without a proof.
+        rows are exchangeable; where some rows are equal, the probability that a new row equals none of them and is
+        missed is at most 2 alpha. Otherwise coverage is near 1 - alpha in practice, without a proof.
     reason : str
         Why it is guaranteed, or why not.
     """
@@ -48,6 +54,8 @@ class Calibration:
     indices: NDArray[np.intp]
     residuals: Floats
     weights: Floats
+    shifts: Floats
+    n_distinct: int
     guaranteed: bool
     reason: str
 
@@ -59,29 +67,35 @@ def sample_size(memory_budget: int | None, width: int) -> int:
 
 
 def noise_variance(fit: LandmarkFit) -> Floats:
-    """Return `|y - f|^2/(n - 2 tr H + tr H^2)` per target: the variance of the noise, if the fit has no bias."""
+    """Return the variance of the noise of a row of mean weight, per target, if the fit has no bias.
+
+    Weights are relative precisions: the noise of row i has variance `s2/w_i`, `s2 = sum_i w_i e_i^2/(N - nu)`, for N
+    rows of positive weight and `nu = 2 tr H - tr H^2`, one more with an intercept. At the mean weight that is
+    `s2 N/sum w`.
+    """
     solver = fit.solver
     solver.check_targets()
+    n_rows = fit.moments.n_rows
     variances = []
     for target, ridge in enumerate(fit.scaled_ridge):
         shrunk = solver.spectrum / (solver.spectrum + ridge)
         spent = float((2.0 * shrunk - shrunk**2).sum()) + solver.fit_intercept
         # With as many landmarks as rows and hardly a ridge, nothing is left to estimate from; one row's worth is kept.
-        freedom = max(solver.total_weight - spent, 1.0)
+        freedom = max(n_rows - spent, 1.0)
         # A difference of two sums: below their rounding it is not known, and never less than zero.
         floor = np.finfo(np.float64).eps * float(solver.target_variance[target])
         error = max(float(solver.training_error(ridge)[target]), floor)
-        variances.append(error * solver.total_weight / freedom)
+        variances.append(error * n_rows / freedom)
     return np.array(variances)
 
 
 def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
     """Return the standard deviation of the fitted function at every row and target.
 
-    With s2 the noise variance, `s2 ((k(x,x) - |b(x)|^2)/(n lambda) + h(x))`, where
-    `h(x) = 1/n + bc(x)' (Bc'Bc + n lambda)^-1 bc(x)` with an intercept, and `b(x)' (B'B + n lambda)^-1 b(x)` without:
-    what landmarks cannot see, and what n rows leave open. No term is negative. Approximate, of the function: an
-    observation of weight w scatters by s2/w more.
+    With s2 as in `noise_variance`, the variance is `s2 ((k(x,x) - |b(x)|^2)/(n lambda) + t(x))`, where
+    `t(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc(x)` with an intercept, and `b(x)' (B'WB + n lambda)^-1 b(x)`
+    without: what landmarks cannot see, and what the rows leave open. No term is negative. Approximate, of the
+    function: an observation of weight w scatters by s2/w more.
     """
     solver = fit.solver
     return passes.map(
@@ -90,7 +104,7 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
             1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
             fit.scaled_ridge,
             1.0 / solver.total_weight if solver.fit_intercept else 0.0,
-            noise_variance(fit),
+            noise_variance(fit) * (solver.total_weight / fit.moments.n_rows),
         )
     )
 
@@ -104,7 +118,7 @@ class Spread(Task):
     inverse: Floats  # (rank, targets): `1/(s + n lambda)`
     scaled_ridge: Floats  # (targets,)
     share_of_constant: float  # 1/n with an intercept, otherwise 0
-    variance: Floats  # (targets,): of the noise
+    variance: Floats  # (targets,): s2 of the noise of a row of unit weight
 
     @property
     def width(self) -> int:
@@ -124,19 +138,20 @@ class Spread(Task):
 def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibration, coverage: float) -> Floats:
     """Return jackknife+ intervals (Barber et al., 2021) for every row, shape (n, 2, targets).
 
-    The prediction at x without a unit of calibration row i is `f(x) - g_i(x) r_i`, with r_i the leave-one-out residual
-    and `g_i(x) = 1/n + bc(x)' (Bc'Bc + n lambda)^-1 bc_i`; the interval is from a low quantile of these less |r_i| to a
-    high one of these plus |r_i|. No refit: one product with the calibration rows' features.
+    The prediction at x without the rows that equal calibration row i is `f(x) - t_i(x) W_g r_g`, with W_g their weight,
+    r_g their mean leave-one-out residual and `t_i(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc_i`. The interval is
+    from a low quantile of these less |r_i| to a high one of these plus |r_i|: of G distinct rows the
+    `ceil(coverage (G + 1))`-th, rows counted by weight. No refit: one product with the calibration rows' features.
     """
     if not 0 < real_number(coverage) < 1:
         msg = f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}"
         raise ParameterError(msg)
-    count = len(calibration.residuals)
-    wanted = math.ceil(coverage * (count + 1) - 1e-9)
-    if wanted > count:
+    n_distinct = calibration.n_distinct
+    wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
+    if wanted > n_distinct:
         msg = (
-            f"coverage {coverage:g} needs at least {math.ceil(coverage / (1 - coverage) - 1e-9)} calibration rows, "
-            f"got {count}; ask for less coverage or give more rows"
+            f"coverage {coverage:g} needs at least {math.ceil(coverage / (1 - coverage) - 1e-9)} distinct "
+            f"calibration rows, got {n_distinct}; ask for less coverage or give more rows"
         )
         raise ParameterError(msg)
     solver = fit.solver
@@ -151,7 +166,8 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
             fit.target_origin + solver.target_mean,
             calibration.residuals,
             calibration.weights,
-            wanted,
+            calibration.shifts,
+            wanted / n_distinct,
         )
     )
 
@@ -169,7 +185,8 @@ class Jackknife(Task):
     target_mean: Floats  # (targets,)
     residuals: Floats  # (m, targets): of the calibration rows
     weights: Floats  # (m,)
-    rank_wanted: int  # of the quantile
+    shifts: Floats  # (m, targets): `W_g r_g`, weight and mean residual of the rows equal to each
+    level: float  # of the quantile
 
     @property
     def width(self) -> int:
@@ -181,30 +198,29 @@ class Jackknife(Task):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         centred, _ = self.features.of_block(block, workspace)
-        quantile = _quantile_of(self.weights, self.rank_wanted)
-        # One unit of weight was left out, or the whole row where it weighs less.
-        left_out = np.minimum(self.weights, 1.0)[:, None] * self.residuals
+        quantile = _quantile_of(self.weights, self.level)
         ends = np.empty((block.n_rows, 2, len(self.target_mean)))
         for t, mean in enumerate(self.target_mean):
             shrunk = centred * self.inverse[:, t]
             fitted = (shrunk @ self.rotated[:, t] + mean)[:, None]
-            without = fitted - (shrunk @ self.known + self.share_of_constant) * left_out[:, t]
+            without = fitted - (shrunk @ self.known + self.share_of_constant) * self.shifts[:, t]
             size = np.abs(self.residuals[:, t])
             ends[:, 0, t] = -quantile(size - without)
             ends[:, 1, t] = quantile(size + without)
         return ends
 
 
-def _quantile_of(weights: Floats, wanted: int) -> Callable[[Floats], Floats]:
-    """Return what gives each line's `wanted`-th smallest value, rows counted by their share of the weights."""
+def _quantile_of(weights: Floats, level: float) -> Callable[[Floats], Floats]:
+    """Return what gives each line's smallest value such that it and the values below have this share of the weight."""
     count = len(weights)
     if (weights == weights[0]).all():
-        return lambda values: np.asarray(np.partition(values, wanted - 1, axis=1)[:, wanted - 1])
-    shares = weights * (count / weights.sum())
+        place = math.ceil(level * count - 1e-9 * count) - 1
+        return lambda values: np.asarray(np.partition(values, place, axis=1)[:, place])
+    enough = (level - 1e-9) * weights.sum()
 
     def of(values: Floats) -> Floats:
         order = np.argsort(values, axis=1)
-        reached = np.cumsum(shares[order], axis=1) >= wanted - 1e-9 * count
+        reached = np.cumsum(weights[order], axis=1) >= enough
         reached[:, -1] = True
         return np.asarray(np.take_along_axis(values, order, axis=1)[np.arange(len(values)), reached.argmax(axis=1)])
 

@@ -31,6 +31,7 @@ def test_every_command_has_help_with_an_example():
 def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "ridgemark-demo.html").write_text("of an earlier run")
     code, out, errors = ridgemark("demo")
     assert (code, errors) == (0, [])
     assert "effective dimension 24.6" in out

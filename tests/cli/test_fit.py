@@ -15,7 +15,6 @@ import pytest
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import estimate, progress
-from ridgemark.cli import fit as fit_module
 from tests.cli.conftest import ODD
 
 NUMBERS = f"a,b,{ODD}"
@@ -279,7 +278,7 @@ def test_an_interrupted_fit_leaves_nothing(folder, ridgemark, tmp_path, monkeypa
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fit_module, "fit_and_measure", interrupt)
+    monkeypatch.setattr(NystromRidge, "fit", interrupt)
     code, out, _ = ridgemark("fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--output", tmp_path / "m")
     assert code != 0
     assert (out, list(tmp_path.iterdir())) == ("", [])
@@ -313,7 +312,7 @@ def test_an_interrupted_table_leaves_the_old_one(folder, model_file, ridgemark, 
 
     (tmp_path / "p.csv").write_text("old")
     monkeypatch.setattr(output, "write_csv", interrupt)
-    assert ridgemark("predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv")[0] != 0
+    assert ridgemark("predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv", "--force")[0] != 0
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 

@@ -76,11 +76,12 @@ def test_memory_does_not_grow_with_the_rows(ending, model_file, ridgemark, tmp_p
         np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float32, (n, 3)).flush()
         tracemalloc.start()
         try:
-            assert ridgemark("predict", model_file, tmp_path / "rows.npy", "--output", tmp_path / f"p.{ending}")[0] == 0
+            out = tmp_path / f"{n}.{ending}"
+            assert ridgemark("predict", model_file, tmp_path / "rows.npy", "--output", out)[0] == 0
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert len(read(tmp_path / f"p.{ending}")) == 90_000
+    assert len(read(tmp_path / f"90000.{ending}")) == 90_000
     assert peaks[1] < peaks[0] + 300_000  # 80,000 further rows of two targets are 1.3 MB
 
 
@@ -102,7 +103,7 @@ def test_an_interrupted_prediction_leaves_what_was_there(
         raise failure
 
     monkeypatch.setattr(module, "_parts", interrupted)
-    code, printed, errors = ridgemark("predict", model_file, data, "--output", out)
+    code, printed, errors = ridgemark("predict", model_file, data, "--output", out, "--force")
     assert (code, printed, len(list(filter(None, errors)))) == (1 if failure is KeyboardInterrupt else 2, "", 1)
     assert out.read_text() == "earlier"
     assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", out.name}

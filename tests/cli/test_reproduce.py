@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_without_the_extra_records_are_written_beside_what_is_there(tmp_path):
     (output / "index.html").write_text("old")
     code = "import sys; sys.modules['matplotlib'] = None; from ridgemark.cli import main; main()"
     result = subprocess.run(
-        [sys.executable, "-c", code, "reproduce", "--quick", "--json", "--output", str(output)],
+        [sys.executable, "-c", code, "reproduce", "--quick", "--json", "--output", str(output), "--force"],
         capture_output=True,
         text=True,
         check=False,
@@ -158,6 +159,42 @@ def test_an_output_that_is_a_file_is_refused(tmp_path, refused):
     (tmp_path / "file").write_text("")
     refused("is a file; give a folder", "--quick", "--output", tmp_path / "file")
     assert (tmp_path / "file").read_text() == ""
+
+
+def test_a_folder_with_other_files_is_refused_without_force(tmp_path, refused):
+    (tmp_path / "index.html").write_text("mine")
+    refused("holds other files; give a new folder, or --force", "--quick", "--output", tmp_path)
+    (tmp_path / "records.json").write_text("[1]")
+    refused("holds other files", "--quick", "--output", tmp_path)
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+def test_the_folder_of_the_data_is_refused_also_with_force(tmp_path, refused):
+    np.savez(tmp_path / "gas-batch2.npz", X=np.ones((4, 2)), y=np.ones(4))
+    refused("is the input", "--quick", "--output", tmp_path, "--data", tmp_path, "--force")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.json").symlink_to(tmp_path / "gas-batch2.npz")
+    refused("is the input", "--quick", "--output", tmp_path / "out", "--data", tmp_path, "--force")
+
+
+def test_an_earlier_run_is_replaced_and_links_are_followed(reproduced, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from ridgemark.cli import reproduce as module
+
+    output = shutil.copytree(reproduced[0], tmp_path / "real")
+    (output / "index.html").replace(tmp_path / "page.html")
+    (output / "index.html").symlink_to(tmp_path / "page.html")
+    (tmp_path / "link").symlink_to(output)
+    monkeypatch.setattr(module, "reproduce", lambda *_: None)
+    monkeypatch.setattr(module, "_print", lambda *_: None)
+    monkeypatch.setattr(module, "_write", lambda run, folder: (folder / "index.html").write_text("new"))
+    result = CliRunner().invoke(module.reproduce_command, ["--output", str(tmp_path / "link")])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "page.html").read_text() == "new"
+    assert (output / "index.html").is_symlink()
+    assert (tmp_path / "link").is_symlink()
+    assert (output / "claims.csv").exists()
 
 
 def test_an_output_that_cannot_be_made_is_refused(tmp_path, refused):

@@ -60,7 +60,7 @@ def test_other_rows_are_refused():
 @pytest.mark.parametrize("kind", ["audit", "operator"])
 @pytest.mark.parametrize("ridge", ["loo", 1e-4])
 def test_the_tolerance_is_a_promise(kind, ridge):
-    X, y = _data(1500)
+    X, y = _data(800)
     model = NystromRidge(
         ridge=ridge, certify_with=kind, risk_tolerance=0.05, failure_probability=0.01, random_state=0
     ).fit(X, y)

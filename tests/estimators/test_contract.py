@@ -24,11 +24,11 @@ from ridgemark.kernels import Gaussian, Linear
     "estimator",
     [
         NystromRidge(),
-        NystromRidge("matern32", bandwidth=2.0, ridge=1e-3),
-        NystromRidge(kernel=Gaussian(1.0) + Linear(), ridge=1e-2),
-        NystromRidge("linear", fit_intercept=False, ridge=1e-3),
+        pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
+        NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2),
+        pytest.param(NystromRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),
         NystromFeatures(n_landmarks=10),
-        NystromFeatures("laplacian", n_landmarks="auto", selection="rpcholesky"),
+        pytest.param(NystromFeatures("laplacian", n_landmarks="auto", selection="rpcholesky"), marks=pytest.mark.slow),
     ],
     ids=repr,
 )

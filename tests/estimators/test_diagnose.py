@@ -18,7 +18,14 @@ def _planted(X, y, rng, far=6.0):
     return X, y, moved
 
 
-@pytest.mark.parametrize("name", ["made up", "elevators", "kin40k", "protein", "cal-housing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "made up",
+        "elevators",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("kin40k", "protein", "cal-housing")),
+    ],
+)
 def test_planted_outliers_are_among_the_first(name):
     rng = np.random.default_rng(0)
     if name == "made up":

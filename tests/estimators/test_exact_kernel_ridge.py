@@ -26,8 +26,8 @@ def data():
     "estimator",
     [
         ExactKernelRidge(),
-        ExactKernelRidge("matern32", bandwidth=2.0, ridge=1e-3, n_landmarks=20),
-        ExactKernelRidge("linear", fit_intercept=False, ridge=1e-3),
+        pytest.param(ExactKernelRidge("matern32", bandwidth=2.0, ridge=1e-3, n_landmarks=20), marks=pytest.mark.slow),
+        pytest.param(ExactKernelRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),
     ],
     ids=repr,
 )

@@ -9,7 +9,7 @@ import pytest
 from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.errors import ConvergenceWarning, LandmarkCountWarning
 from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52
-from tests.exact_digits import DIGITS, kernel_value
+from tests.exact_digits import DIGITS, KernelRidge, numbers
 
 TOL = 1e-6  # the default
 
@@ -36,45 +36,6 @@ def random_problem(seed):
     return X, y, weights, kernel, {**options, "n_landmarks": n_landmarks}
 
 
-class InDigits:
-    """Exact kernel ridge regression in 50 digits."""
-
-    def __init__(self, X, y, weights, kernel, ridge, fit_intercept):
-        self.X, self.kernel = X, kernel
-        K = np.empty((len(X), len(X)), dtype=object)
-        for i, row in enumerate(self.blocks(X)):
-            K[i, : i + 1] = K[: i + 1, i] = row[: i + 1]
-        w, y = numbers(weights), numbers(y)
-        shift = mpmath.mpf(float(ridge)) * w.sum() / w
-        of_ones, of_y = solve_positive(K + np.diag(shift), np.ones_like(y), y)
-        self.constant = of_y.sum() / of_ones.sum() if fit_intercept else 0
-        self.coefficients = of_y - self.constant * of_ones
-        self.fitted = y - shift * self.coefficients
-
-    def blocks(self, rows):
-        for i, x in enumerate(rows):
-            known = self.X[: i + 1] if rows is self.X else self.X
-            yield np.array([kernel_value(self.kernel, x, z) for z in known], dtype=object)
-
-    def values(self, rows):
-        return np.array([row @ self.coefficients + self.constant for row in self.blocks(rows)], dtype=object)
-
-
-def numbers(values):
-    return np.array([mpmath.mpf(float(value)) for value in values], dtype=object)
-
-
-def solve_positive(matrix, *right):
-    """Solve by Gaussian elimination without pivoting, for a positive definite matrix."""
-    n, table = len(matrix), np.column_stack([matrix, *right])
-    for k in range(n):
-        table[k, k:] = table[k, k:] / table[k, k]
-        table[k + 1 :, k + 1 :] -= np.outer(table[k + 1 :, k], table[k, k + 1 :])
-    for k in range(n - 1, -1, -1):
-        table[:k, n:] -= np.outer(table[:k, k], table[k, n:])
-    return table[:, n:].T
-
-
 def fitted(estimator, X, y, weights):
     """The estimator, and whether it warned that it is not as close to exact as asked."""
     with warnings.catch_warnings(record=True) as caught:
@@ -96,9 +57,10 @@ def check(seed):
 
     new = X[:4] + np.random.default_rng(seed).normal(size=X[:4].shape) * X.std(axis=0)
     with mpmath.workdps(DIGITS):
-        exact = InDigits(X, y, weights, kernel, options["ridge"], options["fit_intercept"])
+        scaled_ridge = mpmath.mpf(options["ridge"]) * numbers(weights).sum()
+        exact = KernelRidge(kernel, X, y, scaled_ridge, weights, options["fit_intercept"])
         apart, of_landmarks = ((numbers(one.predict(X)) - exact.fitted).astype(float) for one in (model, landmarks))
-        elsewhere = (numbers(model.predict(new)) - exact.values(new)).astype(float)
+        elsewhere = (numbers(model.predict(new)) - exact(new)).astype(float)
     assert rms(apart) <= reached.returned[0]
     assert rms(apart) <= rms(of_landmarks) + TOL
     assert np.abs(elsewhere).max() <= reached.norm[0] * (1 + options["fit_intercept"])  # k(x, x) = 1

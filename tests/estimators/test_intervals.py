@@ -52,7 +52,7 @@ def test_the_noise_variance_is_found():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weight", [1.0, 3.0, 0.5])
-def test_intervals_are_those_of_refits_without_each_row(intercept, weight):
+def test_intervals_are_those_of_refits_without_each_distinct_row(intercept, weight):
     X, y = _data(60)
     w = np.full(60, weight)
     options = {"bandwidth": 1.0, "selection": X[:15], "fit_intercept": intercept}
@@ -61,7 +61,7 @@ def test_intervals_are_those_of_refits_without_each_row(intercept, weight):
     lower, upper = [], []
     for i in range(60):
         less = w.copy()
-        less[i] -= min(weight, 1.0)
+        less[i] = 0.0
         refit = NystromRidge(ridge=1e-3 * w.sum() / less.sum(), **options).fit(X, y, less)
         size = abs(y[i] - refit.predict(X[i : i + 1])[0])
         lower.append(refit.predict(new) - size)
@@ -71,16 +71,26 @@ def test_intervals_are_those_of_refits_without_each_row(intercept, weight):
     assert model.predict_interval(new, coverage=0.8) == pytest.approx(expected, abs=1e-7)
 
 
-def test_a_row_of_weight_two_counts_as_two_in_the_quantile():
-    X, y = _data(300)
-    w = np.random.default_rng(2).integers(1, 4, 300)
-    options = {"bandwidth": 1.0, "selection": X[:30], "ridge": 1e-3}
-    weighted = NystromRidge(**options).fit(X, y, w).calibrate(X, y, w)
-    repeated = np.repeat(X, w, axis=0), np.repeat(y, w)
-    copies = NystromRidge(**options).fit(*repeated).calibrate(*repeated)
-    new = _data(20, seed=3)[0]
-    # Equal but for the step of a quantile of 300 rows against one of 600.
-    assert weighted.predict_interval(new) == pytest.approx(copies.predict_interval(new), abs=0.05)
+def test_intervals_leave_out_equal_rows_together():
+    """Twelve groups of equal rows with targets of their own, against refits without each group."""
+    rng = np.random.default_rng(4)
+    X, group = rng.normal(size=(12, 2)), rng.integers(0, 12, 80)
+    y, w = rng.normal(size=12)[group] + 0.1 * rng.normal(size=80), rng.uniform(0.5, 2, 80)
+    options = {"bandwidth": 1.0, "selection": X}
+    model = NystromRidge(ridge=1e-2, **options).fit(X[group], y, w).calibrate(X[group], y, w)
+    new = rng.normal(size=(9, 2))
+    ends = np.empty((2, 80, 9))
+    for g in np.unique(group):
+        others, rows = group != g, np.flatnonzero(group == g)
+        ridge = 1e-2 * w.sum() / w[others].sum()
+        refit = NystromRidge(ridge=ridge, **options).fit(X[group[others]], y[others], w[others])
+        size = abs(y[rows] - refit.predict(X[g : g + 1]))[:, None]
+        ends[:, rows] = size - refit.predict(new), size + refit.predict(new)
+    n = len(np.unique(group))
+    order = np.argsort(ends, axis=1)
+    reached = np.cumsum(w[order], axis=1) * n / w.sum() >= np.ceil(0.8 * (n + 1))
+    lower, upper = np.take_along_axis(np.take_along_axis(ends, order, 1), reached.argmax(1)[:, None], 1)[:, 0]
+    assert model.predict_interval(new, coverage=0.8) == pytest.approx(np.c_[-lower, upper], abs=1e-9)
 
 
 def test_several_targets_each_have_an_interval():
@@ -146,11 +156,19 @@ class TestTheGuarantee:
             .calibration_.guaranteed
         )
 
-    def test_weights_have_none(self):
+    @pytest.mark.parametrize("w", [np.linspace(0.5, 2, 400), np.full(400, 3.0)], ids=["unequal", "equal"])
+    def test_unequal_weights_have_none(self, w):
         X, y = _data()
-        w = np.linspace(0.5, 2, 400)
         model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=50, selection="uniform").fit(X, y, w)
-        assert not model.calibrate(X, y, w).calibration_.guaranteed
+        assert model.calibrate(X, y, w).calibration_.guaranteed == (w[0] == w[1])
+
+    def test_with_equal_rows_it_holds_for_other_rows(self):
+        X, y = _data(1000)
+        X[900:] = X[800:900]
+        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model.set_params(ridge=model.ridge_).partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
+        assert model.calibration_.guaranteed
+        assert "only for new rows that equal none of them" in model.calibration_.reason
 
 
 def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
@@ -174,7 +192,7 @@ def test_the_sample_is_bounded_and_so_is_coverage():
     small = NystromRidge(n_landmarks=30, random_state=0, memory_budget=1_000_000).fit(X, y)
     assert len(small.calibration_.residuals) == 1_000_000 // (32 * 32)
     few = NystromRidge(ridge=1e-3).fit(X[:9], y[:9]).calibrate(X[:9], y[:9])
-    with pytest.raises(ParameterError, match=r"coverage 0\.95 needs at least 19 calibration rows, got 9"):
+    with pytest.raises(ParameterError, match=r"coverage 0\.95 needs at least 19 distinct calibration rows, got 9"):
         few.predict_interval(X[:2], 0.95)
     for wrong in (0, 1, 1.5, "much", None, True):
         with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):

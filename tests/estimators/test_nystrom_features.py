@@ -48,7 +48,7 @@ def test_functions_of_two_rows_and_of_two_blocks_give_the_same_features(rows):
     assert np.array_equal(one.component_indices_, two.component_indices_)
     assert one.transform(X) == pytest.approx(two.transform(X), abs=1e-9)
     assert Custom(_overlap).diagonal(X) == pytest.approx(X.sum(axis=1))
-    as_sparse = NystromFeatures(lambda x, z: (x @ z.T).toarray()[0, 0], selection=X[:3])
+    as_sparse = NystromFeatures(lambda x, z: (x @ z.T).toarray()[0, 0], selection=sparse.csr_array(X[:3]))
     B = as_sparse.fit_transform(sparse.csr_array(X[:20]))
     assert B @ B.T == pytest.approx(X[:20] @ X[:20].T, abs=1e-8)
 

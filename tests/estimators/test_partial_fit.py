@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ridgemark import NystromRidge, open_rows
+from ridgemark import NystromRidge, load, open_rows
 from ridgemark.errors import DataError
 
 CUTS = [0, 3, 100, 101, 350, 600, 999, 1500]  # seven uneven batches
@@ -41,11 +41,48 @@ def test_seven_uneven_batches_give_what_one_fit_gives(data, ridge, weighted, int
     assert batches.effective_dimension_ == pytest.approx(whole.effective_dimension_)
 
 
-def test_leave_one_out_gives_way_to_cross_validation_and_says_so(data):
-    X, y, _ = data
-    model = _in_batches(NystromRidge(bandwidth=1.5, selection=X[:60]), X, y)
-    assert model.ridge_path_.criterion == "gcv"
+@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_takes_rows_kept_of_all_batches(data, fitted, weighted, tmp_path):
+    """Up to 2,048 distinct rows it is that of one fit, also where rows of different batches are equal."""
+    X, y, w = data
+    X[1400:] = X[:100]
+    w = w if weighted else None
+    options = {"bandwidth": 1.5, "selection": X[:60] + 0.01}
+    whole = NystromRidge(**options).fit(X, y, w)
+    if fitted:
+        model = NystromRidge(**options).fit(X[:700], y[:700], None if w is None else w[:700])
+        model = load(model.save(tmp_path / "m"))
+        model.partial_fit(X[700:], y[700:], None if w is None else w[700:])
+    else:
+        model = _in_batches(NystromRidge(**options), X, y, w)
+    assert model.ridge_path_.criterion == "loo"
+    assert model.ridge_ == pytest.approx(whole.ridge_)
+    # The variance of targets within a group of equal rows is in one of the two errors; no ridge changes it.
+    difference = whole.ridge_path_.loo_error - model.ridge_path_.loo_error
+    assert np.ptp(difference) < 1e-9
     assert not hasattr(model, "loo_residuals_")
+
+
+def test_leave_one_out_of_many_rows_takes_a_fair_sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=6000)
+    model = NystromRidge(bandwidth=1.0, selection=X[:80])
+    for part in np.array_split(np.arange(6000), 5):
+        model.partial_fit(X[part], y[part])
+    assert len(model._kept.hashes) == 2048
+    whole = NystromRidge(bandwidth=1.0, selection=X[:80]).fit(X, y)
+    ratio = model.ridge_path_.loo_error / whole.ridge_path_.loo_error
+    assert ratio == pytest.approx(1.0, abs=0.1)
+    assert model.ridge_path_.gcv == pytest.approx(whole.ridge_path_.gcv, rel=0.01)
+
+
+def test_after_a_given_ridge_cross_validation_chooses_and_says_so(data):
+    X, y, _ = data
+    model = NystromRidge(bandwidth=1.5, selection=X[:60], ridge=1e-3).partial_fit(X[:700], y[:700])
+    model.set_params(ridge="loo").partial_fit(X[700:], y[700:])
+    assert model.ridge_path_.criterion == "gcv"
 
 
 def test_it_adds_to_a_fit_and_a_new_fit_starts_anew(data):

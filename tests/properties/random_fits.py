@@ -21,199 +21,13 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, effective_dimension, leverage_scores, load
-from ridgemark import kernels as k
-from ridgemark import selection as s
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
+from tests.properties.random_problems import make_problem, one_of, perhaps, spoil
 
-NAMES = ["gaussian", "laplacian", "matern12", "matern32", "matern52", "linear", "polynomial", "cosine"]
-SELECTIONS = ["uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]
-SCALES = [1e-300, 1e-150, 1e-30, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e30, 1e150, 1e300]
 KINDS = ["audit", "operator", "trace"]
 
 
-def one_of(rng: np.random.Generator, *choices):
-    """One of the values, untouched: `rng.choice` would make arrays of them."""
-    return choices[rng.integers(len(choices))]
-
-
-def perhaps(rng: np.random.Generator, probability: float) -> bool:
-    return bool(rng.random() < probability)
-
-
-# --- Data ----------------------------------------------------------------------------------------------------
-
-
-def make_rows(rng: np.random.Generator, n: int, d: int):
-    """Columns that are normal, heavy-tailed, whole, constant, nearly equal, tiny or huge; perhaps repeated rows."""
-    X = np.empty((n, d))
-    for j in range(d):
-        kind = rng.integers(8)
-        column = rng.standard_t(1.0, n) if kind == 0 else rng.normal(size=n)
-        if kind == 1:
-            column = rng.integers(-3, 4, n).astype(float)
-        elif kind == 2:
-            column = np.full(n, rng.normal())
-        elif kind == 3 and j:
-            column = X[:, j - 1] * (1 + 1e-12 * column)
-        elif kind == 4:
-            column = 1.6e9 + column
-        elif kind == 5:
-            column = column * one_of(rng, *SCALES)
-        X[:, j] = column
-    if n and perhaps(rng, 0.3):
-        X = X[rng.integers(0, n, n)]
-    if n and perhaps(rng, 0.2):
-        X = X[np.sort(rng.integers(0, n, n))] * (1 + 1e-14 * rng.normal(size=(n, 1)))
-    if perhaps(rng, 0.1):
-        with np.errstate(over="ignore"):
-            X = X * one_of(rng, *SCALES)
-    X = np.clip(X, -1e305, 1e305)
-    return one_of(
-        rng,
-        *[lambda: X] * 5,
-        lambda: np.clip(X, -3e38, 3e38).astype(np.float32),
-        lambda: np.clip(X, -1e9, 1e9).astype(np.int64),
-        lambda: np.asfortranarray(X),
-        lambda: X[::-1, ::-1],
-        lambda: sparse.csr_array(np.where(np.abs(X) > 1, X, 0.0)),
-        lambda: X.tolist(),
-    )()
-
-
-def make_targets(rng: np.random.Generator, n: int):
-    y = rng.normal(size=one_of(rng, n, n, (n, 1), (n, 2)))
-    kind = rng.integers(8)
-    if kind == 0:
-        return np.full_like(y, one_of(rng, 0.0, 1.0, 1e9, 1e150))
-    if kind == 1:
-        return y * one_of(rng, *SCALES)
-    if kind == 2:
-        return 1e12 + y
-    if kind == 3:
-        return np.round(y).astype(int)
-    return y.astype(np.float32) if kind == 4 else y
-
-
-def make_weights(rng: np.random.Generator, n: int):
-    return one_of(
-        rng,
-        *[lambda: None] * 4,
-        lambda: rng.integers(0, 3, n),
-        lambda: rng.uniform(0, 1, n),
-        lambda: rng.uniform(0, 1, n) * one_of(rng, *SCALES),
-        lambda: 10.0 ** rng.uniform(-12, 12, n),
-        lambda: np.where(perhaps(rng, 0.3), 0.0, rng.integers(0, 2, n)),
-    )()
-
-
-# --- Options -------------------------------------------------------------------------------------------------
-
-
-def make_kernel(rng: np.random.Generator, d: int):
-    if perhaps(rng, 0.6):
-        return one_of(rng, *NAMES)
-    width = one_of(rng, 1.0, 0.1, 1e-12, 1e12, np.full(d, 2.0))
-    return one_of(
-        rng,
-        k.Gaussian(width),
-        k.Matern32(width),
-        k.Laplacian(width) + k.Linear(),
-        k.Gaussian(width) * k.Polynomial(2),
-        k.Polynomial(one_of(rng, 1, 3, 5)),
-        k.Scaled(k.Gaussian(width), one_of(rng, 1e-100, 1e-3, 1e100)),
-        k.Bernoulli(2) if d == 1 else k.Matern12(width),
-        k.Custom(product_kernel),
-        product_kernel,
-    )
-
-
-def product_kernel(X, Z):
-    """A callable kernel: `1 + tanh(x) . tanh(z)`, which no column can overflow."""
-    X, Z = (np.tanh(rows.toarray() if sparse.issparse(rows) else rows) for rows in (X, Z))
-    return 1.0 + X @ Z.T
-
-
-def make_ridge(rng: np.random.Generator):
-    return one_of(
-        rng,
-        *["loo"] * 3,
-        "gcv",
-        *[10.0 ** rng.uniform(-20, 5)] * 4,
-        (10.0 ** rng.uniform(-12, 2, 4)).tolist(),
-        one_of(rng, 1e-300, 1e300),
-    )
-
-
-def make_options(rng: np.random.Generator, X, n: int, d: int) -> dict:
-    kernel = make_kernel(rng, d)
-    options = {
-        "kernel": kernel,
-        "ridge": make_ridge(rng),
-        "n_landmarks": one_of(rng, "auto", 1, 2, 7, 30, 500),
-        "selection": one_of(
-            rng,
-            *SELECTIONS,
-            *SELECTIONS,
-            s.Leverage(n_pilot=5, refine=1),
-            s.Leverage(replace=True),
-            s.Given(indices=[0, n - 1, 0]),
-            np.zeros((1, d)),
-            X[: max(1, n // 2)],
-        ),
-        "random_state": int(rng.integers(10)),
-        "memory_budget": one_of(rng, None, None, 10**6, 10**5),
-    }
-    if isinstance(kernel, str) and kernel not in ("linear", "polynomial", "cosine") and perhaps(rng, 0.3):
-        options["bandwidth"] = one_of(rng, "median", 1.0, 1e-9, 1e9, np.full(d, 0.5))
-    return options
-
-
-def spoil(rng: np.random.Generator, X, y, weights, options: dict):
-    """Return the problem with one thing in it that cannot be used."""
-    what = rng.integers(4)
-    if what == 0:
-        X = one_of(
-            rng, None, "rows", np.ones(3), 3, [], [[]], [["a", "b"]], {"a": 1}, np.ones((2, 2, 2)),
-            [[1.0, np.nan]], [[np.inf, 1.0]], np.array([[1 + 2j]]), [[1, 2], [3]], np.array([["1", "x"]], dtype=object),
-        )  # fmt: skip
-    elif what == 1:
-        y = one_of(
-            rng, None, "targets", [], 3.0, np.ones((2, 2, 2)), ["a"] * 3, np.full(np.shape(y), np.nan), [None], {},
-            np.ones(np.shape(y)[0] + 1), np.full(np.shape(y), 1j), np.full(np.shape(y), np.inf),
-        )  # fmt: skip
-    elif what == 2:
-        n = np.shape(y)[0]
-        weights = one_of(
-            rng, "weights", 1.0, -np.ones(n), np.full(n, np.nan), np.full(n, np.inf), np.ones(n + 1), np.ones((n, 1)),
-            ["a"] * n, np.full(n, 1j), [], {},
-        )  # fmt: skip
-    else:
-        name, value = one_of(rng, *MISUSE)
-        options = options | {name: value}
-    return X, y, weights, options
-
-
-MISUSE = [
-    (name, value)
-    for name, values in {
-        "kernel": ["rbf", None, 3, k.Gaussian, k.Gaussian("wide"), k.Gaussian([1.0] * 9), k.Sum("gaussian", "linear"),
-                   k.Custom(None), k.Product(k.Linear(), None), k.Scaled("linear", 2.0), k.Scaled(k.Linear(), -1.0),
-                   k.Polynomial(-1), k.Polynomial("2"), k.Bernoulli(0), lambda X, Z: None, lambda X, Z: -X @ Z.T],
-        "bandwidth": [None, "mean", 0.0, 10**400, -1.0, np.nan, [1.0] * 9, "1", [["a"]], True, [0.0]],
-        "ridge": [None, "cv", 0.0, -1.0, np.nan, np.inf, [], [[1.0]], [1.0, -1.0], True, "1e-3", {}, 10**400],
-        "n_landmarks": [None, 0, -3, 10**400, 2.5, "many", True, [3], np.nan],
-        "selection": [None, "random", 3, s.Leverage, s.Given(), s.Given(points=5), s.Given(points=[1.0]), [1, 2],
-                      s.Given(indices=[-1]), s.Given(indices=5), s.Given(indices="a"), s.Given(indices=[0.5]),
-                      s.Given(points=[[np.nan]]), s.Leverage(n_pilot=0), s.Leverage(refine=-1), s.KMeans(0),
-                      s.Bless(oversampling=-1.0), s.Bless(factor=0.5), s.RankLeverage("k"), object()],
-        "memory_budget": [0, -1, 1, 10**400, 1.5, "1GB", True],
-        "random_state": ["seed", -1, 1.5, [], object()],
-    }.items()
-    for value in values
-]  # fmt: skip
-
-
-# --- What is asked of a fit ----------------------------------------------------------------------------------
+# --- What is asked of a fit ---
 
 
 def check_finite(what: str, *values) -> None:
@@ -324,7 +138,8 @@ def ask_exact(rng: np.random.Generator, X, y, weights, options: dict) -> None:
     model.fit(X, y, sample_weight=weights)
     check_predictions(model, X, y)
     check_finite("the model", model.dual_coef_, model.intercept_, model.ridge_)
-    check_finite("history_", *(step.returned for step in model.history_))
+    # A bound may be infinite, where rounding leaves nothing to certify; it is never NaN.
+    assert not any(np.isnan(step.returned).any() for step in model.history_), "history_ holds NaN"
 
 
 def ask_features(rng: np.random.Generator, X, y, weights, options: dict) -> None:
@@ -347,16 +162,13 @@ def ask_scores(rng: np.random.Generator, X, y, weights, options: dict) -> None:
     assert scores.theorem_4()
 
 
-# --- One fit -------------------------------------------------------------------------------------------------
+# --- One fit ---
 
 
 def run_fit(seed: int) -> str:
     """Run the fit of this seed; see the module."""
     rng = np.random.default_rng(seed)
-    n = one_of(rng, 0, 1, 1, 2, 2, 3, 4, *[int(10 ** rng.uniform(0.5, 2.3))] * 25)
-    d = int(rng.integers(0, 7)) if perhaps(rng, 0.2) else int(rng.integers(1, 4))
-    X, y, weights = make_rows(rng, n, d), make_targets(rng, n), make_weights(rng, n)
-    options = make_options(rng, X, n, d)
+    X, y, weights, options = make_problem(rng)
     ask_estimator = one_of(rng, *[ask_ridge] * 6, ask_exact, ask_features, ask_scores)
     if perhaps(rng, 0.15):
         X, y, weights, options = spoil(rng, X, y, weights, options)

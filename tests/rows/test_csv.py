@@ -180,10 +180,10 @@ def test_a_file_that_is_no_csv_is_refused_on_opening(write: Any, text: bytes, ex
 
 
 def test_a_row_without_end_is_refused_in_bounded_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ridgemark.rows.csv_scan.LONGEST_ROW", 1000)
+    monkeypatch.setenv("RIDGEMARK_MAX_ROW_BYTES", "1000")
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 100)
-    assert "line 2 of 'd.csv' is longer than 1000 bytes" in refusal(write("a\n1\n".replace("1", "1" * 3000)))
-    assert "line 1 of 'd.csv' is longer than 1000 bytes" in refusal(write("a" * 3000))
+    assert "line 2 of 'd.csv' has too many bytes" in refusal(write("a\n1\n".replace("1", "1" * 3000)))
+    assert "line 1 of 'd.csv' has too many bytes" in refusal(write("a" * 3000))
     assert "line 2 of 'd.csv' opens a quoted field" in refusal(write('a\n"' + "1\n" * 3000))
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows, solution_rounding
+from ridgemark.certificates.dual import FittedRows, Meter, fitted_rows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.trace import distance, gap_inputs, residual_rounding, risk_factor, trace_residual
+from ridgemark.certificates.rounding import residual_rounding, solution_rounding
+from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
+from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
@@ -41,7 +43,7 @@ def operator_certificate(
     steps, share = lanczos_steps(len(rows.weights), failure_probability / 2)
     largest = lanczos(products.residual, len(rows.weights), steps, rng)
     trace = trace_residual(fit)
-    lost = residual_rounding(fit)
+    lost = residual_rounding(fit) + products.kernel_rounding()
     delta = min(trace, largest / share + lost)
     factor = risk_factor(delta, fit)
     ridges = np.unique(fit.scaled_ridge)
@@ -49,10 +51,10 @@ def operator_certificate(
         worst = lanczos(lambda v: products.bias(v, float(ridges[0])), len(rows.weights), steps, rng)
         sharper = math.sqrt(max(worst, 1.0) / share) + lost / float(ridges[0])
         factor = min(factor, sharper * sharper)  # a product, as `**` of a float raises where its result is infinite
-    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size + solution_rounding(fit)
     bound = (
         distance(delta, fit.scaled_ridge, rows.rms_left, rows.scaled_primal(fit.scaled_ridge))
-        + rounding
+        + 2.0 * rows.value_rounding
+        + solution_rounding(fit)
         + np.abs(rows.offset)
     )
     inputs = {**gap_inputs(delta, fit), "lanczos_steps": steps, "ritz_value": largest, "trace_residual": trace}
@@ -115,12 +117,18 @@ class _Products:
         self._kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
         self._features = Features(passes, fit.factor)
         self._solver = fit.solver
+        self._lengths, self._errors = rows.lengths, np.zeros_like(rows.lengths)
+
+    def kernel_rounding(self) -> float:
+        """Return a bound on the rounding of products with K, the largest sum of a row's errors."""
+        total = float(self._lengths @ self._lengths)
+        return float((self._lengths * self._errors).max()) + sum_rounding(len(self._lengths)) * total
 
     def residual(self, vector: Floats) -> Floats:
         """Return `(K - L) v`."""
         inner = self._weighting.transpose(vector[:, None])
         explained = self._features @ (self._features.T @ inner)
-        return self._weighting(self._kernel_matrix @ inner - explained)[:, 0]
+        return self._weighting(self._times_kernel(inner) - explained)[:, 0]
 
     def bias(self, vector: Floats, scaled_ridge: float) -> Floats:
         """Return `(K + s)(L + s)^-2 (K + s) v`."""
@@ -134,4 +142,11 @@ class _Products:
     def _shifted(self, vectors: Floats, scaled_ridge: float) -> Floats:
         """Return `(K + s) V` for the centred part of V."""
         vectors = self._weighting.project(vectors)
-        return self._weighting(self._kernel_matrix @ (self._weighting.roots * vectors)) + scaled_ridge * vectors
+        return self._weighting(self._times_kernel(self._weighting.roots * vectors)) + scaled_ridge * vectors
+
+    def _times_kernel(self, vectors: Floats) -> Floats:
+        if self._errors.any():
+            return self._kernel_matrix @ vectors
+        product, errors = self._kernel_matrix.product_and_error(vectors, self._lengths[:, None])
+        self._errors = errors[:, 0]
+        return product

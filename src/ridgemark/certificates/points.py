@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, function_size
 from ridgemark.certificates.record import Certificate, fingerprint
+from ridgemark.certificates.rounding import EPS, function_size, landmark_rounding
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
+from ridgemark.linalg import sum_rounding
 from ridgemark.operators import cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.operators.cross import CrossTask
@@ -74,12 +75,15 @@ def distance_at(
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # More noise than there is, by the rounding of W, only makes the bound larger.
-    noise = ROUNDING * len(weights) * float(weights @ np.diagonal(among))
+    summed = sum_rounding(len(weights))
+    noise = (summed + cross_kernel.landmark_error) * len(weights) * float(weights @ np.diagonal(among))
+    # And by an error of kernel values with J the variance is off by as much, in units of the least noise.
+    amplified = 2.0 * np.sqrt(np.diagonal(among).sum() * weights.max() / ridges)
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
     own = function_size(fit, fit.dual_coef)
     points.count_entries(cross_kernel.n_landmarks**2)
-    return points.map(PointwiseDistance(cross_kernel, factors, which, gaps, own, fit.fit_intercept))
+    return points.map(PointwiseDistance(cross_kernel, fit, factors, which, gaps, own, amplified))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,21 +91,26 @@ class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 
     what: ClassVar[str] = "distance to exact"
+    fit: LandmarkFit
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
     which: NDArray[np.intp]  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
     own_size: Floats  # (targets,): size of the fitted function, by which its rounding is measured
-    fit_intercept: bool
+    amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance
 
     @property
     def width(self) -> int:
         return 2 * self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        cross = cross_block(self.cross_kernel, block, workspace)
-        diagonal = diagonal_block(self.cross_kernel, block)
-        variance = np.stack([_variance(cross, diagonal, factor, self.fit_intercept) for factor in self.factors], axis=1)
-        return np.sqrt(self.gaps * variance[:, self.which]) + ROUNDING * np.sqrt(diagonal)[:, None] * self.own_size
+        fit, cross_kernel = self.fit, self.cross_kernel
+        cross, diagonal = cross_block(cross_kernel, block, workspace), diagonal_block(cross_kernel, block)
+        variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in self.factors], axis=1)
+        share = sum_rounding(cross_kernel.n_landmarks) + cross_kernel.entry_error(block.features)
+        variance += np.outer(share * diagonal, 2.0 + self.amplified)
+        predicted = landmark_rounding(fit.factor) + fit.factor.cross_kernel.entry_error(block.features)
+        rounding = np.outer(predicted * np.sqrt(diagonal), self.own_size) + 4 * EPS * np.abs(fit.intercept)
+        return np.sqrt(self.gaps * variance[:, self.which]) + rounding
 
 
 def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
@@ -115,7 +124,7 @@ def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
 def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:
     """Return `k - |u|^2`, and with an intercept `(1 - u.o)^2/|o|^2` more, for u = N'k_J, o = N'1 and N N' = M^-1."""
     explained = cross @ factor
-    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0) + ROUNDING * diagonal
+    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
     if fit_intercept:
         ones = factor.sum(axis=0)
         variance += (1.0 - explained @ ones) ** 2 / float(ones @ ones)

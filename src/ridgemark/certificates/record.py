@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark import bounds
-from ridgemark.certificates.dual import primal_value
+from ridgemark.certificates.rounding import primal_value
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.solvers import LandmarkFit
 
@@ -44,7 +44,7 @@ class Certificate:
     inputs : mapping
         The numbers the claim was made from; one for each target in a list.
     cost : mapping
-        `kernel_entries` evaluated and `seconds` taken.
+        `kernel_entries` evaluated and `seconds` taken; of a loaded model without the seconds.
     """
 
     kind: Kind
@@ -61,8 +61,7 @@ class Certificate:
         return _says_nothing(np.atleast_1d(self.bound), np.asarray(self.inputs["unmeasured"]))
 
     def __str__(self) -> str:
-        entries = f"{self.cost['kernel_entries']:.3g} kernel entries, {self.cost['seconds']:.2g} s"
-        return f"{self.claim}\n({self.kind}: {entries})\nBefore any measurement: {self.inputs['theorem_3']}"
+        return f"{self.claim}\n({self.kind}: {spent(self.cost)})\nBefore any measurement: {self.inputs['theorem_3']}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, as `json` takes them."""
@@ -85,8 +84,7 @@ class Certificate:
     def to_html(self) -> str:
         """Return the record as one row of an HTML table: kind, claim, bound, certainty, risk factor, cost."""
         factor = "" if self.risk_factor is None else f"{self.risk_factor:.3g}"
-        cost = f"{self.cost['kernel_entries']:.3g} kernel entries, {self.cost['seconds']:.2g} s"
-        cells = (self.kind, self.claim, _numbers(self.bound), self.certainty, factor, cost)
+        cells = (self.kind, self.claim, _numbers(self.bound), self.certainty, factor, spent(self.cost))
         return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
     def meets(self, risk_tolerance: float, loo_rms: float | Floats | None = None) -> bool:
@@ -153,6 +151,12 @@ def issue(
 def fingerprint(fit: LandmarkFit) -> list[float]:
     """Return a few numbers by which a certificate knows its fit."""
     return [*fit.scaled_ridge.tolist(), *np.abs(fit.dual_coef).sum(axis=0).tolist(), *fit.intercept.tolist()]
+
+
+def spent(cost: Mapping[str, float]) -> str:
+    """Return a cost in words; the time is known only to who has measured it."""
+    entries = f"{cost['kernel_entries']:.3g} kernel entries"
+    return f"{entries}, {cost['seconds']:.2g} s" if "seconds" in cost else entries
 
 
 def check_failure_probability(value: float) -> None:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, FittedRows, between
-from ridgemark.certificates.trace import feature_rounding
+from ridgemark.certificates.dual import FittedRows, closest
+from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
+from ridgemark.linalg import sum_rounding
 from ridgemark.operators import KernelMatrix, NystromFactor, feature_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -27,39 +28,41 @@ def sampled(
 
     `r = E a` up to what the fit leaves unsolved, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies between 0
     and `tr(E) |a| |r|`. Of m such numbers of mean `Q = |r|^2`, the average Q^ has, with probability 1 - rho,
-    `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. Then with `G <= |y - f| |r|` as in
-    `audit`.
+    `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. Then as in `audit` with
+    `G <= |y - f| |r|`, v = 0 for v_L, and multiples of a for other dual points.
     """
     total, scaled_ridge = rows.total_weight, fit.scaled_ridge
     residual_diagonal = _residual_diagonal(passes, fit)
     trace = float(residual_diagonal.sum())
     drawn = draw_sequence(residual_diagonal, size, rng)
     chosen, position = np.unique(drawn, return_inverse=True)
-    product = KernelMatrix(passes, fit.factor.cross_kernel.kernel).rows_product(chosen, rows.dual)
+    kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+    product, lost = kernel_matrix.rows_product_and_error(chosen, rows.dual, rows.sizes)
     weights, probability = rows.weights[chosen][:, None], (residual_diagonal[chosen] / trace)[:, None]
     seen = weights * (product - rows.values[chosen]) ** 2 / probability
     unsolved = fit.factor.whitener.T @ rows.unsolved
     features = fit.factor.features(passes.take(chosen).features)
     passes.count_entries(features.shape[0] * fit.factor.cross_kernel.n_landmarks)
-    slack = ROUNDING * np.sqrt(rows.diagonal[chosen])[:, None] * rows.size
+    lost += sum_rounding(len(rows.dual)) * rows.sizes.sum(axis=0) + rows.share[chosen, None] * rows.function_size
+    slack = rows.lengths[chosen, None] * lost
     slack += np.sqrt(weights) * np.abs(features @ unsolved)
     average = seen[position].mean(axis=0)
     widened = (np.sqrt(average) + np.sqrt((slack**2 / probability)[position].mean(axis=0))) ** 2
     length = np.sqrt(total) * rows.rms_left / scaled_ridge
     spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
     from_sample = np.sqrt(_largest_root(widened, spread) / total)
-    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * rows.size + np.abs(fit.intercept))
+    rounding = 2.0 * rows.value_rounding
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_left * from_sample
-    closed = between(gap, rows.scaled_primal(scaled_ridge))
-    square = np.minimum(between(from_sample**2, gap), closed)
-    return np.sqrt(square + rows.offset**2) + rounding, {
+    primal = rows.scaled_primal(scaled_ridge)
+    bound = np.minimum(closest(from_sample, from_sample**2, gap), closest(rows.rms_left, primal, gap))
+    return np.sqrt(bound**2 + rows.offset**2) + rounding, {
         "sampled_rows": size,
         "energy_bound": from_sample.tolist(),
         "energy_estimate": np.sqrt(average / total).tolist(),
-        "gap_bound": np.sqrt(gap).tolist(),
+        "gap_bound": (np.sqrt(gap) / 2).tolist(),
         "rounding": rounding.tolist(),
-        "duality_gap": (total * ((rounding + np.sqrt(closed)) ** 2 + rows.offset**2)).tolist(),
+        "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, primal))) ** 2 + rows.offset**2)).tolist(),
         "trace_residual": trace,
         "rms_left": rows.rms_left.tolist(),
     }
@@ -70,8 +73,10 @@ def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
 
     A feature counts with what is left of its square when its rounding is taken off, and not below zero.
     """
-    first, second = feature_rounding(fit.factor)
-    return passes.map(ResidualDiagonal(fit.factor, 1.0 - ROUNDING * second, 2.0 * ROUNDING * first))
+    factor = fit.factor
+    return passes.map(
+        ResidualDiagonal(factor, 1.0 - factor_rounding(factor), 2.0 * feature_sizes(factor), landmark_rounding(factor))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +85,9 @@ class ResidualDiagonal(Task):
 
     what: ClassVar[str] = "residual diagonal"
     factor: NystromFactor
-    sure: Floats  # (rank,): share of a feature's square that is not rounding
-    lost: Floats  # (rank,): rounding of a feature for a row of unit length
+    sure: Floats  # (rank,): share of a feature that is not rounding of the factor
+    sizes: Floats  # (rank,): twice the size of each feature, which its rounding is a share of
+    summed: float  # rounding of sums over landmarks, as a share
 
     @property
     def width(self) -> int:
@@ -94,10 +100,11 @@ class ResidualDiagonal(Task):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         features = np.abs(feature_block(self.factor, block, workspace))
         diagonal = diagonal_block(self.factor.cross_kernel, block)
+        share = self.summed + self.factor.kept_kernel.entry_error(block.features)
         certain = features * self.sure
-        certain -= np.sqrt(diagonal)[:, None] * self.lost
+        certain -= np.outer(np.sqrt(diagonal) * share, self.sizes)
         explained = np.einsum("ij,ij->i", features, np.maximum(certain, 0.0, out=certain))
-        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + ROUNDING * diagonal)
+        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + 2.0 * share * diagonal)
 
 
 def _largest_root(average: Floats, spread: Floats) -> Floats:

@@ -57,15 +57,22 @@ def main() -> None:
         warnings.showwarning = _show
         try:
             sys.exit(commands(prog_name="ridgemark", standalone_mode=False) or 0)
-        except click.Abort:
-            click.echo("ridgemark: interrupted; nothing was left half-written", err=True)
+        except click.Abort as error:
+            click.echo(f"ridgemark: {_with_notes('interrupted; nothing was left half-written', error)}", err=True)
             sys.exit(1)
         except click.UsageError as error:
             _refuse(error)
         except (RidgemarkError, OSError) as error:
-            _fail(str(error))
-        except MemoryError:
-            _fail("there is not enough memory for this; take fewer landmarks, or a file that is read in blocks")
+            _fail(_with_notes(str(error), error))
+        except MemoryError as error:
+            remedy = "there is not enough memory for this; take fewer landmarks, or a file that is read in blocks"
+            _fail(_with_notes(remedy, error))
+
+
+def _with_notes(message: str, error: BaseException) -> str:
+    """Return a message with the notes added to its error, or to the error behind it, on the way."""
+    notes = [note for one in (error, error.__cause__) for note in getattr(one, "__notes__", ())]
+    return "; ".join([message, *notes])
 
 
 def _refuse(error: click.UsageError) -> None:

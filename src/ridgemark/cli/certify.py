@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for
+from ridgemark.cli.data import load_model, open_for, require_targets
 from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
-from ridgemark.errors import ParameterError
-from ridgemark.rows.places import shown
 
 
 @click.command(
@@ -41,9 +40,7 @@ def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options
     """
     fitted = load_model(model, "certify")
     source = open_for(fitted, data, options, with_target=True)
-    if source.n_targets == 0:
-        msg = f"{shown(data)}: the model does not know which column is its target; name it with --target"
-        raise ParameterError(msg)
+    require_targets(source, np.size(fitted.intercept_), data)
     with progress() as tell:
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.functions import load
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.choice import Header
+from ridgemark.rows.csv import open_csv
 from ridgemark.rows.csv_scan import read_first_row
 from ridgemark.rows.files import require_file
 from ridgemark.rows.places import listed, shown
@@ -23,6 +23,7 @@ from ridgemark.rows.places import listed, shown
 Levels = Mapping[str, Sequence[str]]
 
 _MOST_LEVELS = 100
+_CHECKED = 65536  # rows checked at a time
 _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
 
@@ -72,7 +73,47 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
 
 def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
     """Open a file with the features of a model's fit, and its target and weight where they are known or given."""
-    run = getattr(model, "run_", {})
+    return _open_like(getattr(model, "run_", {}), model.n_features_in_, path, options, with_target)
+
+
+class Columns(NamedTuple):
+    """The columns that a model was or will be fitted on, counted and, where they have names, named."""
+
+    n_features: int
+    n_targets: int
+    feature_names: Sequence[str] | None
+
+
+def open_test(run: Mapping[str, Any], fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
+    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+    source = _open_like(run, fitted.n_features, path, options, with_target=True)
+    require_targets(source, fitted.n_targets, path)
+    names = source.feature_names
+    if names is not None and fitted.feature_names is not None and list(names) != list(fitted.feature_names):
+        msg = (
+            f"{shown(path)} has the features {listed(names)}, and the model {listed(fitted.feature_names)}; "
+            "choose them with --columns"
+        )
+        raise DataError(msg)
+    for _ in source.blocks(_CHECKED):
+        pass
+    return source
+
+
+def require_targets(source: RowSource, n_targets: int, path: Path) -> None:
+    """Refuse rows that have not as many targets as the model."""
+    if source.n_targets == 0:
+        msg = f"{shown(path)}: it is not known which column is the target; name it with --target"
+        raise ParameterError(msg)
+    if source.n_targets != n_targets:
+        msg = f"{shown(path)}: the model has {n_targets} targets, got {source.n_targets}; name them with --target"
+        raise ParameterError(msg)
+
+
+def _open_like(
+    run: Mapping[str, Any], n_features: int, path: Path, options: Mapping[str, Any], with_target: bool
+) -> RowSource:
+    """Open a file with the columns of a fit, as its record or the options tell."""
     columns = options.get("columns")
     levels = run.get("levels") or {}
     if columns is None and (names := run.get("columns")) is not None:
@@ -82,10 +123,10 @@ def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bo
         target = options.get("target") or run.get("target")
         weight = options.get("weight") if options.get("weight") is not None else run.get("weight")
     source = open_data(path, target, columns, weight, levels)
-    if source.n_features != model.n_features_in_:
+    if source.n_features != n_features:
         msg = (
             f"{shown(path)} has {source.n_features} columns that could be features, and the model was fitted on "
-            f"{model.n_features_in_}; choose them with --columns"
+            f"{n_features}; choose them with --columns"
         )
         raise DataError(msg)
     return source
@@ -117,12 +158,12 @@ def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], d
         msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before"
         raise ParameterError(msg)
     found = require_file(path)
-    with gzip.open(found) if name.endswith(".gz") else found.open("rb") as raw:
-        first = read_first_row(cast(IO[bytes], raw), shown(path))
+    with open_csv(found) as raw:
+        first = read_first_row(raw, shown(path))
         header = Header(shown(path), len(first.cells), first.cells)
         positions = [header.choose(target=column).targets[0] for column in wanted]
         raw.seek(first.next_offset)
-        text = io.TextIOWrapper(cast(IO[bytes], raw), encoding="utf-8", errors="replace", newline="")
+        text = io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="")
         rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]
     short = next((k for k, row in enumerate(rows) if len(row) != len(first.cells)), None)
     if short is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ridgemark.cli.files import check_output
+from ridgemark.cli.files import check_outputs
 from ridgemark.cli.fit import fit_and_measure, print_fit
 from ridgemark.cli.measures import held_out, summary
 from ridgemark.cli.output import print_json
@@ -48,10 +48,10 @@ def demo(seed: int, as_json: bool) -> None:
 
     500 points crowd at the borders of the unit interval and avoid its middle; the exact ridge leverage scores
     show that the few rows in the middle carry most of the difficulty. Then 5,000 states of a robot arm with 32 inputs
-    are fitted, certified and held against 1,000 others, and ridgemark-demo.html is written into the current folder;
-    the page needs the extra `report`.
+    are fitted, certified and held against 1,000 others, and ridgemark-demo.html is written into the current folder,
+    over that of an earlier run; the page needs the extra `report`.
     """
-    check_output(PAGE)
+    check_outputs([("the page", PAGE)], [], force=True)  # its own page, also that of an earlier run
     result = synthetic_scores(seed=seed)
     model, signal_error = _fit_arm(seed)
     try:
@@ -61,7 +61,7 @@ def demo(seed: int, as_json: bool) -> None:
     else:
         missing = None
         title = "A simulated robot arm, fitted from landmarks"
-        write_page(model, PAGE, title, [_arm_section(signal_error), _design_section(result)])
+        write_page(model, PAGE, True, title, [_arm_section(signal_error), _design_section(result)])
     if as_json:
         arm = summary(model) | {"noise": NOISE, "rms_from_signal": signal_error}
         print_json(_record(result, seed) | {"robot_arm": arm, "page": None if missing else str(PAGE.absolute())})

@@ -42,7 +42,8 @@ def forecast(source: RowSource, n_landmarks: Any, searched: bool) -> str | None:
     seconds, memory = estimate(source, n_landmarks, searched)
     if seconds < LONG:
         return None
-    return f"{source.n_rows:,} rows: up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB; Ctrl-C leaves nothing"
+    size = f"up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB"
+    return f"{source.n_rows:,} rows: {size}; Ctrl-C during the fit leaves nothing"
 
 
 def spoken(seconds: float) -> str:

@@ -1,40 +1,155 @@
-"""Files a command writes: refused before the work where they cannot be, and there whole or not at all."""
+"""The files a command writes: one rule for all commands, checked before the work.
+
+- An output must be neither an input nor another output, by whatever name or link they are given.
+- An existing file is replaced only with --force. A command that always writes a file of its own name replaces it.
+- Of a link the file that it leads to is written, and the link stays. A pipe or a device is written to.
+- A file appears whole or not at all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+import click
 
 from ridgemark.errors import ParameterError
+from ridgemark.persistence.files import rename_to_new
 from ridgemark.rows.places import shown
 
+Named = Iterable[tuple[str, Path | None]]  # files by the option or argument that gives them
 
-def check_output(path: Path, extensions: Sequence[str] = ()) -> None:
-    """Refuse a file that could not be written, before anything is computed for it."""
-    if extensions and path.suffix.lower() not in extensions:
-        msg = f"{shown(path)} must end in {' or '.join(extensions)}, which says what to write"
-        raise ParameterError(msg)
-    folder = path.absolute().parent
-    if path.is_dir():
+_STDOUT = 1  # the file descriptor, whatever Python calls sys.stdout meanwhile
+
+
+def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:
+    """Refuse outputs that cannot be written or must not be, before anything is computed for them.
+
+    With `as_json` the standard output holds one JSON object and can hold no other output. Where an output is the
+    standard output, what the command prints goes to the error stream.
+    """
+    given = [(name, path) for name, path in outputs if path is not None]
+    for _, path in given:
+        _check_place(path)
+    check_apart(given, inputs)
+    if not force:
+        for _, path in given:
+            if path.exists() and not is_stream(path):
+                msg = f"{shown(path)} exists already; give another name, or --force to replace it"
+                raise ParameterError(msg)
+    for name, path in given:
+        if _is_stdout(path):
+            if as_json:
+                msg = f"{name} and --json would both write to the standard output; give {name} another name"
+                raise ParameterError(msg)
+            click.get_current_context().with_resource(contextlib.redirect_stdout(sys.stderr))
+
+
+def check_apart(outputs: Named, inputs: Named) -> None:
+    """Refuse an output that is an input, or another output: files are compared, not their names."""
+    read = {_identity(part): path for _, path in inputs if path is not None for part in _parts(path)}
+    written: dict[tuple[int | str, ...], str] = {}
+    for name, path in outputs:
+        if path is None:
+            continue
+        same = _identity(path)
+        if same in read:
+            msg = f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
+            raise ParameterError(msg)
+        if same in written:
+            msg = f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
+            raise ParameterError(msg)
+        written[same] = f"{name} {shown(path)}"
+
+
+def is_stream(path: Path) -> bool:
+    """Tell whether a path leads to a pipe, a device or the standard output, which are written to and never replaced."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode) or _is_stdout(path)
+    except OSError:  # not there yet
+        return False
+
+
+@contextmanager
+def staged(path: Path, force: bool) -> Iterator[Path]:
+    """Give a file to write, which becomes the one at `path` when all of it is there; without `force` only a new one."""
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
+            temporary = Path(folder) / f"output{path.suffix}"
+            yield temporary
+            with temporary.open("rb") as file, _open_stream(path) as stream:
+                shutil.copyfileobj(file, stream)
+        return
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}{path.suffix}")
+    try:
+        yield temporary
+        move(temporary, path, force)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def move(temporary: Path, path: Path, force: bool) -> None:
+    """Rename a file; without `force` only to a name that is free."""
+    target = Path(os.path.realpath(path))
+    try:
+        if not force:
+            rename_to_new(temporary, target)
+            return
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except FileExistsError:
+        msg = f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
+        raise ParameterError(msg) from None
+
+
+def _check_place(path: Path) -> None:
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
         msg = f"{shown(path)} is a directory; give the name of a file"
         raise ParameterError(msg)
-    if not folder.is_dir():
-        msg = f"there is no folder {shown(folder)} to write {shown(path.name)} in; create it first"
+    if not target.parent.is_dir():
+        msg = f"there is no folder {shown(target.parent)} to write {shown(target.name)} in; create it first"
         raise ParameterError(msg)
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    if not os.access(path if path.exists() else target.parent, os.W_OK):
         msg = f"{shown(path)} cannot be written; choose a place where you may write"
         raise ParameterError(msg)
 
 
-@contextmanager
-def staged(path: Path) -> Iterator[Path]:
-    """Give a name beside the file, and rename what was written there once all of it is there."""
-    temporary = path.with_name(f".ridgemark-{secrets.token_hex(8)}{path.suffix}")
+def _identity(path: Path) -> tuple[int | str, ...]:
+    """Return what is the same for all names of a file: its inode; for one not there yet, its folder's and its name."""
+    target = Path(os.path.realpath(path))
+    for known, rest in ((target, ()), (target.parent, (target.name,))):
+        try:
+            status = known.stat()
+        except OSError:
+            continue
+        return (status.st_dev, status.st_ino, *rest)
+    return (str(target),)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return an input and, where it is a folder of Parquet files, these."""
+    return [path, *path.glob("*.parquet")] if path.is_dir() else [path]
+
+
+def _is_stdout(path: Path) -> bool:
     try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        return os.path.samestat(path.stat(), os.fstat(_STDOUT))
+    except OSError:
+        return False
+
+
+def _open_stream(path: Path) -> IO[bytes]:
+    # The standard output may be a file with a position: opened again by its name it would be written from its start.
+    return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,9 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import find_levels, open_data, open_for
+from ridgemark.cli.data import Columns, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast, spoken
-from ridgemark.cli.files import check_output
+from ridgemark.cli.files import check_outputs, is_stream, staged
 from ridgemark.cli.measures import (
     CRITERIA,
     held_out,
@@ -26,9 +29,10 @@ from ridgemark.cli.measures import (
 )
 from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.progress import progress
-from ridgemark.cli.report import check_page, write_page
-from ridgemark.errors import ParameterError
+from ridgemark.cli.report import write_page
+from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromRidge
+from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
 from ridgemark.selection import NAMED as SELECTIONS
@@ -80,23 +84,27 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
 @click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
 @click.option("--report", type=shared.PATH, help="Page to write that shows the fit; needs the extra `report`.")
 @shared.seed_option
+@shared.force_option
 @shared.json_option
-def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_json: bool, **options: Any) -> None:
+def fit_command(
+    data: Path, output: Path, report: Path | None, seed: int, force: bool, as_json: bool, **options: Any
+) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
 
     DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
-    be a number; columns of categories are refused unless --encode names them.
+    be a number; columns of categories are refused unless --encode names them. The model is saved as soon as it is
+    fitted, and again with what is then measured: certificate, intervals and the error on the rows of --test.
     """
-    check_output(output)
+    test: Path | None = options["test"]
+    check_outputs([("--output", output), ("--report", report)], [("DATA", data), ("--test", test)], force, as_json)
     if report is not None:
-        check_page(report)
+        require_matplotlib()
     begin = time.perf_counter()
     levels = find_levels(data, options["encode"])
-    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
-    if source.n_targets == 0:
-        stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
-        msg = f"{shown(data)}: no target to fit; name its column with --target{stored}"
-        raise ParameterError(msg)
+    source = _open_rows(data, options, levels)
+    about = _about(data, source, options, levels)
+    columns = Columns(source.n_features, source.n_targets, source.feature_names)
+    other = None if test is None else open_test(about, columns, test, {})
     searched = not isinstance(options["ridge"], float)
     if (expected := forecast(source, options["landmarks"], searched)) is not None:
         click.echo(expected, err=True)
@@ -109,24 +117,16 @@ def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_jso
             selection=options["selection"],
             random_state=seed,
             progress=tell or False,
-        )
-        fit_and_measure(model, source, options["kind"])
-        model.run_ |= {
-            "data": data.name,
-            "target": options["target"],
-            "target_names": list(source.target_names or map(_called, options["target"] or ["y"])),
-            "weight": options["weight"],
-            "columns": _asked_again(source, options, levels),
-            "levels": levels,
-        }
-        if options["test"] is not None:
-            other = open_for(model, options["test"], {}, with_target=True)
-            model.run_["held_out"] = held_out(model, other, options["test"].name)
-    model.set_params(progress=False)  # whoever loads the model decides anew
-    model.run_["seconds"] = time.perf_counter() - begin
-    model.save(output)
-    if report is not None:
-        write_page(model, report)
+        ).fit(source)
+        model.run_ = about
+        with _kept(model, output, force) as save:
+            measure(model, source, options["kind"])
+            if test is not None and other is not None:
+                model.run_["held_out"] = held_out(model, other, test.name)
+            model.run_["seconds"] = time.perf_counter() - begin
+            save()
+            if report is not None:
+                write_page(model, report, force)
     if as_json:
         print_json(summary(model) | {"model": str(output), "report": None if report is None else str(report)})
         return
@@ -135,20 +135,88 @@ def fit_command(data: Path, output: Path, report: Path | None, seed: int, as_jso
         click.echo(str(path))
 
 
-def fit_and_measure(model: Any, source: RowSource, kind: str | None = None) -> None:
-    """Fit, and keep in `model.run_` what a report shows beside the model: names, memory, observed and predicted."""
+def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
+    """Open the rows to fit, and refuse them where they have no target."""
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    if source.n_targets == 0:
+        stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
+        msg = f"{shown(data)}: no target to fit; name its column with --target{stored}"
+        raise ParameterError(msg)
+    return source
+
+
+@contextmanager
+def _kept(model: Any, output: Path, force: bool) -> Iterator[Callable[[], None]]:
+    """Save a fitted model now, and give what saves it again; whatever fails meanwhile, the model is there.
+
+    A pipe can be written to only once: there the model is saved when asked for, or when something fails.
+    """
+    saved = False
+
+    def save() -> None:
+        nonlocal saved
+        first, saved = not saved, True
+        _save(model, output, force or not first, keep=first)
+
+    if not is_stream(output):
+        save()
+    try:
+        yield save
+    except BaseException as error:
+        if not saved:
+            save()
+        if not hasattr(error, "__notes__"):  # which say where else it is kept
+            error.add_note(f"the model is kept in {shown(output)}")
+        raise
+
+
+def _save(model: Any, output: Path, force: bool, keep: bool) -> None:
+    """Save a model; with `keep`, where that fails, in a new folder for temporary files instead."""
+    quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
+    try:
+        with staged(output, force) as temporary:
+            quiet.save(temporary)
+    except (OSError, RidgemarkError) as error:
+        reason = getattr(error.__cause__, "strerror", None) or error
+        failure = ModelFileError(f"{shown(output)} could not be written: {reason}")
+        if keep:
+            spare = Path(tempfile.mkdtemp(prefix="ridgemark-")) / "model.ridgemark"
+            quiet.save(spare)
+            failure.add_note(f"the model is kept in '{spare}'")
+        raise failure from error
+
+
+def fit_and_measure(model: Any, source: RowSource) -> None:
+    """Fit, and keep in `model.run_` what a report shows beside the model."""
     model.fit(source)
+    model.run_ = {"target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)])}
+    measure(model, source)
+
+
+def measure(model: Any, source: RowSource, kind: str | None = None) -> None:
+    """Calibrate and certify a fitted model; add memory, observed and predicted values to `model.run_`."""
     if model.solver_ == "direct":  # a gradient leaves no sums to look back with
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
         kind = kind or ("audit" if source.n_rows <= _AUDITED else "trace")
         model.certificate_ = model.certify(source, kind=kind)
-    model.run_ = {
+    model.run_ |= {
         "n_rows": source.n_rows,
-        "target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)]),
         "sample": sample_of(model, source),
         "peak_bytes": peak_memory(),
         "waiting_share": model.waiting_share_,
+    }
+
+
+def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what other commands must know of a fit's columns."""
+    return {
+        "data": data.name,
+        "target": options["target"],
+        "target_names": list(source.target_names or map(_called, options["target"] or ["y"])),
+        "weight": options["weight"],
+        "columns": _asked_again(source, options, levels),
+        "levels": levels,
     }
 
 

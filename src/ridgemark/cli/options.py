@@ -78,6 +78,7 @@ encode_option = click.option(
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="NUMBER", help="Seed of all draws."
 )
+force_option = click.option("--force", is_flag=True, help="Replace output files that exist already.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
 
 

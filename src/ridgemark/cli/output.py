@@ -12,9 +12,11 @@ from typing import Any
 import click
 import numpy as np
 
-from ridgemark.cli.files import check_output, staged
+from ridgemark.cli.files import is_stream, staged
+from ridgemark.errors import ParameterError
 from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
+from ridgemark.rows.places import shown
 
 _ROWS = 65536  # rows of a table held as Python numbers at a time
 
@@ -31,20 +33,28 @@ def print_lines(lines: Sequence[tuple[str, str]]) -> None:
         click.echo(f"{what:<{width}}  {value}")
 
 
-def check_table(path: Path) -> None:
-    """Refuse a table that could not be written, before anything is computed for it."""
-    check_output(path, tuple(_WRITERS))
-    if path.suffix.lower() == ".parquet":
+def table_form(path: Path) -> str:
+    """Return the extension that says what to write: that of the path, and CSV for a stream that has none."""
+    form = path.suffix.lower()
+    if not form and is_stream(path):
+        return ".csv"
+    if form not in _WRITERS:
+        msg = f"{shown(path)} must end in {' or '.join(_WRITERS)}, which says what to write"
+        raise ParameterError(msg)
+    if form == ".parquet":
         require_pyarrow("Writing Parquet")
+    return form
 
 
-def write_table(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
+def write_table(path: Path, force: bool, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
     """Write columns of numbers, part by part as they come, whole or not at all.
 
     Parameters
     ----------
     path : Path
         CSV with a header, one NPY array, or Parquet, as its extension says.
+    force : bool
+        Whether an existing file is replaced.
     header : sequence of str
         Names of the columns.
     n_rows : int
@@ -52,8 +62,8 @@ def write_table(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[
     parts : iterable of sequences of arrays
         The columns of some rows each.
     """
-    with staged(path) as temporary:
-        _WRITERS[path.suffix.lower()](temporary, header, n_rows, parts)
+    with staged(path, force) as temporary:
+        _WRITERS[table_form(path)](temporary, header, n_rows, parts)
 
 
 def _write_csv(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import load_model, open_for
-from ridgemark.cli.output import check_table, print_json, write_table
+from ridgemark.cli.files import check_outputs
+from ridgemark.cli.output import print_json, table_form, write_table
 from ridgemark.cli.progress import Tell, progress
 from ridgemark.errors import NumericalError
 from ridgemark.passes import read_ahead
@@ -36,16 +37,24 @@ _MOST_BLOCKS = 32
     help="Also the ends of intervals that are to hold this share of new observations.",
 )
 @shared.columns_option
+@shared.force_option
 @shared.json_option
 def predict_command(
-    model: Path, data: Path, output: Path, interval: float | None, columns: list[shared.Key] | None, as_json: bool
+    model: Path,
+    data: Path,
+    output: Path,
+    interval: float | None,
+    columns: list[shared.Key] | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Predict the target at the rows of DATA with the model in the file MODEL.
 
     DATA is read in blocks, and predictions are written as they come, whatever its size; columns that were no features
     of the fit are not looked at.
     """
-    check_table(output)
+    table_form(output)
+    check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted = load_model(model, "predict", *(["predict_interval"] if interval else []))
     source = open_for(fitted, data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
@@ -55,7 +64,7 @@ def predict_command(
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:
-        write_table(output, header, source.n_rows, _parts(fitted, source, interval, tell))
+        write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
     if as_json:
         print_json({"output": str(output), "n_rows": source.n_rows, "columns": header})
     else:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for
-from ridgemark.cli.files import check_output, staged
+from ridgemark.cli.data import Columns, load_model, open_test
+from ridgemark.cli.files import check_outputs, staged
 from ridgemark.cli.fit_record import fit_record
 from ridgemark.cli.measures import held_out
 from ridgemark.cli.output import print_json
@@ -30,34 +31,34 @@ from ridgemark.report.plots import require_matplotlib
 @shared.target_option
 @shared.columns_option
 @shared.weight_option
+@shared.force_option
 @shared.json_option
-def report_command(model: Path, output: Path, test: Path | None, as_json: bool, **options: Any) -> None:
+def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Write one page that shows the fit in the file MODEL at a glance; needs the extra `report`.
 
     The page fetches nothing and runs nothing. A model saved from Python does not know the names of its columns: give
     them beside --test.
     """
-    check_page(output)
+    check_outputs([("--output", output)], [("MODEL", model), ("--test", test)], force, as_json)
+    require_matplotlib()
     fitted = load_model(model, "diagnose")
     if test is not None:
-        fitted.run_ = getattr(fitted, "run_", {}) | {
-            "held_out": held_out(fitted, open_for(fitted, test, options, with_target=True), test.name)
-        }
-    write_page(fitted, output)
+        run = getattr(fitted, "run_", {})
+        names = getattr(fitted, "feature_names_in_", None)
+        columns = Columns(fitted.n_features_in_, np.size(fitted.intercept_), names)
+        source = open_test(run, columns, test, options)
+        fitted.run_ = run | {"held_out": held_out(fitted, source, test.name)}
+    write_page(fitted, output, force)
     if as_json:
         print_json({"page": str(output)})
     else:
         click.echo(str(output))
 
 
-def check_page(output: Path) -> None:
-    """Refuse a page that could not be made, before anything is computed for it."""
-    check_output(output)
-    require_matplotlib()
-
-
-def write_page(model: Any, output: Path, title: str | None = None, further: Sequence[Section] = ()) -> None:
+def write_page(
+    model: Any, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
+) -> None:
     """Write the page of a model, with further sections at its end, whole or not at all."""
     text = fit_page(fit_record(model, title), further)
-    with staged(output) as temporary:
+    with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

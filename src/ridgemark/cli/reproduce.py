@@ -17,6 +17,8 @@ import numpy as np
 from rich.console import Console
 
 from ridgemark import __version__
+from ridgemark.cli import options as shared
+from ridgemark.cli.files import check_apart, move
 from ridgemark.errors import DataError, MissingExtraError
 from ridgemark.paper.claims import claims
 from ridgemark.paper.data import ORIGINS, DataSet, Sets
@@ -37,7 +39,12 @@ _RECORDS = "records.json"
     short_help="Run the paper's experiments again, as one page.",
     epilog="Example: ridgemark reproduce --output reproduction --data data",
 )
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write; made if absent.")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder to write: a new or empty one, or that of an earlier run, whose files are replaced.",
+)
 @click.option(
     "--data",
     envvar="RIDGEMARK_DATA",
@@ -62,16 +69,20 @@ _RECORDS = "records.json"
     help="Draws of the columns.",
 )
 @click.option("--quick", is_flag=True, help="A look in about a minute: smaller grids and designs, 2 repeats.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
-def reproduce_command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, as_json: bool) -> None:
+@click.option("--force", is_flag=True, help="Write also into a folder that holds other files than an earlier run's.")
+@shared.json_option
+def reproduce_command(
+    output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool
+) -> None:
     """Run the paper's experiments and write one page and its records.
 
     Table 1, Figure 1, the introduction's comparison and the theorems' counts, beside what the paper prints. Writes
     index.html, records.json and CSV files; the page needs the extra `report`. Takes some minutes. Without the real
     data the rows that need them say which file is missing.
     """
+    _check_folder(output, data, force)
     settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
-    with _staged(output) as folder:
+    with _staged(Path(os.path.realpath(output))) as folder:
         sets = _read(data)
         with _progress() as progress:
             run = reproduce(sets, settings, __version__, progress)
@@ -101,23 +112,44 @@ def _read_set(path: Path) -> DataSet:
     return DataSet(X, y)
 
 
+def _check_folder(output: Path, data: Path | None, force: bool) -> None:
+    """Refuse a folder that cannot be written, that holds the data, or that holds what another program wrote."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        msg = f"{output} is a file; give a folder"
+        raise click.BadParameter(msg, param_hint="--output")
+    if not os.access(output, os.W_OK):
+        msg = f"{output} cannot be written; choose another folder"
+        raise click.BadParameter(msg, param_hint="--output")
+    held = list(output.iterdir())
+    read = [] if data is None else [data, *data.glob("*.npz")]
+    for path in (output, *held):
+        check_apart([("--output", path)], [("--data", one) for one in read])
+    if held and not force and not _is_reproduction(output):
+        msg = f"{output} holds other files; give a new folder, or --force to write among them"
+        raise click.BadParameter(msg, param_hint="--output")
+
+
+def _is_reproduction(folder: Path) -> bool:
+    """Tell whether an earlier run of this command wrote into a folder, by the records it left."""
+    try:
+        return {"claims", "settings"} <= json.loads((folder / _RECORDS).read_bytes()).keys()
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 @contextmanager
 def _staged(output: Path) -> Iterator[Path]:
     """Give a folder beside the output, and move what was written there into place once all of it is there."""
-    if output.exists() and not output.is_dir():
-        msg = f"{output} is a file; give a folder"
-        raise click.BadParameter(msg, param_hint="--output")
     output.parent.mkdir(parents=True, exist_ok=True)
-    if output.exists() and not os.access(output, os.W_OK):
-        msg = f"{output} cannot be written; choose another folder"
-        raise click.BadParameter(msg, param_hint="--output")
     folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
     try:
         yield folder
         folder.chmod(0o755)  # made for our eyes only
         if output.exists():  # other files there stay
             for path in folder.iterdir():
-                path.replace(output / path.name)
+                move(path, output / path.name, force=True)
         else:
             folder.rename(output)
     finally:

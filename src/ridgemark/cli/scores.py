@@ -10,7 +10,8 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
-from ridgemark.cli.output import check_table, print_json, print_lines, write_table
+from ridgemark.cli.files import check_outputs
+from ridgemark.cli.output import print_json, print_lines, table_form, write_table
 from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
@@ -53,11 +54,15 @@ from ridgemark.functions import leverage_scores
     help="Rows to print, those of the highest scores.",
 )
 @shared.seed_option
+@shared.force_option
 @shared.json_option
-def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json: bool, **options: Any) -> None:
+def scores_command(
+    data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any
+) -> None:
     """Bound the ridge leverage score of every row of DATA: how much of its own fitted value a row decides."""
     if output is not None:
-        check_table(output)
+        table_form(output)
+    check_outputs([("--output", output)], [("DATA", data)], force, as_json)
     levels = find_levels(data, options["encode"])
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
     with progress() as tell:
@@ -74,7 +79,7 @@ def scores_command(data: Path, output: Path | None, top: int, seed: int, as_json
         )
     if output is not None:
         rows = np.arange(len(found.lower))
-        write_table(output, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
+        write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
     order = np.argsort(-found.upper, kind="stable")[:top]
     if as_json:
         print_json(

@@ -18,6 +18,7 @@ from ridgemark.errors import (
     NumericalError,
     ParameterError,
     RidgeEdgeWarning,
+    RidgemarkError,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels import make_kernel
@@ -26,19 +27,26 @@ from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integer
 
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
+_RUNNING = "_running"  # attribute of an estimator while a method changes it
+
 
 def all_or_nothing(method):
-    """Leave an estimator as it was when a method of it fails."""
+    """Leave an estimator as it was when a method of it fails; until the method ends, mark it as running."""
 
     @wraps(method)
     def guarded(self, *args, **options):
         before = self.__dict__.copy()
+        self.__dict__[_RUNNING] = True
         try:
             return method(self, *args, **options)
         except BaseException:
-            self.__dict__.clear()
+            for name in self.__dict__.keys() - before.keys() - {_RUNNING}:
+                del self.__dict__[name]
             self.__dict__.update(before)
             raise
+        finally:
+            if _RUNNING not in before:
+                self.__dict__.pop(_RUNNING, None)
 
     return guarded
 
@@ -54,6 +62,14 @@ def in_range(values, what, remedy):
 
 class LandmarkEstimator(BaseEstimator):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
+
+    def __getstate__(self):
+        """Return the attributes to copy or pickle; refuse while a method is changing them."""
+        state = dict(super().__getstate__())  # a copy, taken in one step: another thread may be in fit
+        if _RUNNING in state:
+            msg = f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
+            raise RidgemarkError(msg)
+        return state
 
     def _open(self, X, y, sample_weight, reset=True):
         """Return training rows as a RowSource, checked; with `reset` they say what features there are."""
@@ -153,8 +169,14 @@ class LandmarkEstimator(BaseEstimator):
             return self._rows(open_rows(X))
         return ArrayRows(self._validate(X, reset=False))
 
-    def _passes(self, source):
-        return RowPasses(source, self.memory_budget, progress_callback(getattr(self, "progress", False)))
+    def _passes(self, source, weight_unit=1.0):
+        return RowPasses(source, self.memory_budget, progress_callback(getattr(self, "progress", False)), weight_unit)
+
+    def _training_passes(self, source):
+        """Return passes over the rows of a new fit, their weights in a unit of their own."""
+        passes = self._passes(source)
+        passes.normalise_weights()
+        return passes
 
     def _warn_of_few_rows(self, count):
         """Say that more landmarks were asked for than there are different rows."""
@@ -175,12 +197,12 @@ class LandmarkEstimator(BaseEstimator):
             warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
 
     def _warn_of_rounding(self, passes, fit):
-        """Say that rounding decides the fit, where it does."""
+        """Say what rounding does to the fit, where it spoils it."""
         why = what_rounding_spoilt(passes, fit, *self._function())
         if why:
             msg = (
-                f"rounding decides this fit: {why}; centre the columns and divide them by their standard deviations "
-                "first (StandardScaler does), or choose a larger ridge or a smaller bandwidth"
+                f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
+                "or choose a larger ridge or a smaller bandwidth"
             )
             warnings.warn(msg, ConditioningWarning, stacklevel=6)
 

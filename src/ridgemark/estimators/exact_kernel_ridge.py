@@ -132,14 +132,14 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         y : array of shape (n,) or (n, n_targets)
             The targets.
         sample_weight : array of shape (n,), optional
-            How many rows each row counts for; zero is absence.
+            Relative weights, as for `NystromRidge`; zero leaves a row out.
 
         Returns
         -------
         self
         """
         recipe, rng = self._recipe(), make_generator(self.random_state)
-        passes = self._passes(self._open(X, y, sample_weight))
+        passes = self._training_passes(self._open(X, y, sample_weight))
         searched = None
         if not recipe.one_ridge and not make_kernel(self.kernel).pairwise:
             recipe, searched = tune_on_sample(passes, recipe, rng)
@@ -153,14 +153,19 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self._take(refined, kernel, prepared.landmarks)
         self.landmark_indices_, self.n_landmarks_ = prepared.landmarks.indices, count_rows(prepared.landmarks.points)
         self.ridge_: Any = float(tuned.ridges[0])
-        self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight
+        self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight * passes.weight_unit
         self.__dict__.pop("ridge_path_", None)
         if searched.path is not None:
             self.ridge_path_ = searched.path
         self._warn_of_distance(refined)
-        passes = refined.rows.passes  # counts on from the passes before
+        merged = refined.rows.passes  # counts on from the passes before it was made
+        n_passes, n_entries = (
+            merged.n_passes - passes.n_passes,
+            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
+        )
         self._warn_of_rounding(passes, tuned.fit)
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        self.n_passes_ = passes.n_passes + n_passes
+        self.n_kernel_evaluations_ = passes.n_kernel_evaluations + n_entries
         return self
 
     @one_blas_thread()

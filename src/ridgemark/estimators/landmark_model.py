@@ -98,7 +98,7 @@ class LandmarkModel(LandmarkEstimator):
         """
         check_is_fitted(self, "dual_coef_")
         self._check_moments("calibrate")
-        passes = self._passes(self._open(X, y, sample_weight, reset=False))
+        passes = self._passes_of_fit(X, y, sample_weight)
         fit = self._fit
         given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
         everything = same_rows(given, fit.moments)
@@ -140,7 +140,7 @@ class LandmarkModel(LandmarkEstimator):
         """
         check_is_fitted(self, "dual_coef_")
         self._check_moments("certify")
-        passes = self._passes(self._open(X, y, sample_weight, reset=False))
+        passes = self._passes_of_fit(X, y, sample_weight)
         return certify(
             kind,
             passes,
@@ -172,7 +172,7 @@ class LandmarkModel(LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         self._check_moments("distance_to_exact")
         points = self._passes(self._rows(X))
-        training = self._passes(self._open(X_fit, y_fit, sample_weight, reset=False))
+        training = self._passes_of_fit(X_fit, y_fit, sample_weight)
         return self._shaped(distance_at(points, training, self._fit, certificate, self._rows_among(training)))
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -194,7 +194,6 @@ class LandmarkModel(LandmarkEstimator):
         return diagnose(
             self._fit,
             self._left_out,
-            absent=self._absent,
             landmark_indices=self._landmark_rows,
             scores=getattr(self, "leverage_scores_", None),
             effective_dimension=self.effective_dimension_,
@@ -228,36 +227,51 @@ class LandmarkModel(LandmarkEstimator):
         """Keep the residuals of all rows."""
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
         self._left_out, self._landmark_rows = left_out, self._rows_among(passes)
-        self._absent = np.flatnonzero(passes.row_counts() == 0)
         self.loo_residuals_ = self._shaped(left_out.residuals)
 
     def _take_calibration(self, passes, left_out, everything):
         """Keep a uniform sample of the rows with their residuals, and say what intervals from them promise."""
-        weights = passes.row_counts()
+        weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
         eligible = weights > 0
-        guaranteed, reason = self._promise(everything, bool((weights == 1).all()), passes)
+        guaranteed, reason = self._promise(everything, passes)
         if guaranteed and everything:
             eligible[self._rows_among(passes)] = False
         rows = np.flatnonzero(eligible)
         most = sample_size(self.memory_budget, self.n_landmarks_ + self.n_features_in_)
         sample = np.sort(make_generator(self.random_state).permutation(rows)[:most])
+        shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
         self.calibration_ = Calibration(
-            passes.take(sample).features, sample, left_out.residuals[sample], weights[sample], guaranteed, reason
+            passes.take(sample).features,
+            sample,
+            residuals[sample],
+            weights[sample],
+            shifts,
+            len(np.unique(distinct.kind[sample])),
+            guaranteed,
+            reason,
         )
 
-    def _promise(self, everything, unweighted, passes):
-        """Return whether the calibration rows had no part in choosing the model, and why."""
-        if not unweighted:
-            return False, "rows with weights are not exchangeable"
+    def _promise(self, everything, passes):
+        """Return whether coverage of new rows is proved for the calibration rows, and why."""
+        weights = passes.row_counts()
+        if np.ptp(weights[weights > 0]) > 0:
+            return False, "rows of unequal weights are not exchangeable"
         if not everything:
             if self._ridge_given:
-                return True, "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
+                reason = "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
+                if passes.distinct_rows().has_repeats:
+                    reason += "; as some rows are equal, only for new rows that equal none of them"
+                return True, reason
             return False, "the ridge was chosen from these rows"
         left = self._fit.moments.n_rows - self.n_landmarks_
-        by_chance = self._chosen_blindly and self._ridge_given and not self._n_duplicates
+        by_chance = self._chosen_blindly and self._ridge_given and not passes.distinct_rows().has_repeats
         if by_chance and left > 0 and self._rows_among(passes) is not None:
             return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
         return False, "landmarks, bandwidth or ridge were chosen from these rows"
+
+    def _passes_of_fit(self, X, y, sample_weight):
+        """Return passes over rows of the fit, their weights in the unit of the fit."""
+        return self._passes(self._open(X, y, sample_weight, reset=False), self._fit.weight_unit)
 
     def _rows_among(self, passes):
         """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
@@ -286,4 +300,5 @@ class LandmarkModel(LandmarkEstimator):
     def _look_at_rows(self, passes, distinct):
         """Keep how many rows are equal, and which columns constant."""
         self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
-        self._constant_columns = () if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
+        columns = np.empty(0, int) if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
+        self._constant_columns = tuple(map(int, columns))

@@ -94,7 +94,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             The rows; with `kernel="precomputed"`, the kernel of all rows with each other.
         y : ignored
         sample_weight : array of shape (n,), optional
-            How many rows each row counts for; zero is absence.
+            Relative weights; 2 counts a row twice, zero leaves it out.
 
         Returns
         -------
@@ -104,7 +104,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         if not recipe.one_ridge:
             msg = f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
             raise ParameterError(msg)
-        passes = self._passes(self._open_rows_alone(X, sample_weight))
+        passes = self._training_passes(self._open_rows_alone(X, sample_weight))
         rng = make_generator(self.random_state)
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)

@@ -20,12 +20,14 @@ from ridgemark.kernels import has_bandwidth
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import loss_sums
 from ridgemark.rows import RowSource
+from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
+from ridgemark.tuning import keep_rows
 
 # What a fit may leave or not, and so must not outlive it.
 _OF_ONE_FIT = (
-    *("_fit", "_left_out", "_landmark_rows", "_absent"),
+    *("_fit", "_left_out", "_landmark_rows"),
     *("ridge_path_", "loo_residuals_", "calibration_", "tolerance_", "solver_bound_"),
 )
 
@@ -180,14 +182,14 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         y : array of shape (n,) or (n, n_targets)
             The targets.
         sample_weight : array of shape (n,), optional
-            How many rows each row counts for; zero is absence.
+            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
 
         Returns
         -------
         self
         """
         recipe, rng = self._recipe(), make_generator(self.random_state)
-        passes = self._passes(self._open(X, y, sample_weight))
+        passes = self._training_passes(self._open(X, y, sample_weight))
         prepared = prepare(passes, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         certificate = tolerance = None
@@ -197,7 +199,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self._take_fit(tuned, solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None)
         if tolerance is not None:
             self.certificate_, self.tolerance_ = certificate, tolerance
+        self._kept: Any = None
         if tuned.left_out is not None and prepared.solver == "direct":
+            self._kept = None if self.kernel_.pairwise else keep_rows(passes)
             self._take_left_out(tuned.left_out, passes)
             self._take_calibration(passes, tuned.left_out, everything=True)
         self._warn_of_edge(tuned)
@@ -213,10 +217,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 
         Moments of disjoint rows add, so any number of calls gives the coefficients that `fit` on all their rows gives
-        for the same kernel and landmarks. Earlier rows cannot be visited again: `ridge="loo"` and a list of ridges
-        then choose by generalised cross-validation, as `ridge_path_.criterion` says; `ridge_path_.on_edge` says whether
-        the best lies at the edge of those searched, of which no warning is given while rows may still come. The solver
-        is the direct one, and `certify_with` has to wait for `fit`.
+        for the same kernel and landmarks. Earlier rows cannot be visited again: where the ridge is searched by
+        leave-one-out, 2,048 distinct rows drawn from all batches are kept for it. Where an earlier call kept none,
+        because its ridge was given, generalised cross-validation chooses, as `ridge_path_.criterion` says.
+        `ridge_path_.on_edge` says whether the best lies at the edge of those searched, of which no warning is given
+        while rows may still come. The solver is the direct one, and `certify_with` has to wait for `fit`.
 
         Parameters
         ----------
@@ -230,14 +235,19 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         recipe, first = replace(self._recipe(), solver="direct"), not hasattr(self, "dual_coef_")
         if not first:
             self._check_more_rows()
-        passes = self._passes(self._open(X, y, sample_weight, reset=first))
+        source = self._open(X, y, sample_weight, reset=first)
         if first:
+            passes = self._training_passes(source)
             prepared = prepare(passes, recipe, make_generator(self.random_state))
-            tuned = tune(None, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+            factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
             self._take_landmarks(prepared, passes)
             self.n_passes_ = self.n_kernel_evaluations_ = 0
         else:
-            tuned = tune(None, recipe, self._fit.factor, self._moments_with(passes, recipe), self._fit.target_origin)
+            passes = self._passes(source, self._fit.weight_unit)  # moments add in one unit
+            factor, moments, origin = self._fit.factor, self._moments_with(passes, recipe), self._fit.target_origin
+            self._hashes: Any = merge_smallest(self._hashes, passes.distinct_rows().smallest)
+        self._kept = self._keep(passes, recipe, first)
+        tuned = tune(passes, recipe, factor, moments, origin, count_distinct(self._hashes), self._kept)
         self._take_fit(tuned)
         self._warn_of_rounding(passes, tuned.fit)
         self.n_passes_ += passes.n_passes
@@ -265,6 +275,13 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             )
             raise ParameterError(msg)
 
+    def _keep(self, passes, recipe, first):
+        """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
+        searched = recipe.criterion == "loo" and not recipe.one_ridge and not self.kernel_.pairwise
+        if not searched or not (first or self._kept):
+            return None
+        return keep_rows(passes) if first else self._kept + keep_rows(passes)
+
     def _recipe(self):
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
 
@@ -288,6 +305,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         self._chosen_blindly = by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
         self._look_at_rows(passes, prepared.setting.distinct)
+        self._hashes = prepared.setting.distinct.smallest
         for name in ("leverage_scores_", "coherence_"):
             self.__dict__.pop(name, None)
         if landmarks.scores is not None:
@@ -306,7 +324,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self.dual_coef_, self.intercept_ = self._shaped(dual_coef), self._shaped(intercept)
         per_target = self.ridge_per_target and not self._flat_targets
         self.ridge_: Any = tuned.ridges if per_target else float(tuned.ridges[0])
-        self.scaled_ridge_ = self.ridge_ * fit.moments.total_weight
+        self.scaled_ridge_ = self.ridge_ * fit.moments.total_weight * fit.weight_unit
         self.effective_dimension_ = fit.effective_dimension
         self._ridge_given = tuned.path is None
         if tuned.path is not None:

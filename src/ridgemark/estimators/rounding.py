@@ -24,7 +24,7 @@ _MORE = 1.05  # by which factor the training error must exceed that of a constan
 def what_rounding_spoilt(
     passes: RowPasses, fit: LandmarkFit, cross_kernel: CrossKernel, dual_coef: Floats, intercept: Floats
 ) -> str:
-    """Say how rounding shows in the fit `f(x) = k(x) dual_coef + intercept`; nothing where it does not.
+    """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`; nothing where it does not.
 
     Exact ridge regression is never farther from its targets than the best constant, or than zero without an intercept:
     `sum_i w_i (y_i - f(x_i))^2 <= sum_i w_i (y_i - mean)^2`, also where the left sum is over some of the rows only. A
@@ -49,9 +49,12 @@ def what_rounding_spoilt(
         of_mean = variance * fit.moments.total_weight
         if (error > _MORE * of_mean + rounded).any():
             ratio = float(np.max(error / np.maximum(of_mean, np.finfo(np.float64).tiny)))
-            return f"its error on the training rows is {ratio:.3g} times the variance of the targets"
+            return (
+                f"rounding decides this fit, whose error on its training rows is {ratio:.3g} times the variance of the "
+                "targets"
+            )
     if len(few.distinct_rows()) > 1 and _constant(fit.moments):
-        return "its kernel is the same for all rows up to rounding"
+        return "the kernel is the same for all rows up to rounding, so the fit cannot tell them apart"
     return ""
 
 

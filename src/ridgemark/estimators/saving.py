@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,94 +14,199 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
-from ridgemark.certificates import Certificate
-from ridgemark.errors import ModelFileError
-from ridgemark.fitting import Tolerance
-from ridgemark.intervals import Calibration
-from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.leverage import Bracket, ScoreBracket
-from ridgemark.losses import Moments
+from ridgemark.errors import ParameterError
+from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit
+from ridgemark.kernels import Kernel
+from ridgemark.kernels.base import count_rows
 from ridgemark.operators import NystromFactor
-from ridgemark.persistence import load_state, save_state
-from ridgemark.selection import LandmarkCount, Selection
-from ridgemark.solvers import LandmarkFit, RefinementStep
-from ridgemark.tuning import LeaveOneOut, RidgePath
+from ridgemark.persistence import Encoder, read_model, refusing, write_model
+from ridgemark.persistence.schema import Source, each, record, refusal, text
+from ridgemark.rows import ArrayRows
+from ridgemark.rows.places import listed, shown
+from ridgemark.selection import Selection
+from ridgemark.solvers import LandmarkFit
 
 # The only classes a file can ask for.
-TYPES = [
-    *(
-        one
-        for module, base in ((kernels, Kernel), (selection, Selection))
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, base) and one is not base
-    ),
-    *(
-        Bracket,
-        Calibration,
-        Certificate,
-        LandmarkCount,
-        LeaveOneOut,
-        Moments,
-        RefinementStep,
-        RidgePath,
-        ScoreBracket,
-        Tolerance,
-    ),
-]
-
-
-_NOT_SAVED = {"waiting_share_"}  # measured: two fits of the same bits are two files of the same bits
+CLASSES = {
+    name: one
+    for module, base in ((kernels, Kernel), (selection, Selection))
+    for name, one in vars(module).items()
+    if isinstance(one, type) and issubclass(one, base) and one is not base
+}
+# Time is not saved, so that two fits with one seed are two files of the same bytes.
+_MEASURED = {"waiting_share_", "seconds", "peak_bytes", "waiting_share"}
+# What follows from the rest, and what scikit-learn keeps of its own settings.
+_DERIVED = {"bandwidth_", "_cross_kernel", "coherence_", "loo_residuals_"}
+_SETTINGS = {"_metadata_request", "_sklearn_output_config"}
+_TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
 
 
 def save_model(model: Any, path: Any, overwrite: bool) -> Path:
     """Write a fitted estimator to one file, whole or not at all."""
+    target = _path(path)
+    if type(model).__name__ not in MODELS:
+        msg = f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
+        raise ParameterError(msg)
+    state = model.__getstate__()  # all attributes at one time; refused while a fit is running
     check_is_fitted(model, "dual_coef_")
-    parameters = model.get_params(deep=False)
-    if not isinstance(parameters["random_state"], int | np.integer | None):
-        parameters["random_state"] = None  # a generator goes on; a file cannot
-    if callable(parameters.get("progress")):
-        parameters["progress"] = True
-    kept = (item for item in vars(model).items() if item[0] not in parameters.keys() | _NOT_SAVED)
-    fitted = {name: _to_tree(value) for name, value in kept}
-    state = {"estimator": type(model).__name__, "parameters": parameters, "fitted": fitted}
-    return save_state(path, state, TYPES, overwrite)
+    parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
+    encoder = Encoder(CLASSES.values())
+    header = {
+        "estimator": type(model).__name__,
+        "parameters": {name: encoder.encode(value, name) for name, value in _savable(parameters).items()},
+        "fitted": {name: encoder.encode(value, name) for name, value in _fitted(state).items()},
+        "given": [_name(function) for function in encoder.given],
+    }
+    try:  # nothing is saved that could not be loaded
+        with np.errstate(all="ignore"):
+            _restore(type(model), header, Source(dict(encoder.arrays), CLASSES, encoder.given))
+    except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
+        msg = f"the model cannot be saved, as it could not be loaded again: {error}"
+        raise ParameterError(msg) from error
+    write_model(target, header, encoder.arrays, overwrite)
+    return target
 
 
 def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> Any:
     """Return the model saved at a path, one of the `estimators`; `kernel` where that is the user's own code."""
-    state = load_state(path, TYPES, kernel)
+    source = _path(path)
+    header, arrays = read_model(source)
+    again = Encoder(CLASSES.values())  # finds the functions in the order in which the first one did
+    with suppress(ParameterError):  # what is no kernel has too few of them
+        again.encode(kernel, "kernel")
     known = {one.__name__: one for one in estimators}
-    try:
-        model = known[state["estimator"]](**state["parameters"])
-        fitted = state["fitted"]
-        for name, value in fitted.items():
-            setattr(model, name, _from_tree(value, fitted))
-    except (KeyError, TypeError, AttributeError) as error:
-        msg = f"{path} is a model file, but holds no model that this version knows; save the model again"
-        raise ModelFileError(msg) from error
+    with refusing(source):
+        needed = each(text())(header["given"], "given", Source({}, {}, []))
+        estimator = known[text(*known)(header["estimator"], "estimator", Source({}, {}, []))]
+    _check_given(source, needed, again.given, kernel)
+    with refusing(source), np.errstate(all="ignore"):
+        contents = Source(arrays, CLASSES, again.given)
+        model = _restore(estimator, header, contents)
+        if contents.arrays:
+            raise refusal(min(contents.arrays), "is an array that no model has")
+        return model
+
+
+def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters without what belongs to this process."""
+    if not isinstance(parameters["random_state"], int | np.integer | None):
+        parameters["random_state"] = None  # a generator goes on; a file cannot
+    if "progress" in parameters:
+        parameters["progress"] = bool(parameters["progress"])
+    return parameters
+
+
+def _fitted(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the fitted attributes as a file holds them."""
+    left_out = _MEASURED | _DERIVED | _SETTINGS
+    if "landmarks_" in state:
+        left_out |= {"n_landmarks_"}
+    kept = {name: value for name, value in sorted(state.items()) if name not in left_out}
+    if "_fit" in kept:
+        fit, factor = kept["_fit"], kept["_fit"].factor
+        kept["_fit"] = SavedFit(
+            factor.landmark_kernel,
+            factor.kept,
+            factor.triangle,
+            fit.moments,
+            fit.fit_intercept,
+            fit.scaled_ridge,
+            fit.target_origin,
+            fit.weight_unit,
+        )
+    if kept.get("certificate_") is not None:
+        certificate = kept["certificate_"]
+        kept["certificate_"] = replace(certificate, inputs=dict(certificate.inputs), cost=_untimed(certificate.cost))
+    if "run_" in kept:
+        kept["run_"] = _untimed(kept["run_"])
+    return kept
+
+
+def _untimed(costs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in costs.items() if name not in _MEASURED}
+
+
+def _restore(estimator: type, header: Mapping[str, Any], source: Source) -> Any:
+    """Return the model of a header; whatever does not fit together is refused."""
+    names = estimator._get_param_names()  # type: ignore[attr-defined]
+    model = record(estimator, **{name: PARAMETERS[name] for name in names})(header["parameters"], "", source)
+    model._recipe()  # checks the parameters
+    flat = header["fitted"].get("_flat_targets") is True
+    fitted = MODELS[estimator.__name__](flat)(header["fitted"], "", source)
+    model.__dict__.update(fitted)
+    model.bandwidth_ = getattr(model.kernel_, "bandwidth", None)
+    if "landmarks_" in fitted:
+        _bind_landmarks(model, fitted)
+    if not source.given:  # the user's own code is not run here
+        _try_to_predict(model)
     return model
 
 
-def _to_tree(value: Any) -> Any:
-    """Return what a file holds of a fitted attribute."""
-    if isinstance(value, CrossKernel):
-        return {"cross kernel": True}  # of the landmarks, and made again
-    if not isinstance(value, LandmarkFit):
-        return value
-    factor = value.factor
-    return {
-        "landmark fit": [factor.landmark_kernel, factor.kept, factor.triangle],
-        "rest": [value.moments, value.fit_intercept, value.scaled_ridge, value.target_origin],
-    }
+def _bind_landmarks(model: Any, fitted: Mapping[str, Any]) -> None:
+    """Set what follows from landmarks and residuals."""
+    kernel, landmarks, indices = model.kernel_, model.landmarks_, model.landmark_indices_
+    model.n_landmarks_ = count_rows(landmarks)
+    model._cross_kernel = cross_kernel = kernel.against(landmarks, indices)
+    if "_fit" in fitted:
+        landmark_kernel, kept, triangle, *rest = fitted["_fit"]
+        if len(np.unique(kept)) < len(kept):
+            raise refusal(place="_fit.kept", what="names a landmark twice")
+        kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept])
+        factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+        model._fit = LandmarkFit(factor, *rest)
+    if "leverage_scores_" in fitted:
+        if indices is not None and indices.max() >= len(model.leverage_scores_.lower):
+            raise refusal(place="landmark_indices_", what="names a row without a score")
+        model.coherence_ = model.leverage_scores_.coherence
+    if ("_left_out" in fitted) != ("_landmark_rows" in fitted):
+        raise refusal(place="_left_out", what="must come with _landmark_rows")
+    if "_left_out" in fitted:
+        model.loo_residuals_ = model._shaped(model._left_out.residuals)
 
 
-def _from_tree(value: Any, fitted: dict[str, Any]) -> Any:
-    if not (isinstance(value, dict) and ("landmark fit" in value or "cross kernel" in value)):
-        return value
-    kernel, landmarks, indices = (fitted[name] for name in ("kernel_", "landmarks_", "landmark_indices_"))
-    cross_kernel = kernel.against(landmarks, indices)
-    if "cross kernel" in value:
-        return cross_kernel
-    landmark_kernel, kept, triangle = value["landmark fit"]
-    kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept])
-    return LandmarkFit(NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel), *value["rest"])
+def _try_to_predict(model: Any) -> None:
+    """Refuse a model that predicts no finite numbers at its own points.
+
+    Besides a few predictions, the sum of all terms at their largest must be finite, whatever their signs:
+    `|k(x, z_j)| <= sqrt(k(x, x) k(z_j, z_j))`.
+    """
+    points, indices = getattr(model, "landmarks_", None), model.landmark_indices_
+    if points is None:
+        points, indices = model.X_fit_, None
+    if points.ndim == 1:  # numbers of rows of a precomputed kernel
+        points, size = np.zeros((1, model.n_features_in_)), np.ones((1, 1))
+    else:
+        size = np.sqrt(np.abs(model.kernel_.diagonal(points, indices).astype(np.float64)))[:, None]
+    dual_coef = model.dual_coef_.reshape(len(model.dual_coef_), -1)
+    largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(model.intercept_)).max())
+    if not largest < np.finfo(np.float32 if model._single else np.float64).max:
+        raise refusal(place="dual_coef_", what="gives predictions beyond the floating-point range")
+    tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
+    silent = copy.copy(model)
+    silent.progress = False
+    silent.predict(ArrayRows(tried.astype(np.float64)))
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str) or not os.fspath(path):
+        msg = f"path must be the name of a model file, as text or a Path, got {path!r}"
+        raise ParameterError(msg)
+    return Path(path)
+
+
+def _check_given(path: Path, needed: list[str], given: list[Any], kernel: Any) -> None:
+    if len(given) == len(needed) and (needed or kernel is None):
+        return
+    if not needed:
+        msg = f"{shown(path)} holds its kernel; leave kernel={kernel!r} out"
+        raise ParameterError(msg)
+    got = "none" if kernel is None else listed(map(_name, given)) or repr(kernel)
+    msg = (
+        f"the model in {shown(path)} was made with {listed(needed)}, code that a file does not hold; "
+        f"load it with kernel=... as the model was made, got {got}"
+    )
+    raise ParameterError(msg)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -23,7 +23,7 @@ from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
-from ridgemark.tuning import LeaveOneOut, RidgePath, choose_kernel, gcv_path, loo_path
+from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath, choose_kernel, gcv_path, loo_path
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
         few = passes.take(distinct.indices[:_ROWS_FOR_ORIGIN])
         assert few.targets is not None  # an intercept is fitted to targets
         origin = few.targets.mean(axis=0)
-        if isinstance(few.features, np.ndarray) and not kernel.pairwise:
+        if isinstance(few.features, np.ndarray) and not kernel.pairwise and few.n_rows > 1:
             kernel = kernel.centred(np.quantile(few.features, 0.5, axis=0, method="lower"))
     return Setting(passes, distinct, kernel, total_weight, origin)
 
@@ -106,7 +106,7 @@ def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> 
         scaled_ridge = float(scaled_ridges(np.array(recipe.ridge), setting.total_weight))
     elif recipe.needs_first_ridge(len(distinct)):
         pilots[PILOT] = draw_pilot(passes, kernel, distinct, PILOT, rng, target_origin=setting.target_origin)
-        scaled_ridge = _best_for(pilots[PILOT].moments, recipe)
+        scaled_ridge = _best_for(pilots[PILOT].moments, recipe, len(distinct))
     return Problem(passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots)
 
 
@@ -128,7 +128,7 @@ def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prep
     prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
     if recipe.one_ridge or prepared.landmarks.scores is None:
         return prepared
-    found = problem.at(_best_for(prepared.moments, recipe))
+    found = problem.at(_best_for(prepared.moments, recipe, len(setting.distinct)))
     if _drawn_alike(problem, found, rng):
         return prepared
     return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
@@ -155,40 +155,55 @@ def sum_over_rows(
 
 
 def tune(
-    passes: RowPasses | None, recipe: Recipe, factor: NystromFactor, moments: Moments, target_origin: Floats
+    passes: RowPasses,
+    recipe: Recipe,
+    factor: NystromFactor,
+    moments: Moments,
+    target_origin: Floats,
+    n_distinct: int | None = None,
+    kept: KeptRows | None = None,
 ) -> Tuned:
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
-    Without the rows at hand generalised cross-validation replaces leave-one-out: the moments suffice for it.
+    Where `n_distinct` is given, the moments are those of batches with so many distinct rows, of which `passes` has only
+    the last: leave-one-out then takes the rows kept of all batches, or generalised cross-validation replaces it, for
+    which the moments suffice.
     """
+    intercept, unit = recipe.fit_intercept, passes.weight_unit
     if recipe.one_ridge:
         ridges = np.full(len(target_origin), float(recipe.ridge))
         scaled = scaled_ridges(ridges, moments.total_weight)
-        return Tuned(LandmarkFit(factor, moments, recipe.fit_intercept, scaled, target_origin), ridges, None, None)
-    solver, left_out = SpectralSolver(moments, recipe.fit_intercept), None
+        return Tuned(LandmarkFit(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
+    solver, left_out = SpectralSolver(moments, intercept), None
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
-    if recipe.criterion == "loo" and passes is not None:
+    if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
+    elif recipe.criterion == "loo" and kept is not None:
+        sample = kept.passes(passes.memory_budget)
+        path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
+        passes.count_entries(sample.n_kernel_evaluations)
     else:
-        path = gcv_path(solver, candidates, per_target)
+        path = gcv_path(solver, candidates, n_distinct or len(passes.distinct_rows()), per_target)
     ridges = path.ridges[path.chosen]
-    fit = LandmarkFit(factor, moments, recipe.fit_intercept, scaled_ridges(ridges, moments.total_weight), target_origin)
+    scaled = scaled_ridges(ridges, moments.total_weight)
+    fit = LandmarkFit(factor, moments, intercept, scaled, target_origin, unit)
     # Known already: what the properties would compute once more.
     fit.__dict__.update(solver=solver, centred=solver.centred)
     return Tuned(fit, ridges, path, left_out)
 
 
 def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
-    """Settle kernel and ridge on some rows, all of them landmarks: by exact leave-one-out.
+    """Settle kernel and ridge on some distinct rows, all of them landmarks: by exact leave-one-out.
 
     Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise in units of the
     signal, hardly depends on the number of rows, so that of the sample serves for all; with fewer landmarks than rows
     a larger one is best, which would be too large here.
     """
-    present = np.flatnonzero(passes.row_counts())
-    rows = passes.take(np.sort(rng.permutation(present)[:_EXACT_SAMPLE]))
+    distinct = passes.distinct_rows()
+    kinds = rng.permutation(len(distinct))[:_EXACT_SAMPLE]
+    rows = passes.take(np.flatnonzero(np.isin(distinct.kind, kinds)))
     sample = RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
-    all_landmarks = replace(recipe, n_landmarks=rows.n_rows, selection="uniform")
+    all_landmarks = replace(recipe, n_landmarks=len(kinds), selection="uniform")
     prepared = prepare(sample, all_landmarks, rng)
     tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.target_origin)
     settled = float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())
@@ -217,10 +232,13 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
     )
 
 
-def _best_for(moments: Moments, recipe: Recipe) -> float:
-    """Return the n lambda that generalised cross-validation finds best; the smallest over targets."""
+def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
+    """Return the n lambda that plain generalised cross-validation finds best; the smallest over targets.
+
+    Good enough to draw landmarks, which a too small ridge does not harm; a too large one gives too few of them.
+    """
     solver = SpectralSolver(moments, recipe.fit_intercept)
-    path = gcv_path(solver, recipe.ridges(moments), recipe.ridge_per_target)
+    path = gcv_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class CrossKernel:
     prepared: Any
     backend: Backend
     n_landmarks: int
+    landmarks: Any
 
     def __call__(self, rows: Array, out: Array | None = None) -> Array:
         """Return the (rows, landmarks) block, written into `out` where the kernel can."""
@@ -51,6 +53,11 @@ class CrossKernel:
         """
         return self.kernel._entry_error(rows, self.prepared, self.backend)
 
+    @cached_property
+    def landmark_error(self) -> float:
+        """The largest entry error of the landmarks' kernel with each other."""
+        return float(self.entry_error(self.landmarks).max(initial=0.0))
+
 
 class Kernel(Parameterised, ABC):
     """A positive semidefinite function of two rows.
@@ -66,7 +73,7 @@ class Kernel(Parameterised, ABC):
         """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
         self._check_sparse(landmarks)
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
-        return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks)
+        return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)
 
     def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
         """Return the block of kernel values between two sets of rows, or of one set with itself.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
@@ -52,8 +51,7 @@ class Custom(Kernel):
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         self._check()
-        pairs = self._takes_pairs(landmarks)
-        return (partial(pairwise_kernels, metric=self.function) if pairs else self.function), landmarks
+        return partial(_each_pair, self.function) if self._takes_pairs(landmarks) else self.function, landmarks
 
     def _check(self) -> None:
         if not callable(self.function):
@@ -105,6 +103,12 @@ class Custom(Kernel):
 
     def _checked(self, rows: Any) -> Any:
         return rows
+
+
+def _each_pair(function: Callable[..., Any], rows: Any, landmarks: Any) -> list[list[Any]]:
+    """Return `function(x, z)` of every row x with every landmark z."""
+    columns = list(_single_rows(landmarks))
+    return [[function(row, column) for column in columns] for row in _single_rows(rows)]
 
 
 def _single_rows(rows: Any) -> Iterator[Any]:

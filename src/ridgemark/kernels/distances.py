@@ -130,9 +130,10 @@ def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, back
     - raw differences: r errs by `(d + 8) u r/2`, and `r |profile'(r)|` is at most 0.74 for every profile here;
     - scaled differences: r errs by `2 u (X + |z|)` more, at most `2 u (2 X + r)`, and `|profile'(r)|` is at most 1
       (a sum of absolute differences is at most `sqrt(d)` times its root of squares);
-    - product: r^2 errs by `(2 d + 8) u (X + |z|)^2`, at most `(2 d + 8) u (8 X^2 + 2 r^2)` as `|z| <= X + r`. `slope`
-      is the largest `|d profile/d r^2|`; with a kink at zero, `profile = exp(-r)`, it is `1/(2 r)` where r is at least
-      `X/4`, nearer pairs being done by differences.
+    - product: r^2 errs by `(6 d + 18) u (X^2 + X r + r^2/2)`: by `(d + 2) u (|x| + |z|)^2` in the product, by
+      `(d + 1) u (|x|^2 + |z|^2)` in the squared lengths and by `4 u r (|x| + |z|)` in the coordinates, `|z| <= X + r`.
+      `slope` is the largest `|d profile/d r^2|`; times r it is at most 0.32, times r^2 at most 0.37. With a kink at
+      zero, `profile = exp(-r)`, it is `1/(2 r)`, and r is at least `X/4`, nearer pairs being done by differences.
 
     The profile itself adds 8 u.
     """
@@ -148,8 +149,9 @@ def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, back
     if scaled.augmented is None:
         more = 2.0 * u * (2.0 * np.sqrt(terms * squares) + 0.74)
     else:
-        steep = 16.0 * np.sqrt(squares) if kink else 8.0 * slope * squares
-        more = _product_rounding(rows, scaled) * (steep + 0.74)
+        lengths = np.sqrt(squares)
+        steep = 2.5 * lengths if kink else slope * squares + 0.32 * lengths
+        more = _product_rounding(rows, scaled) * (steep + 0.19)
     return np.where(close, exactly + more, exactly)
 
 
@@ -159,8 +161,8 @@ def _close(norms: Array, dtype: Any) -> Any:
 
 
 def _product_rounding(rows: Any, scaled: Scaled) -> float:
-    """Return `(2 d + 8) u`, what the product form errs by at most as a share of `(|x| + |z|)^2`."""
-    return (2.0 * most_terms(rows, scaled.raw) + 8.0) * unit_roundoff(scaled.raw.dtype)
+    """Return `(6 d + 18) u`, d the number of terms of a product."""
+    return (6.0 * most_terms(rows, scaled.raw) + 18.0) * unit_roundoff(scaled.raw.dtype)
 
 
 def _raw_differences(rows: Any, scaled: Scaled, power: int, backend: Backend, out: Array | None = None) -> Array:
@@ -188,7 +190,7 @@ def _replace_far_out_(block: Array, rows: Any, norms: Array, scaled: Scaled, pow
     again = ~_close(norms, block.dtype)
     if again.any():
         # What rounding may have added to a distance is added to the one from which on a kernel is zero.
-        lost = 8.0 * _product_rounding(rows, scaled) * norms
+        lost = 2.0 * _product_rounding(rows, scaled) * norms
         limit = abs(scaled.factor) * (_FAR + lost) ** (power / 2)
         again[again] = (abs(block[again]) < limit[again, None]).any(axis=1)
     if again.any():

@@ -2,7 +2,7 @@
 
 from ridgemark.leverage.brackets import Bracket, ScoreBracket, exact_bracket
 from ridgemark.leverage.posterior import landmark_spectrum, posterior_factor, posterior_scores, posterior_variance
-from ridgemark.leverage.scores import score_bracket
+from ridgemark.leverage.scores import residual_dimension, score_bracket
 
 __all__ = [
     "Bracket",
@@ -12,5 +12,6 @@ __all__ = [
     "posterior_factor",
     "posterior_scores",
     "posterior_variance",
+    "residual_dimension",
     "score_bracket",
 ]

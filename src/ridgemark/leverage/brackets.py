@@ -41,7 +41,7 @@ class ScoreBracket:
     effective_dimension : Bracket
         d_eff, the sum of the scores.
     weights : array of shape (n,) or None
-        How many rows each row counts for.
+        Weights, in the unit in which `scaled_ridge` counts them.
     trace : float
         `tr K`.
     n_draws : int

@@ -36,6 +36,7 @@ def score_bracket(
     scaled_ridge: float,
     landmark_weights: Floats | None,
     n_draws: int,
+    group_weights: Floats | None = None,
 ) -> ScoreBracket:
     """Score every row from a factor and its moments, in one more pass of O(n p^2).
 
@@ -46,19 +47,22 @@ def score_bracket(
       weights of the landmarks, which must be different training rows; and
       `lower + (tr(K - L)/(n lambda)) |(I - H) e_i|^2` with H = L(L + n lambda)^-1; the smaller of the two, at most 1.
 
-    `landmark_weights` is None when the landmarks are not training rows: then only the second holds.
+    `landmark_weights` is None when the landmarks are not training rows: then only the second holds. `group_weights` is
+    for every row the weight of all rows equal to it, where there are such: they are scored together, as one row of that
+    weight, and each has its share by weight.
     """
     if not 0 < scaled_ridge < math.inf:
         msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
         raise ParameterError(msg)
     task = _score_task(factor, moments, scaled_ridge, landmark_weights)
-    lower, upper = passes.map(task).T  # one array, two views: a copy would double the memory of a long file's scores
+    along = () if group_weights is None else (group_weights,)
+    lower, upper = passes.map(task, along).T  # one array, two views: a copy would double a long file's memory
     total = float(lower.sum())
     return ScoreBracket(
         lower,
         upper,
         scaled_ridge,
-        Bracket(total, max(total, min(float(upper.sum()), total + task.gap))),
+        Bracket(total, max(total, min(float(upper.sum()), total * (1.0 + task.excess) + task.residual_dimension))),
         passes.weights(),
         moments.trace_kernel,
         n_draws,
@@ -69,7 +73,7 @@ def score_bracket(
 
 @dataclass(frozen=True, eq=False)
 class Scores(Task):
-    """A block's lower and upper scores, shape (rows, 2)."""
+    """A block's lower and upper scores, shape (rows, 2); the weights of groups of equal rows may be given along."""
 
     what: ClassVar[str] = "leverage scores"
     cross_kernel: CrossKernel
@@ -78,6 +82,7 @@ class Scores(Task):
     sums: Floats  # (rank, 2): what squared features are multiplied with for the lower score and the diagonal of H^2
     excess: float  # share by which rounding may have lengthened the features
     gap: float  # bound on `tr(K - L)/(n lambda)`
+    residual_dimension: float  # the most that K - L adds to d_eff
     rounding: float  # relative rounding error of the posterior variance
     scaled_ridge: float
 
@@ -90,7 +95,8 @@ class Scores(Task):
         return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        cross, weights = cross_block(self.cross_kernel, block, workspace), row_weights(block)
+        cross, own = cross_block(self.cross_kernel, block, workspace), row_weights(block)
+        weights = block.along[0] if block.along else own
         features = workspace.array("features", (block.n_rows, self.to_lower.shape[1]))
         squares = np.square(np.matmul(cross, self.to_lower, out=features), out=features)
         lower, squared = (squares @ self.sums).T * weights
@@ -103,7 +109,8 @@ class Scores(Task):
         np.clip(lower, 0.0, 1.0, out=lower)
         np.minimum(upper, 1.0, out=upper)
         upper[weights == 0] = 0.0
-        return np.stack([lower, np.maximum(lower, upper)], axis=1)
+        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
+        return np.stack([lower, np.maximum(lower, upper)], axis=1) * share[:, None]
 
 
 def _score_task(
@@ -113,7 +120,9 @@ def _score_task(
     lengths = np.diagonal(moments.gram)
     # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
-    gap = (unexplained + lengths[n_sure:].sum() + excess * lengths[:n_sure].sum()) / scaled_ridge
+    left, surplus = float(unexplained + lengths[n_sure:].sum()), float(excess * lengths[:n_sure].sum())
+    # K - L vanishes at landmarks that are rows, so that its rank is that of the other rows.
+    rank = moments.n_rows - (0 if landmark_weights is None else n_sure)
     spectrum, rotation = symmetric_eigen(moments.gram[:n_sure, :n_sure], NUMPY)
     # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
@@ -128,10 +137,20 @@ def _score_task(
         to_upper,
         np.stack([shrink, (spectrum * shrink) * shrink], axis=1),
         excess,
-        float(gap),
+        (left + surplus) / scaled_ridge,
+        residual_dimension(left / scaled_ridge, rank) + surplus / scaled_ridge,
         rounding,
         scaled_ridge,
     )
+
+
+def residual_dimension(ratio: float, rank: int) -> float:
+    """Return the most that K - L adds to d_eff: `tr E (E + n lambda)^-1`, E of this rank, `ratio = tr E/(n lambda)`.
+
+    `d_eff(K) <= d_eff(L) + d_eff(E)` for E = K - L, as `t/(t + n lambda)` is concave and zero at zero; by the same
+    concavity d_eff(E) is largest where all eigenvalues of E are equal: `ratio/(1 + ratio/rank)`.
+    """
+    return ratio / (1.0 + ratio / max(rank, 1))
 
 
 def _sure_features(factor: NystromFactor) -> tuple[int, float]:

@@ -31,6 +31,7 @@ class Moments:
     target_square: Floats  # y' W y
     trace_kernel: float  # tr W K
     trace_residual: float  # tr W (K - L)
+    entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
 
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the one that takes memory."""
@@ -46,11 +47,17 @@ class Moments:
 
 
 def block_moments(
-    features: Floats, targets: Floats, weights: Floats | None, diagonal: Floats, backend: Backend
+    features: Floats,
+    targets: Floats,
+    weights: Floats | None,
+    diagonal: Floats,
+    entry_errors: Floats,
+    backend: Backend,
 ) -> Moments:
     """Return the moments of a block, of the Gram matrix the upper triangle; `features` are overwritten.
 
-    `weights` is None where every row has weight one; `diagonal` holds `k(x_i, x_i)`.
+    `weights` is None where every row has weight one; `diagonal` holds `k(x_i, x_i)`, `entry_errors` the relative errors
+    of the rows' kernel values.
     """
     counts = np.ones(len(features)) if weights is None else weights
     residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
@@ -70,6 +77,7 @@ def block_moments(
         target_square=(targets**2).T @ counts,
         trace_kernel=float(counts @ diagonal),
         trace_residual=float(counts @ residual),
+        entry_error=float(counts @ (diagonal * entry_errors**2)),
     )
 
 

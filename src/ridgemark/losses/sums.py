@@ -58,7 +58,9 @@ class LossSums(Task):
             targets, weights = self.loss.ridge_problem(targets, weights, predictor)
         weighted = block.weights is not None or self.at is not None
         diagonal = diagonal_block(factor.cross_kernel, block)
-        return block_moments(features, targets, weights if weighted else None, diagonal, factor.kept_kernel.backend)
+        errors = factor.kept_kernel.entry_error(block.features)
+        backend = factor.kept_kernel.backend
+        return block_moments(features, targets, weights if weighted else None, diagonal, errors, backend)
 
 
 @one_blas_thread()

@@ -63,7 +63,7 @@ class CrossSums(CrossTask):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         total = np.zeros((self.cross_kernel.n_landmarks, block.along[0].shape[1]))
         for tile in tiles(block, self.cross_kernel.n_landmarks):
-            total += cross_block(self.cross_kernel, tile, workspace).T @ tile.along[0]
+            total += product_in_blocks(cross_block(self.cross_kernel, tile, workspace).T, tile.along[0])
         return total
 
 

@@ -28,7 +28,10 @@ _TILE_COLUMNS = 2048
 
 @dataclass(frozen=True, eq=False)
 class _TwoSides:
-    """Of some columns j of K: `K_ij V_j` for the rows i below the first of these columns, and the sum of `K_ij'V_i`."""
+    """Of some columns j of K: `K_ij V_j` for the rows i from the first of these columns on, and the sum of `K_ij'V_i`.
+
+    Beside each product stand the errors that the rounding of kernel values brings to it.
+    """
 
     below: list[Floats]
     across: Floats
@@ -39,12 +42,16 @@ class _TwoSides:
 
 @dataclass(frozen=True, eq=False)
 class SymmetricProduct(Task):
-    """What a block of rows of K gives to its own rows and, by symmetry, to the rows of some columns."""
+    """What a block of rows of K gives to its own rows and, by symmetry, to the rows of some columns.
+
+    V and the sizes of its entries are given along the rows.
+    """
 
     what: ClassVar[str] = "product with K"
     cross_kernel: CrossKernel  # bound to the rows of the columns
     start: int  # the first of these rows
     vectors: Floats  # V at these rows
+    sizes: Floats  # (targets,): the sum of the sizes over these rows
     tile_rows: int
 
     @property
@@ -52,13 +59,27 @@ class SymmetricProduct(Task):
         return self.tile_rows
 
     def __call__(self, block: Block, workspace: Workspace) -> _TwoSides:
-        across, below = np.zeros_like(self.vectors), []
+        n_vectors = self.vectors.shape[1]
+        across, below = np.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
         for tile in tiles(block, _TILE_COLUMNS, _TILE_ENTRIES):
             values = cross_block(self.cross_kernel, tile, workspace)
-            below.append(product_in_blocks(values, self.vectors))
+            errors = self.cross_kernel.entry_error(tile.features) if len(self.sizes) else np.zeros(tile.n_rows)
+            below.append(np.hstack([product_in_blocks(values, self.vectors), np.outer(errors, self.sizes)]))
             if block.start > self.start:
-                across += values.T @ tile.along[0]
+                across[:, :n_vectors] += product_in_blocks(values.T, tile.along[0])
+                across[:, n_vectors:] += errors @ tile.along[1]
         return _TwoSides(below, across)
+
+
+@dataclass(frozen=True, eq=False)
+class EntryErrors(Task):
+    """`entry_error` of every row."""
+
+    what: ClassVar[str] = "rounding"
+    cross_kernel: CrossKernel
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        return self.cross_kernel.entry_error(block.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +97,7 @@ class Diagonal(Task):
 def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
     """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
     constant = kernel.constant_diagonal
-    if constant is not None and not passes.source.has_weights:
+    if constant is not None and passes.weights() is None:
         return np.full(passes.source.n_rows, constant)
     return passes.map(Diagonal(kernel))
 
@@ -115,11 +136,38 @@ class KernelMatrix(RowOperator):
         most = _TILE_ENTRIES // _TILE_COLUMNS
         return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))
 
-    def rows_product(self, indices: NDArray[np.intp], vectors: Floats) -> Floats:
-        """Return some rows of `K V`; n kernel entries each."""
+    def product_and_error(self, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+        """Return `K V`, and a bound on the error that the rounding of kernel values brings to its entries.
+
+        With e_ij the error of `k(x_i, x_j)` as a share of `sqrt(k(x_i, x_i) k(x_j, x_j))` and `sizes` the entries
+        `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
+        A part of the columns is evaluated against the rows from the first of these columns on: it serves both sides.
+        """
+        n, step = self.shape[0], self.columns_at_once
+        result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
+        for start in range(0, n, step):
+            columns = np.arange(start, min(n, start + step))
+            cross_kernel = self._bound(columns).cross_kernel
+            summed = sizes[columns].sum(axis=0)
+            task = SymmetricProduct(cross_kernel, start, vectors[columns], summed, self._tile_rows)
+            products: _TwoSides = self.passes.reduce(task, along=(vectors, sizes), start=start)
+            result[start:] += np.concatenate(products.below)
+            result[columns] += products.across
+            self.passes.count_entries((n - start) * len(columns))
+        return result[:, : vectors.shape[1]], result[:, vectors.shape[1] :]
+
+    def rows_product_and_error(
+        self, indices: NDArray[np.intp], vectors: Floats, sizes: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return some rows of what `product_and_error` returns; n kernel entries each."""
         step = self.passes.block_rows(_TILE_COLUMNS)
-        parts = (indices[start : start + step] for start in range(0, len(indices), step))
-        return np.concatenate([self._bound(part).T @ vectors for part in parts])
+        products, errors = [], []
+        for start in range(0, len(indices), step):
+            columns = self._bound(indices[start : start + step])
+            products.append(columns.T @ vectors)
+            lost = self.passes.map(EntryErrors(columns.cross_kernel)) @ sizes
+            errors.append(np.tile(lost, (columns.shape[1], 1)))
+        return np.concatenate(products), np.concatenate(errors)
 
     def _bound(self, indices: NDArray[np.intp]) -> Cross:
         """Return some columns of K."""
@@ -132,16 +180,6 @@ class KernelMatrix(RowOperator):
         return columns.held
 
     def _product(self, vectors: Floats) -> Floats:
-        """Evaluate some columns against the rows from the first of these columns on; they serve both sides of K."""
-        n, step = self.shape[0], self.columns_at_once
-        result = np.zeros((n, vectors.shape[1]))
-        for start in range(0, n, step):
-            columns = np.arange(start, min(n, start + step))
-            task = SymmetricProduct(self._bound(columns).cross_kernel, start, vectors[columns], self._tile_rows)
-            products: _TwoSides = self.passes.reduce(task, along=(vectors,), start=start)
-            result[start:] += np.concatenate(products.below)
-            result[columns] += products.across
-            self.passes.count_entries((n - start) * len(columns))
-        return result
+        return self.product_and_error(vectors, np.zeros((len(vectors), 0)))[0]
 
     _transposed_product = _product

@@ -15,8 +15,8 @@ from ridgemark.passes.progress import Counter, Progress
 from ridgemark.passes.summaries import DifferingRows, Hashes, Targets, Weights, dense
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
-from ridgemark.rows.distinct import DistinctRows, groups
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
 
 Floats = NDArray[np.float64]
 
@@ -43,15 +43,23 @@ class RowPasses:
         Bytes for the blocks of a pass; 1 GiB when not given.
     progress : callable, optional
         Called after every block as `progress(what, rows_done, n_rows)`.
+    weight_unit : float, default=1
+        Divides all weights; rows without weights weigh one over it. See `normalise_weights`.
     """
 
-    def __init__(self, source: RowSource, memory_budget: int | None = None, progress: Progress | None = None) -> None:
-        self.source = source
-        self.memory_budget = memory_budget
-        self.progress = progress
+    def __init__(
+        self,
+        source: RowSource,
+        memory_budget: int | None = None,
+        progress: Progress | None = None,
+        weight_unit: float = 1.0,
+    ) -> None:
+        self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
         self.cost = Cost()
         self.executor = ThreadExecutor()
         self._weights: Floats | None = None
+        self._distinct: DistinctRows | None = None
+        self._groups: RowGroups | None = None
 
     @property
     def budget(self) -> int:
@@ -104,7 +112,8 @@ class RowPasses:
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
-            result = task(replace(widened(block), along=tuple(values[rows] for values in along)), workspace)
+            prepared = replace(self._prepared(block), along=tuple(values[rows] for values in along))
+            result = task(prepared, workspace)
             counter.add(block.n_rows)
             return result
 
@@ -133,7 +142,7 @@ class RowPasses:
 
     def take(self, indices: NDArray[np.intp]) -> Block:
         """Return some rows, in the precision passes compute in."""
-        return widened(self.source.take(indices))
+        return self._prepared(self.source.take(indices))
 
     def targets(self) -> Floats:
         """Return the targets of every row."""
@@ -141,9 +150,20 @@ class RowPasses:
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""
-        if self._weights is None and self.source.has_weights:
+        if self._weights is None and (self.source.has_weights or self.weight_unit != 1.0):
             self._weights = self.map(Weights())
         return self._weights
+
+    def normalise_weights(self) -> None:
+        """Take as unit of the weights the power of two nearest the mean positive weight.
+
+        Weights are relative. In this unit a factor that is a power of two changes no bit of a result.
+        """
+        weights = self.weights()
+        if weights is not None:
+            unit = unit_of_weights(weights)
+            self.weight_unit *= unit
+            self._weights = weights / unit
 
     def row_counts(self) -> Floats:
         """Return the weight of every row; ones where rows have none."""
@@ -153,17 +173,18 @@ class RowPasses:
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
 
-        Two different rows fall together with probability n^2/2^64; one of them then merely cannot be a landmark.
+        Two different rows fall together with probability n^2/2^64. The result is kept: a second call takes no pass.
         """
-        hashes = self.map(Hashes())
-        weights = self.weights()
-        present = slice(None) if weights is None else np.flatnonzero(weights)
-        first, group = groups(hashes[present])
-        if weights is None:
-            return DistinctRows(first, group)
-        kind = np.full(self.source.n_rows, -1, dtype=np.intp)
-        kind[present] = group
-        return DistinctRows(np.flatnonzero(weights)[first], kind)
+        if self._distinct is None:
+            self._distinct = find_distinct(self.map(Hashes()), self.weights())
+        return self._distinct
+
+    def row_groups(self) -> RowGroups:
+        """Return the groups of equal rows, with one pass over the targets where there are such; the result is kept."""
+        if self._groups is None:
+            distinct = self.distinct_rows()
+            self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
+        return self._groups
 
     def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
@@ -173,12 +194,14 @@ class RowPasses:
             return candidates
         return candidates[self.reduce(DifferingRows(candidates, few[0, candidates])) == 0]
 
+    def _prepared(self, block: Block) -> Block:
+        """Return the block with features in float64, and weights in their unit.
 
-def widened(block: Block) -> Block:
-    """Return the block with features in float64: rows may be stored in single precision, but not worked on in it.
-
-    A kernel matrix has small eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
-    """
-    if block.features.dtype == np.float64:
+        Rows may be stored in single precision, but not worked on in it: a kernel matrix has small eigenvalues that
+        matter, and single precision loses those below 1e-7 of the largest.
+        """
+        if block.features.dtype != np.float64:
+            block = replace(block, features=block.features.astype(np.float64))
+        if self.weight_unit != 1.0:
+            block = replace(block, weights=row_weights(block) / self.weight_unit)
         return block
-    return replace(block, features=block.features.astype(np.float64))

@@ -6,7 +6,6 @@ import io
 import os
 import secrets
 import stat
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,37 +15,40 @@ from ridgemark.rows.places import shown
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a file to read, and say that it is damaged where its contents are not as they must be."""
+def refusing(path: Path) -> Iterator[None]:
+    """Say that a file is damaged, whatever its contents raise while they are read and checked."""
     try:
-        with _open(path) as file:
-            yield file
-    except RidgemarkError:
+        yield
+    except ModelFileError:
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, struct.error) as error:
-        msg = f"{shown(path)} is damaged: {_first_line(error)}; take another copy, or save the model again"
+    except MemoryError as error:
+        msg = f"{shown(path)} needs more memory than there is; load it on a larger machine"
         raise ModelFileError(msg) from error
-    except OSError as error:
-        msg = f"{shown(path)} cannot be read: {error.strerror or error}; check the disk, or take another copy"
+    except Exception as error:  # untrusted contents may raise anything
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        msg = f"{shown(path)} is damaged: {reason[:200]}; take another copy, or save the model again"
         raise ModelFileError(msg) from error
 
 
-def _open(path: Path) -> io.BufferedReader:
+@contextmanager
+def reading(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file to read, and tell every failure of the system in one way."""
     name = shown(path)
     try:
-        if path.is_file():
-            return path.open("rb")
-        if path.exists():
+        if path.exists() and not path.is_file():
             msg = f"{name} is {_kind(path)}; give a file that save wrote"
             raise ModelFileError(msg)
-    except OSError as error:
-        if isinstance(error, RidgemarkError):
-            raise
-        msg = f"{name} cannot be read: {error.strerror or error}; check its name, and that you may read it"
+        with path.open("rb") as file:
+            yield file
+    except ModelFileError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        where = shown(path.absolute().parent)
+        msg = f"there is no file {name} (looked in {where}); check the name and the current folder"
         raise ModelFileError(msg) from error
-    where = shown(path.absolute().parent)
-    msg = f"there is no file {name} (looked in {where}); check the name and the current folder"
-    raise ModelFileError(msg)
+    except OSError as error:
+        msg = f"{name} cannot be read: {error.strerror or error}; check its name, the disk, and that you may read it"
+        raise ModelFileError(msg) from error
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
         if overwrite:
             temporary.replace(target)
         else:
-            _rename_to_new(temporary, target)
+            rename_to_new(temporary, target)
         _flush_folder(target.parent)
     except FileExistsError as error:
         msg = f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
@@ -106,7 +108,7 @@ def _check_target(target: Path, overwrite: bool) -> int | None:
     return stat.S_IMODE(mode)
 
 
-def _rename_to_new(temporary: Path, target: Path) -> None:
+def rename_to_new(temporary: Path, target: Path) -> None:
     """Rename, unless the name is taken meanwhile: a link is refused then, unlike `replace`."""
     try:
         target.hardlink_to(temporary)
@@ -132,8 +134,4 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _kind(path: Path) -> str:
-    return "a directory" if path.is_dir() else "no regular file"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return "a directory" if path.is_dir() else "not a regular file"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ridgemark.certificates.record import rounded_up
+from ridgemark.certificates.record import rounded_up, spent
 from ridgemark.report import page as html
 from ridgemark.report.page import Column, Html
 from ridgemark.report.plots import Chart, Series, draw
@@ -275,10 +275,9 @@ def _exact(record: FitRecord) -> list[Html]:
     certainty = {"deterministic": "always true", "probability": "true with a probability"}.get(
         certificate["certainty"], certificate["certainty"]
     )
-    cost = certificate["cost"]
     facts = [
         ("kind", f"{certificate['kind']} ({certainty})"),
-        ("cost", f"{cost['kernel_entries']:,.0f} kernel entries, {cost['seconds']:.2g} s"),
+        ("cost", spent(certificate["cost"])),
     ]
     if certificate["risk_factor"] is not None:  # an audit has none: it speaks of this target
         facts.insert(1, ("risk over that of exact, at most", rounded_up(certificate["risk_factor"])))

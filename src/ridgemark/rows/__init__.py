@@ -1,7 +1,15 @@
 """Rows from anywhere: arrays, files and frames as numbered blocks of checked floats."""
 
 from ridgemark.rows.arrays import ArrayRows
-from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSource, block_rows_for, row_weights
+from ridgemark.rows.base import (
+    DEFAULT_MEMORY_BUDGET,
+    BaseRows,
+    Block,
+    RowSource,
+    block_rows_for,
+    row_weights,
+    unit_of_weights,
+)
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.integers import refuse_large_integers
 from ridgemark.rows.open import open_rows
@@ -17,4 +25,5 @@ __all__ = [
     "open_rows",
     "refuse_large_integers",
     "row_weights",
+    "unit_of_weights",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -207,6 +208,17 @@ def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
 def row_weights(block: Block) -> npt.NDArray[np.float64]:
     """Return the block's weights, ones where it has none."""
     return np.ones(block.n_rows) if block.weights is None else block.weights
+
+
+def unit_of_weights(weights: npt.NDArray[np.float64]) -> float:
+    """Return the power of two nearest the mean of the positive weights.
+
+    Weights times a power of two have a unit that is exactly that many times larger.
+    """
+    exponent = math.frexp(float(weights.max()))[1]
+    scaled = np.ldexp(weights[weights > 0], -exponent)  # below one, so that their sum does not overflow
+    mantissa, above = math.frexp(float(scaled.mean()))
+    return math.ldexp(1.0, min(exponent + above - (mantissa < 0.75), 1023))
 
 
 def check_total_weight(total: float) -> None:

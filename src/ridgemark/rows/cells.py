@@ -102,7 +102,10 @@ def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
             raise place.no_number(value, row)
         if isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT:
             raise place.too_large(value, row)
-        result[row] = float(value)
+        try:
+            result[row] = float(value)
+        except OverflowError:  # a fraction beyond the range
+            raise place.bad_number(np.inf, row, 0) from None
     return result
 
 

@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, cast
 
 from ridgemark.errors import DataError, SourceFileError
@@ -16,7 +17,8 @@ from ridgemark.rows.cells import DOUBLE
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.csv_cells import CsvText, is_number
 from ridgemark.rows.csv_scan import Chunk, FirstRow, find_chunks, read_first_row
-from ridgemark.rows.files import FileState, reading, require_file
+from ridgemark.rows.files import FileState, bomb, reading, require_file
+from ridgemark.rows.limits import is_bomb
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
@@ -58,7 +60,7 @@ class CsvRows(ScannedRows):
         self._path = require_file(path)
         source = shown(self._path)
         files = [FileState(self._path)]
-        with self._open() as file:
+        with open_csv(self._path) as file:
             first = read_first_row(file, source)
             has_header = _has_header(first, source, target, columns, weight)
             offset, line = (first.next_offset, first.next_line) if has_header else (first.offset, first.line)
@@ -72,18 +74,8 @@ class CsvRows(ScannedRows):
             raise SourceFileError(msg)
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
 
-    @contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
-        compressed = self._path.name.lower().endswith(".gz")
-        form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
-        with (
-            reading(self._path, form, EOFError, zlib.error, csv.Error),
-            gzip.open(self._path) if compressed else self._path.open("rb") as file,
-        ):
-            yield cast(IO[bytes], file)
-
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        with self._open() as file:
+        with open_csv(self._path) as file:
             for k in chunks:
                 yield self._block_of(self._chunks[k], file)
 
@@ -93,6 +85,37 @@ class CsvRows(ScannedRows):
         rows = CsvText(text, chunk, self._delimiter, self._n_columns, self._source)
         place = Place(self._source, self._names, rows.row)
         return self._block(chunk.first_row, list(rows.numbers(self._choice.all, place).T), place)
+
+
+@contextmanager
+def open_csv(path: Path) -> Iterator[IO[bytes]]:
+    """Open a CSV file, compressed or not, and tell every failure to read it in one way."""
+    compressed = path.name.lower().endswith(".gz")
+    form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
+    with (
+        reading(path, form, EOFError, zlib.error, csv.Error),
+        _Expanding(path) if compressed else path.open("rb") as file,
+    ):
+        yield cast(IO[bytes], file)
+
+
+class _Expanding(gzip.GzipFile):
+    """A compressed file that is refused where it expands beyond the limit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(path, "rb")
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._checked(super().read(size))
+
+    def readline(self, size: int | None = -1) -> bytes:
+        return self._checked(super().readline(size))
+
+    def _checked(self, data: bytes) -> bytes:
+        if is_bomb(self.tell(), cast(IO[bytes], self.fileobj).tell()):
+            raise bomb(self._path)
+        return data
 
 
 def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:

@@ -112,8 +112,14 @@ def is_number(text: str) -> bool:
     return "_" not in text
 
 
+def _is_exact(integer: str) -> bool:
+    """Return whether an integer is at most 2**53 in size; one of too many digits is not even parsed."""
+    digits = integer.lstrip("+-").lstrip("0")
+    return len(digits) <= len(str(LARGEST_EXACT)) and int(digits or "0") <= LARGEST_EXACT
+
+
 def _number(text: str, place: Place, row: int, column: int) -> float:
-    if _INTEGER.fullmatch(text) and abs(int(text)) > LARGEST_EXACT:
+    if _INTEGER.fullmatch(text) and not _is_exact(text):
         raise place.too_large(text, row, column)
     if is_number(text):
         return float(text)

@@ -16,15 +16,16 @@ import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.base import Array
+from ridgemark.rows.limits import MAX_COLUMNS, MAX_ROW_BYTES
 
 CHUNK_BYTES = 2**20
-LONGEST_ROW = 2**24  # bytes; no row of numbers is longer
 
 _BOM = b"\xef\xbb\xbf"
 BLANK = " \t\r\n"
 _BLANK = BLANK.encode()
 _DELIMITERS = ",;\t"
 _NEWLINE, _QUOTE = b'\n"'
+_IS_SOLID = np.isin(np.arange(256), list(_BLANK), invert=True)  # by byte: what is not white space
 
 
 @dataclass(frozen=True)
@@ -52,29 +53,46 @@ class FirstRow:
 
 def read_first_row(file: IO[bytes], source: str) -> FirstRow:
     """Return the first row that is not blank, cut at whichever of , ; and tab it has most of."""
-    offset, line = 0, 1
-    text = file.readline(LONGEST_ROW)
-    if text.startswith(_BOM):
-        offset, text = len(_BOM), text[len(_BOM) :]
-    while text and not text.strip(_BLANK):
-        offset, line = offset + len(text), line + 1
-        text = file.readline(LONGEST_ROW)
-    if not text:
-        msg = f"{source} is empty: it holds only blank lines; write the file again"
-        raise SourceFileError(msg)
-    while text.count(_QUOTE) % 2:
-        more = file.readline(LONGEST_ROW)
-        if not more or len(text) >= LONGEST_ROW:
-            raise no_end(source, line, text)
-        text += more
-    if len(text) >= LONGEST_ROW:
-        raise no_end(source, line, text)
+    offset, line = _skip_blank_lines(file, source)
+    text = _read_row(file, source, line)
     _check_text(text, source)
     outside = re.sub(rb'"[^"]*"', b"", text).decode("latin-1")
     delimiter = max(_DELIMITERS, key=outside.count)
+    if (n_columns := outside.count(delimiter) + 1) > MAX_COLUMNS.value:
+        msg = f"the first line of {source} has {n_columns:,} columns; {MAX_COLUMNS.remedy}"
+        raise DataError(msg)
     cells = next(csv.reader([text.decode("utf-8").strip("\r\n")], delimiter=delimiter))
     names = tuple(cell.strip() for cell in cells)
     return FirstRow(names, delimiter, offset, line, offset + len(text), line + text.count(b"\n"))
+
+
+def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
+    """Move to the first line that is not blank, past a byte order mark; return its offset and line number."""
+    begin = offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+    file.seek(begin)
+    line, text = 1, file.read(CHUNK_BYTES)
+    while text and not text.strip(_BLANK):
+        begin, line = max(begin, offset + text.rfind(b"\n") + 1), line + text.count(b"\n")
+        offset, text = offset + len(text), file.read(CHUNK_BYTES)
+    if not text:
+        msg = f"{source} is empty: it holds only blank lines; write the file again"
+        raise SourceFileError(msg)
+    blank = text[: len(text) - len(text.lstrip(_BLANK))]
+    begin, line = max(begin, offset + blank.rfind(b"\n") + 1), line + blank.count(b"\n")
+    file.seek(begin)
+    return begin, line
+
+
+def _read_row(file: IO[bytes], source: str, line: int) -> bytes:
+    """Return the row that begins here; inside quotes it goes on over line ends."""
+    lines: list[bytes] = []
+    n_quotes, room = 0, MAX_ROW_BYTES.value
+    while not lines or n_quotes % 2:
+        lines.append(file.readline(room))
+        room, n_quotes = room - len(lines[-1]), n_quotes + lines[-1].count(_QUOTE)
+        if room <= 0 or not lines[-1]:
+            raise no_end(source, line, b"".join(lines))
+    return b"".join(lines)
 
 
 def _check_text(text: bytes, source: str) -> None:
@@ -96,7 +114,7 @@ def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_colum
     """Return the chunks of whole rows from `offset` to the end, refusing rows with another number of cells."""
     file.seek(offset)
     chunks: list[Chunk] = []
-    row, held, more = 0, b"", True
+    row, held, more, longest = 0, b"", True, MAX_ROW_BYTES.value
     while more:
         fresh = file.read(CHUNK_BYTES)
         more = bool(fresh)
@@ -104,7 +122,7 @@ def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_colum
         ends, cells = _rows(text, delimiter)
         stop = int(ends[-1]) + 1 if len(ends) else 0
         held = text[stop:]
-        if len(held) > LONGEST_ROW or (held and not more):
+        if len(held) > longest or (held and not more):
             raise no_end(source, line + text.count(b"\n", 0, stop), held)
         if not stop:
             continue
@@ -132,16 +150,18 @@ def _rows(text: bytes, delimiter: str) -> tuple[npt.NDArray[np.intp], npt.NDArra
         inside = np.bitwise_xor.accumulate(codes == _QUOTE)
         ends, marks = ends[~inside[ends]], marks[~inside[marks]]
     cells = np.diff(np.searchsorted(marks, ends), prepend=0) + 1
-    cells[_blank_lines(text, codes, ends, cells)] = 0
+    cells[_blank_lines(codes, ends, cells)] = 0
     return ends, cells
 
 
-def _blank_lines(text: bytes, codes: Array, ends: Array, cells: Array) -> Array:
+def _blank_lines(codes: Array, ends: Array, cells: Array) -> Array:
+    """Return which lines are blank: one cell, and no byte in it that is not white space."""
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
-    # Only a line without delimiters that begins with white space can be blank: almost none, so looked at one by one.
-    odd = np.flatnonzero((cells == 1) & (codes[begins] <= ord(" ")))
-    blank = [at for at in odd if not text[begins[at] : ends[at]].strip(_BLANK)]
-    return np.array(blank, dtype=np.intp)
+    blank: Array = (cells == 1) & (codes[begins] <= ord(" "))
+    if blank.any():  # almost never
+        solid = np.flatnonzero(_IS_SOLID[codes])
+        blank &= np.searchsorted(solid, begins) == np.searchsorted(solid, ends)
+    return blank
 
 
 def ragged(source: str, row: int, line: int, got: int, expected: int, last: bool = False) -> DataError:
@@ -168,4 +188,4 @@ def no_end(source: str, line: int, text: bytes) -> DataError:
             f"the row at line {line} of {source} opens a quoted field that is never closed; add the missing quote, or "
             "write the file again if it was cut short"
         )
-    return DataError(f"the row at line {line} of {source} is longer than {LONGEST_ROW} bytes; is it a CSV file?")
+    return DataError(f"the row at line {line} of {source} has too many bytes; {MAX_ROW_BYTES.remedy}")

@@ -13,6 +13,8 @@ from ridgemark.rows import Block
 
 Floats = NDArray[np.float64]
 
+KEPT_HASHES = 2048  # of all rows so far, to sample and count distinct rows over batches
+
 
 @dataclass(frozen=True)
 class DistinctRows:
@@ -24,6 +26,7 @@ class DistinctRows:
 
     indices: NDArray[np.intp]  # (m,): the first row of each kind
     kind: NDArray[np.intp]  # (n,): position of a row's kind among the candidates; -1 for a row of weight zero
+    smallest: NDArray[np.uint64]  # the smallest hashes, ascending: from these `count_distinct` counts several batches
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -34,8 +37,72 @@ class DistinctRows:
         # astype: counts of no rows at all would be integers.
         return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
 
+    def of_rows(self, values: Floats) -> Floats:
+        """Return for every row the value of its kind; zero for a row of weight zero."""
+        return np.where(self.kind >= 0, values[self.kind], 0.0)
 
-def groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    @property
+    def has_repeats(self) -> bool:
+        """Whether two rows of positive weight are equal."""
+        return len(self) < int(np.count_nonzero(self.kind >= 0))
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """What leaving out all rows that equal a row needs: two sums over the group of equal rows.
+
+    Attributes
+    ----------
+    weights : array of shape (n,)
+        The weight of the group of each row; zero for a row of weight zero.
+    gaps : array of shape (n, n_targets) or None
+        The weighted mean target of the group less the row's target; None where no rows are equal.
+    """
+
+    weights: Floats
+    gaps: Floats | None
+
+
+def group_rows(distinct: DistinctRows, weights: Floats, targets: Floats | None) -> RowGroups:
+    """Return the groups of equal rows; `targets`, wanted where some rows are equal, are overwritten."""
+    totals = distinct.totals(weights)
+    for column in () if targets is None else targets.T:
+        # From the group's first target: equal targets then have gaps of exactly zero.
+        column -= column[distinct.indices[distinct.kind]]
+        column[:] = distinct.of_rows(distinct.totals(weights * column) / totals) - column
+    return RowGroups(distinct.of_rows(totals), targets)
+
+
+def merge_smallest(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the smallest hashes of two batches of rows together."""
+    return np.union1d(one, other)[:KEPT_HASHES]
+
+
+def count_distinct(smallest: NDArray[np.uint64]) -> int:
+    """Return the number of distinct rows whose smallest hashes these are.
+
+    Exact for fewer than k = 2,048 rows. Hashes are uniform on [0, 2^64), so of more the k-th smallest hash h gives the
+    estimate `(k - 1) 2^64/h`, of relative standard deviation 1/sqrt(k) = 2.2%.
+    """
+    if len(smallest) < KEPT_HASHES:
+        return len(smallest)
+    return max(KEPT_HASHES, round((KEPT_HASHES - 1) * 2.0**64 / float(smallest[-1])))
+
+
+def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None) -> DistinctRows:
+    """Return which rows of positive weight have equal hashes."""
+    if weights is None:
+        first, kind = _groups(hashes)
+        return DistinctRows(first, kind, hashes[first[:KEPT_HASHES]])
+    present = np.flatnonzero(weights)
+    hashes = hashes[present]
+    first, group = _groups(hashes)
+    kind = np.full(len(weights), -1, dtype=np.intp)
+    kind[present] = group
+    return DistinctRows(present[first], kind, hashes[first[:KEPT_HASHES]])
+
+
+def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each hash, in the hashes' order, and every row's position among them.
 
     What `np.unique` does, in half its memory: for a long file these are the largest arrays there are.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ridgemark.errors import RidgemarkError, SourceFileError
+from ridgemark.rows.limits import MAX_EXPANSION
 from ridgemark.rows.places import shown
 
 
@@ -61,6 +62,14 @@ def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
     return SourceFileError(
         f"{shown(path)} cannot be read as {form}: {reason}; it may be cut short or hold another format: "
         "write it again, or give it the extension of what it holds"
+    )
+
+
+def bomb(path: Path) -> SourceFileError:
+    """Refuse a compressed file that expands beyond the limit."""
+    return SourceFileError(
+        f"{shown(path)} expands to more than {MAX_EXPANSION.value} times its compressed bytes, as files do that are "
+        f"made to exhaust a machine; give it uncompressed, or {MAX_EXPANSION.remedy}"
     )
 
 

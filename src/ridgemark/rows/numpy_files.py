@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import tokenize
 import zipfile
 import zlib
@@ -14,7 +15,8 @@ import numpy as np
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrays import ArrayColumns
 from ridgemark.rows.base import Array
-from ridgemark.rows.files import FileState, reading, unreadable
+from ridgemark.rows.files import FileState, bomb, reading, unreadable
+from ridgemark.rows.limits import MAX_LOADED_BYTES, is_bomb
 from ridgemark.rows.npy import FORM as _ARRAY
 from ridgemark.rows.npy import NpyColumns
 from ridgemark.rows.places import listed, shown
@@ -90,13 +92,26 @@ class Archive:
 
     def _read(self, key: str) -> Array:
         with (
-            reading(self._path, _ARCHIVE, *_UNZIPPING, *_PARSING),
+            reading(self._path, _ARCHIVE, *_UNZIPPING, *_PARSING, MemoryError),
             zipfile.ZipFile(self._path) as archive,
         ):
             with archive.open(f"{key}.npy") as member:
-                _header(member, self._path, f"array {shown(key)} of {_ARCHIVE}")
+                shape, _, dtype = _header(member, self._path, f"array {shown(key)} of {_ARCHIVE}")
+                needed = member.tell() + math.prod(shape) * dtype.itemsize
+            self._check_size(archive.getinfo(f"{key}.npy"), needed)
             with archive.open(f"{key}.npy") as member:
                 return np.lib.format.read_array(member, allow_pickle=False)
+
+    def _check_size(self, member: zipfile.ZipInfo, needed: int) -> None:
+        """Refuse an array that is not in the file, is too large to be read, or comes from too few bytes."""
+        if member.file_size < needed:
+            reason = f"an array of {needed} bytes is announced, and its member has {member.file_size}"
+            raise unreadable(self._path, _ARCHIVE, reason)
+        if needed > MAX_LOADED_BYTES.value:
+            msg = f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
+            raise SourceFileError(msg)
+        if is_bomb(needed, min(member.compress_size, self._path.stat().st_size)):
+            raise bomb(self._path)
 
 
 def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -114,4 +129,6 @@ def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bo
             "save plain numbers: numpy.save(path, array.astype(float))"
         )
         raise SourceFileError(msg)
+    if not all(type(side) is int and 0 <= side <= sys.maxsize for side in shape):  # True passes for 1 elsewhere
+        raise unreadable(path, form, f"its shape is {shown(shape)}, where only counts are possible")
     return shape, fortran, dtype

@@ -111,7 +111,7 @@ class Place:
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:
         """Refuse an integer that a float64 cannot hold."""
         return DataError(
-            f"{self.cell(row, column)} is the integer {_short(str(value))}, beyond 2**53: as a floating "
+            f"{self.cell(row, column)} is the integer {_integer(value)}, beyond 2**53: as a floating "
             "number it would lose digits; subtract an offset first, or leave the column out with columns=[...]"
         )
 
@@ -126,6 +126,13 @@ class Place:
     def bad_weight(self, value: float, row: int) -> DataError:
         """Refuse a negative weight."""
         return DataError(f"{self.cell(row)} is {value}; a weight must be 0 or more; 0 leaves a row out of the fit")
+
+
+def _integer(value: Any) -> str:
+    """Return an integer as text; Python refuses to write very long ones."""
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"of some {int(value.bit_length() * 0.30103)} digits"
+    return _short(str(value))
 
 
 def _short(text: str) -> str:

@@ -50,7 +50,7 @@ def count_landmarks(
 
     "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for every dimension of
     d_eff(lambda epsilon), in the geometric middle of its bracket; never more than Theorem 3 asks for, at least 100, and
-    at most what the memory budget holds, `6 sqrt(n)` (at least 500), and the number of distinct rows.
+    at most what the memory budget holds, `6 sqrt(n)` (at least 500), and n, the number of distinct rows.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -62,15 +62,14 @@ def count_landmarks(
         return LandmarkCount(available, f"all {available} distinct rows")
     scores = problem.scores(PILOT, 0, rng)
     lower, upper = scores.effective_dimension
-    theorem = bounds.theorem_3_count(
-        problem.passes.source.n_rows, float(scores.upper.sum()), problem.failure_probability
-    )
+    # Equal rows are one row of more weight, so n is the number of distinct ones.
+    theorem = bounds.theorem_3_count(available, float(scores.upper.sum()), problem.failure_probability)
     wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
     rules = {
         f"{_PER_DIMENSION:g} per effective dimension": wanted,
         "Theorem 3": theorem,
         "memory budget": memory_limit(problem.passes.memory_budget),
-        f"{_PER_ROOT:g} sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(_PER_ROOT * math.sqrt(problem.passes.source.n_rows))),
+        f"{_PER_ROOT:g} sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(_PER_ROOT * math.sqrt(available))),
         "all distinct rows": available,
     }
     rule, count = min(rules.items(), key=lambda item: item[1])

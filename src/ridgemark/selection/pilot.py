@@ -31,9 +31,10 @@ class Pilot:
     moments: Moments
     counts: Floats  # the total weight of the training rows equal to each pilot row
 
-    def scores(self, passes: RowPasses, scaled_ridge: float) -> ScoreBracket:
+    def scores(self, passes: RowPasses, scaled_ridge: float, distinct: DistinctRows) -> ScoreBracket:
         """Score all rows at this ridge, in one more pass."""
-        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts))
+        groups = distinct.of_rows(distinct.totals(passes.row_counts())) if distinct.has_repeats else None
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts), groups)
 
 
 def draw_pilot(
@@ -84,12 +85,12 @@ def refined_scores(
     rng: np.random.Generator,
 ) -> ScoreBracket:
     """Score all rows from the pilot; `refine` times draw it again by the scores found, two passes each."""
-    scores = pilot.scores(passes, scaled_ridge)
+    scores = pilot.scores(passes, scaled_ridge, distinct)
     for _ in range(refine):
         again = draw_pilot(
             passes, kernel, distinct, len(pilot.counts), rng, smallest_ridge=scaled_ridge, weights=scores.upper
         )
-        scores = replace(again.scores(passes, scaled_ridge), refined=True)
+        scores = replace(again.scores(passes, scaled_ridge, distinct), refined=True)
     return scores
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.leverage import Bracket
+from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
@@ -27,6 +27,7 @@ class LandmarkFit:
     fit_intercept: bool
     scaled_ridge: Floats  # (targets,): n lambda, equal entries unless every target has its own
     target_origin: Floats  # (targets,): where the targets of the moments are measured from
+    weight_unit: float = 1.0  # what the weights were divided by in the moments and `scaled_ridge`
 
     @cached_property
     def centred(self) -> CentredMoments:
@@ -60,13 +61,15 @@ class LandmarkFit:
 
     @cached_property
     def effective_dimension(self) -> Bracket:
-        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `tr(K - L)/(n lambda)` more."""
+        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `residual_dimension` more."""
         scaled_ridge = float(self.scaled_ridge.min())
         if self._one_ridge:
             lower = self._one_ridge.effective_dimension
         else:
             lower = self.solver.effective_dimension(scaled_ridge)
-        return Bracket(lower, min(float(self.moments.n_rows), lower + self.moments.trace_residual / scaled_ridge))
+        n = self.moments.n_rows
+        more = residual_dimension(self.moments.trace_residual / scaled_ridge, n)
+        return Bracket(lower, min(float(n), lower + more))
 
     @property
     def dual_coef(self) -> Floats:

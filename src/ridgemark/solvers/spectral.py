@@ -14,6 +14,8 @@ from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 
 Floats = NDArray[np.float64]
 
+ROBUST = 1.6  # factor on tr H in generalised cross-validation
+
 
 class SpectralSolver:
     """Solves `(B'WB + scaled_ridge I) c = B'Wy`, on centred features and targets where there is an intercept.
@@ -26,15 +28,13 @@ class SpectralSolver:
         self.centred = centre(moments, fit_intercept) if centred is None else centred
         self.feature_mean, self.target_mean = self.centred.feature_mean, self.centred.target_mean
         self.target_variance, self.total_weight = self.centred.target_variance, self.centred.total_weight
-        # Weights below one count a row as one, as leave-one-out does, which then leaves out all of it.
-        self.n_units = max(moments.total_weight, float(moments.n_rows))
         self.fit_intercept = fit_intercept
         self.spectrum, self.rotation = symmetric_eigen(self.centred.gram, NUMPY)
         self.rotated = self.rotation.T @ self.centred.cross
 
     def rotated_features(self, factor: NystromFactor) -> RotatedFeatures:
         """Return the features of the factor in the coordinates of the spectrum."""
-        return RotatedFeatures(factor.cross_kernel, factor.whitener @ self.rotation, self.feature_mean @ self.rotation)
+        return RotatedFeatures(factor, self.feature_mean, self.rotation)
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
@@ -54,10 +54,14 @@ class SpectralSolver:
         explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse))[:, None] * self.rotated) ** 2, axis=0)
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
 
-    def generalised_cross_validation(self, scaled_ridge: float) -> Floats:
-        """Return `training_error / (1 - tr H/n)^2` per target, H with the intercept's one; infinite where tr H is n."""
+    def generalised_cross_validation(self, scaled_ridge: float, n_distinct: int, factor: float = ROBUST) -> Floats:
+        """Return `training_error / (1 - factor tr H/G)^2` per target, for G distinct rows; infinite where none is left.
+
+        H includes the intercept. With factor 1, the plain criterion, the minimum is often at a far too small ridge when
+        rows are few or their leverages uneven; `docs/theory.md` says what the factor prevents and costs.
+        """
         trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
-        left = 1.0 - trace / self.n_units
+        left = 1.0 - factor * trace / n_distinct
         if left <= 1e-12:
             return np.full(len(self.target_variance), np.inf)
         return self.training_error(scaled_ridge) / left**2

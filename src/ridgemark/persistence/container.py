@@ -1,0 +1,132 @@
+"""The bytes of a model file: a safetensors file whose metadata holds a checksum and a header in JSON.
+
+The metadata has one entry, `ridgemark`: 64 hexadecimal digits, then JSON with the entry `format`. The digits are the
+SHA-256 of the JSON followed by name, type, shape and bytes of every array, in the order of names.
+
+The package safetensors reads and checks the file. Writing it takes a few lines, which copy no array: the package's
+`save` makes two copies of everything, and its `save_file` replaces the file itself, with another mode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import numpy as safetensors
+
+from ridgemark.errors import ModelFileError
+from ridgemark.persistence.files import reading, refusing, writing
+from ridgemark.rows.limits import MAX_LOADED_BYTES
+from ridgemark.rows.places import shown
+
+FORMAT = 3
+_ENTRY = "ridgemark"
+_DIGITS = 2 * hashlib.sha256().digest_size
+_LENGTH = 8  # bytes of a safetensors file that say how long its header is
+_LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no longer ones
+_EARLIER = b"\x93RIDGMRK"  # begins files of the formats 1 and 2
+_FOREIGN = {
+    b"PK\x03\x04": "is an .npz or zip archive",
+    b"\x93NUMPY": "is a NumPy .npy array",
+    b"\x80": "is a pickle, which is never loaded, as that may run any code",
+}
+
+
+def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], overwrite: bool) -> None:
+    """Write a header, which JSON can hold, and C-contiguous arrays; the file is replaced whole or not at all."""
+    text = json.dumps({"format": FORMAT, **header})
+    forms: dict[str, Any] = {"__metadata__": {_ENTRY: _checksum(text, arrays) + text}}
+    ordered, end = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])), 0  # so that all are aligned
+    for name, array in ordered:
+        begin, end = end, end + array.nbytes
+        forms[name] = {"dtype": _type_name(array), "shape": array.shape, "data_offsets": [begin, end]}
+    line = json.dumps(forms, separators=(",", ":")).encode()
+    line += b" " * (-len(line) % 8)
+    with writing(path, overwrite) as file:
+        file.write(len(line).to_bytes(_LENGTH, "little") + line)
+        for _, array in ordered:
+            file.write(_bytes(array))
+
+
+def read_model(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a file whose size, format and checksum are right."""
+    with refusing(path), reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        entry = _metadata(file, size, shown(path))
+        if size > MAX_LOADED_BYTES.value:
+            msg = f"{shown(path)} has {size:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
+            raise ModelFileError(msg)
+        file.seek(0)
+        arrays = safetensors.load(file.read(size))
+        text = entry[_DIGITS:]
+        if _checksum(text, arrays) != entry[:_DIGITS]:
+            msg = "its checksum is wrong"
+            raise ValueError(msg)
+        return json.loads(text), arrays
+
+
+def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
+    """Return our metadata entry; refuse a file that is not ours, or not as long as its header says."""
+    begin = file.read(_LENGTH + 1)
+    if not begin:
+        msg = "it is empty (0 bytes)"
+        raise ValueError(msg)
+    if begin[_LENGTH:] != b"{":
+        if begin.startswith(_EARLIER):
+            msg = f"{name} was written by an earlier ridgemark (format 1 or 2); fit and save the model again"
+            raise ModelFileError(msg)
+        what = next((what for start, what in _FOREIGN.items() if begin.startswith(start)), None)
+        what = what or f"begins with {begin[:_LENGTH]!r}"
+        msg = f"{name} is not a ridgemark model file: it {what}; give a file that save wrote"
+        raise ModelFileError(msg)
+    length = int.from_bytes(begin[:_LENGTH], "little")
+    if length > min(_LONGEST_HEADER, size - _LENGTH):
+        msg = f"it has {size} bytes and announces a header of {length}"
+        raise ValueError(msg)
+    header = json.loads(b"{" + file.read(length - 1))
+    metadata = header.pop("__metadata__", {})
+    if _ENTRY not in metadata:
+        msg = f"{name} is a safetensors file, but not a ridgemark model file; give a file that save wrote"
+        raise ModelFileError(msg)
+    expected = _LENGTH + length + max((one["data_offsets"][1] for one in header.values()), default=0)
+    if size != expected:
+        msg = f"it has {size} bytes and should have {expected}"
+        raise ValueError(msg)
+    entry: str = metadata[_ENTRY]
+    _check_format(json.loads(entry[_DIGITS:])["format"], name)
+    return entry
+
+
+def _check_format(number: Any, name: str) -> None:
+    if number == FORMAT:
+        return
+    if type(number) is not int or number < 1:
+        msg = "its format has no number"
+        raise ValueError(msg)
+    remedy = "install a newer ridgemark" if number > FORMAT else "fit and save the model again"
+    msg = f"{name} has format {number}, and this ridgemark reads format {FORMAT}; {remedy}"
+    raise ModelFileError(msg)
+
+
+def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    known = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        known.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        known.update(_bytes(array))
+    return known.hexdigest()
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _type_name(array: NDArray[Any]) -> str:
+    """Return the type as safetensors calls it: F64, I32, U8, BOOL."""
+    return "BOOL" if array.dtype.kind == "b" else f"{array.dtype.kind.upper()}{8 * array.itemsize}"

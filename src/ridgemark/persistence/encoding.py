@@ -1,0 +1,100 @@
+"""From the values of a model to JSON and arrays; `schema` has the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.errors import ParameterError
+from ridgemark.parameters import Parameterised
+
+_DEEPEST = 100  # far below where Python's own recursion ends, so that what was written can be read
+
+
+class Encoder:
+    """Turns values into JSON, and gathers what JSON does not hold.
+
+    Numbers, text, None and lists are written as they are, a record as the dict of its fields; everything else as a dict
+    of one entry, its tag. An array is named after its place, and its tag says whether its transpose was stored.
+
+    Attributes
+    ----------
+    arrays : dict
+        The arrays by their places, C-contiguous.
+    given : list of callables
+        The functions, and other callables of no known class, of the kernel that has the most of them. They are
+        numbered within each kernel, since a fitted kernel is a copy of the one given and so may its functions be.
+    """
+
+    def __init__(self, classes: Iterable[type]) -> None:
+        self._classes = set(classes)
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.given: list[Any] = []
+
+    def encode(self, value: Any, place: str, depth: int = 0, functions: list[Any] | None = None) -> Any:
+        """Return the JSON of a value; `place` names it, `functions` are those of its kernel so far."""
+        if depth > _DEEPEST:
+            msg = f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file does not hold"
+            raise ParameterError(msg)
+        kind, inner = type(value), partial(self.encode, depth=depth + 1, functions=functions)
+        if value is None or kind in (str, int, float, bool):
+            return value
+        if isinstance(value, np.bool_ | np.integer | np.floating | np.str_) and value.dtype.itemsize <= 8:
+            return value.item()
+        if kind is list:
+            return [inner(part, f"{place}.{i}") for i, part in enumerate(value)]
+        if kind is tuple:
+            return {"tuple": inner(list(value), place)}
+        if kind is dict and all(type(key) is str for key in value):
+            return {"dict": {key: inner(part, f"{place}.{key}") for key, part in value.items()}}
+        if kind in (np.ndarray, np.memmap):
+            return self._array(value, place)
+        if isinstance(value, sparse.csr_matrix | sparse.csr_array) and value.ndim == 2:
+            for name in ("data", "indices", "indptr"):
+                self._array(getattr(value, name), f"{place}.{name}")
+            return {"csr": [isinstance(value, sparse.csr_array), *value.shape]}
+        if is_dataclass(kind) or hasattr(value, "_asdict"):
+            parts = (
+                value._asdict()
+                if hasattr(value, "_asdict")
+                else {f.name: getattr(value, f.name) for f in fields(value)}
+            )
+            return {name: inner(part, f"{place}.{name}") for name, part in parts.items()}
+        functions = [] if functions is None else functions
+        if kind in self._classes and isinstance(value, Parameterised):
+            own = value.get_params(deep=False)
+            inner = partial(inner, functions=functions)
+            return {"object": [kind.__name__, {name: inner(part, f"{place}.{name}") for name, part in own.items()}]}
+        if callable(value) and not isinstance(value, type):
+            functions.append(value)
+            self.given = max(self.given, functions, key=len)
+            return {"given": len(functions) - 1}
+        raise _refusal(value, place)
+
+    def _array(self, array: NDArray[Any], place: str) -> dict[str, Any]:
+        words = array.tolist() if array.dtype == object and array.ndim == 1 else [None]
+        if all(type(word) is str for word in words):
+            return {"words": words}
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise _refusal(array, place)
+        native = np.asarray(array).astype(array.dtype.newbyteorder("="), copy=False)
+        # The order in memory is kept, since sums in another order round otherwise.
+        transposed = native.flags.fnc
+        self.arrays[place] = np.ascontiguousarray(native.T if transposed else native).reshape(
+            native.shape[::-1] if transposed else native.shape
+        )
+        return {"array": transposed}
+
+
+def _refusal(value: Any, place: str) -> ParameterError:
+    what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a value of type {type(value).__name__}"
+    return ParameterError(
+        f"{place} is {what}, which a model file does not hold; it holds numbers, text, lists, tuples, dicts with text "
+        "as keys, arrays of numbers, CSR matrices, kernels and selections"
+    )

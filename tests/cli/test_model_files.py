@@ -1,0 +1,65 @@
+"""What the command line keeps beside a model: the same bytes for the same seed, and nothing hostile."""
+
+import copy
+import time
+
+import pytest
+
+from ridgemark import load
+from ridgemark.errors import ModelFileError
+from tests.persistence.cases import forge, parse
+
+
+@pytest.fixture(scope="module")
+def model_file(folder, tmp_path_factory):
+    from click.testing import CliRunner
+
+    from ridgemark.cli import commands
+
+    path = tmp_path_factory.mktemp("fit") / "m"
+    made = CliRunner().invoke(commands, _arguments(folder, path), catch_exceptions=False, standalone_mode=False)
+    assert made.exit_code == 0
+    return path
+
+
+def _arguments(folder, output):
+    chosen = ["--target", "y", "--columns", "a,b,colour", "--encode", "colour", "--landmarks", 30]
+    return [str(one) for one in ("fit", folder / "rows.csv", *chosen, "--test", folder / "new.csv", "--output", output)]
+
+
+def test_two_fits_with_one_seed_write_the_same_bytes(folder, model_file, ridgemark, tmp_path, monkeypatch):
+    clock = time.perf_counter
+    monkeypatch.setattr("time.perf_counter", lambda: 3.0 * clock())  # a slower machine
+    assert ridgemark(*_arguments(folder, tmp_path / "again"))[0] == 0
+    assert (tmp_path / "again").read_bytes() == model_file.read_bytes()
+
+
+def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert ridgemark("report", model_file, "--output", tmp_path / "page.html")[0] == 0
+    assert set(load(model_file).run_) >= {"data", "n_rows", "target_names", "levels", "held_out", "sample"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data", 3),
+        ("n_rows", "many"),
+        ("target_names", ["y", "z"]),
+        ("target_names", "y"),
+        ("levels", {"dict": {"colour": "red"}}),
+        ("levels", ["colour"]),
+        ("held_out", {"dict": {}}),
+        ("held_out", None),
+        ("sample", {"dict": {"rows": [0], "observed": 3, "predicted": [[1.0]]}}),
+        ("columns", {"object": ["Linear", {}]}),
+        ("another", {"array": False}),
+    ],
+)
+def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_path):
+    header, arrays = parse(model_file.read_bytes())
+    header = copy.deepcopy(header)
+    header["fitted"]["run_"]["dict"][name] = value
+    (tmp_path / "m").write_bytes(forge(header, arrays))
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(tmp_path / "m")

@@ -1,0 +1,103 @@
+"""Model files taken apart and put together again with a right checksum, whatever they say."""
+
+import dataclasses
+import hashlib
+import json
+import struct
+import warnings
+from functools import partial
+
+import numpy as np
+from safetensors.numpy import load, save
+from scipy import sparse
+
+from ridgemark import ExactKernelRidge, NystromRidge
+from ridgemark.kernels import Gaussian
+from ridgemark.persistence.container import FORMAT
+
+
+def same(one, other):
+    """Equal in type, in every bit, and in how arrays lie in memory."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        form = one.dtype == other.dtype and one.shape == other.shape and one.flags.fnc == other.flags.fnc
+        return form and (one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes())
+    if isinstance(one, float):
+        return struct.pack("<d", one) == struct.pack("<d", other)
+    if sparse.issparse(one):
+        parts = ("data", "indices", "indptr")
+        return one.shape == other.shape and all(same(getattr(one, part), getattr(other, part)) for part in parts)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if dataclasses.is_dataclass(one):
+        return all(same(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one))
+    return one == other
+
+
+def fitted(n=150, **options):
+    """Return a small model and new rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
+    return NystromRidge(**{"n_landmarks": 20, "random_state": 0} | options).fit(X, y), rng.normal(size=(40, 3))
+
+
+def parse(data):
+    """Return the header and the arrays of a model file, by other means than the package's own."""
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])["__metadata__"]["ridgemark"]
+    arrays = {name: array.copy() for name, array in load(data).items()}
+    assert entry[:64] == checksum(entry[64:], arrays)
+    return json.loads(entry[64:]), arrays
+
+
+def checksum(text, arrays):
+    """Return the SHA-256 of the JSON and of every array's name, type, shape and bytes."""
+    data = text.encode()
+    for name in sorted(arrays):
+        data += f"\n{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode() + arrays[name].tobytes()
+    return hashlib.sha256(data).hexdigest()
+
+
+def forge(header, arrays=None, number=FORMAT):
+    """Return a file with a right checksum, whatever it says."""
+    text = header if isinstance(header, str) else json.dumps({"format": number} | header)
+    arrays = {name: np.ascontiguousarray(array) for name, array in (arrays or {"x": np.zeros(1)}).items()}
+    return save(arrays, {"ridgemark": checksum(text, arrays) + text})
+
+
+_RNG = np.random.default_rng(1)
+X, NEW = _RNG.normal(size=(300, 3)), _RNG.normal(size=(50, 3))
+Y = np.column_stack([X[:, 0] ** 2, X[:, 1] + 0.1 * _RNG.normal(size=300)])
+
+
+def fit(model, X, y, sample_weight=None):
+    """Fit without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y, sample_weight)
+
+
+ridge, exact = (partial(kind, n_landmarks=25, random_state=0) for kind in (NystromRidge, ExactKernelRidge))
+KERNEL_MATRIX = Gaussian(2.0)(X)
+MODELS = {
+    "default": lambda: fit(ridge(), X, Y[:, 0]),
+    "two targets": lambda: fit(ridge(ridge_per_target=True), X, Y),
+    "one column": lambda: fit(ridge(ridge=1e-3), X, Y[:, :1]),
+    "gradient": lambda: fit(ridge(ridge=1e-2, solver="gradient"), X, Y),
+    "uniform": lambda: fit(ridge(selection="uniform", bandwidth=1.0, ridge=1e-3), X, Y[:, 0]),
+    "to tolerance": lambda: fit(ridge(certify_with="audit", risk_tolerance=0.5), X, Y[:, 0]),
+    "partial": lambda: ridge().partial_fit(X, Y).partial_fit(X, Y),
+    "calibrated": lambda: fit(ridge(ridge=1e-3), X, Y).calibrate(X, Y),
+    "weighted": lambda: fit(ridge(), X, Y[:, 0], np.arange(300) % 3),
+    "sparse": lambda: fit(ridge(ridge=1e-3), sparse.csr_matrix(X), Y[:, 0]),
+    "sparse array": lambda: fit(ridge(), sparse.csr_array(X), Y[:, 0]),
+    "precomputed": lambda: fit(ridge(kernel="precomputed"), KERNEL_MATRIX, Y[:, 0]),
+    "exact": lambda: fit(exact(ridge=1e-3), X, Y),
+    "exact search": lambda: fit(exact(), X, Y[:, 0]),
+    "exact sparse": lambda: fit(exact(ridge=1e-3), sparse.csr_array(X), Y[:, 0]),
+    "exact precomputed": lambda: fit(exact(kernel="precomputed", ridge=1e-3), KERNEL_MATRIX, Y[:, 0]),
+}
