@@ -23,7 +23,6 @@ def test_bench_gives_records_to_machines(ridgemark):
     for kind in ("fit", "predict"):
         assert 0 < found[kind]["ridgemark_seconds"] < 60
         assert 0 < found[kind]["over_bare"] < 1000
-    assert found["fit"]["whitened"] in ("before", "partly", "after")
 
 
 def test_more_landmarks_than_rows_are_refused_in_one_line(ridgemark):

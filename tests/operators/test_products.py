@@ -42,8 +42,18 @@ def test_products_with_the_kernel_matrix(data, kernel, block_rows, held):
 def test_some_rows_of_a_product_with_the_kernel_matrix(data, block_rows):
     X, Y, _ = data
     some = np.array([3, 699, 3, 0, *range(200, 400)])
-    product = KernelMatrix(_passes(X, block_rows), Gaussian(1.0)).rows_product(some, Y)
+    product, error = KernelMatrix(_passes(X, block_rows), Gaussian(1.0)).rows_product_and_error(some, Y, np.abs(Y))
     assert product == pytest.approx((Gaussian(1.0)(X) @ Y)[some], abs=1e-9)
+    assert (0 < error).all()
+    assert (error < 1e-11).all()
+
+
+def test_a_product_with_the_kernel_matrix_uses_the_budget_it_has(data):
+    # 100 kB hold a tile of about 30 x 30 entries: ten parts of 300 columns, each with one pass.
+    X, Y, _ = data
+    passes = _passes(X[:300], memory_budget=100_000)
+    assert pytest.approx(Gaussian(1.0)(X[:300]) @ Y[:300], abs=1e-11) == KernelMatrix(passes, Gaussian(1.0)) @ Y[:300]
+    assert passes.n_passes <= 13
 
 
 def test_half_of_the_kernel_matrix_is_evaluated_for_a_product(data):

@@ -129,12 +129,11 @@ class RowPasses:
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width; the number of threads plays no part."""
-        n = self.source.n_rows
+        n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
-        return min(
-            even, largest, block_rows_for(self.memory_budget, (1 + _BLOCKS_AT_WORK) * self._bytes_per_row(width), n)
-        )
+        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one read, and one worked on
+        return min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
 
     def _bytes_per_row(self, width: int) -> int:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
