@@ -43,7 +43,7 @@ def audit(
     With `alpha = (y - f)/(n lambda)` and `r = K alpha - f` (weighted and centred where the fit is), the distance is
     `d = n lambda (K + n lambda)^-1 r` for whatever f, and for every function v
 
-        |d| <= (p + sqrt(p^2 + n lambda |v|^2))/2,   p = |r - v(X)|.
+    `|d| <= (p + sqrt(p^2 + n lambda |v|^2))/2` with `p = |r - v(X)|`.
 
     (An eigenvalue t of K counts with `n lambda/(t + n lambda)` in p and with `sqrt(n lambda t)/(t + n lambda)` in v.)
     Two functions are at hand: v_L, the regression of r on the landmarks, whose `E^2 = p^2 + n lambda |v_L|^2` is the
