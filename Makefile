@@ -4,9 +4,10 @@ BIN := .venv/bin
 
 # Numerical tests run a second time with another BLAS kernel, one that every machine of this architecture has.
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,SANDYBRIDGE)
-NUMERICAL := tests/certificates tests/kernels tests/solvers tests/selection tests/properties tests/statements \
+NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests/solvers tests/selection \
+  tests/properties tests/statements \
   $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py) \
-  $(addprefix tests/test_, exact.py leverage.py linalg.py nystrom.py passes.py tuning.py whitening.py)
+  $(addprefix tests/test_, exact.py leverage.py linalg.py tuning.py)
 
 .PHONY: demo test test-all test-blas lint docs bench clean
 

@@ -157,7 +157,7 @@ class _Falkon:
 
 
 FIT_HEAD = (
-    "| set | rows | p | whitened | bare s | ridgemark s | over bare | scikit-learn s | times faster | MB added | "
+    "| set | rows | p | bare s | ridgemark s | over bare | scikit-learn s | times faster | MB added | "
     "scikit-learn MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -165,7 +165,7 @@ FIT_HEAD = (
 def fit_row(found: dict[str, Any]) -> str:
     ours, theirs = found["megabytes"]
     return (
-        f"| {found['set']} | {found['rows']:,} | {found['p']} | {found['whitened']} | {found['bare_seconds']:.2f} | "
+        f"| {found['set']} | {found['rows']:,} | {found['p']} | {found['bare_seconds']:.2f} | "
         f"{found['ridgemark_seconds']:.2f} | {found['over_bare']:.2f} | {found['scikit_learn_seconds']:.2f} | "
         f"{found['times_faster']:.2f} | {ours:.0f} | {theirs:.0f} |"
     )
