@@ -345,7 +345,7 @@ def test_equal_rows_score_as_one_row_of_their_weight_on_both_sides():
 def test_theorem_4_does_not_speak_of_a_refined_pilot():
     X = _rows("cloud", 2000)
     refined = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, refine=1, random_state=0)
-    assert "does not speak of a refined pilot" in refined.theorem_4()
+    assert "does not apply to a refined pilot" in refined.theorem_4()
 
 
 def test_probabilities_that_are_none_certify_nothing():

@@ -287,7 +287,7 @@ def test_k_means_refuses_sparse_rows():
     from scipy import sparse
 
     X = sparse.random(100, 5, density=0.3, format="csr", random_state=0)
-    with pytest.raises(DataTypeError, match="no sparse rows"):
+    with pytest.raises(DataTypeError, match="does not accept sparse rows"):
         NystromRidge(selection="kmeans", n_landmarks=5).fit(X, np.ones(100))
 
 

@@ -19,16 +19,16 @@ from ridgemark.selection.pilot import check_diagonal
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-13  # a residual below this share of K_ii is rounding: the row lies in the landmarks' span
+_ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
 
 
 class RPCholesky(Selection):
-    """Draw each landmark with probability proportional to what the landmarks before it leave of `K_ii`.
+    """Draw each landmark with probability proportional to the residual of `K_ii` given the landmarks before it.
 
-    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability that
-    makes the sequence one of the plain method. The n x p factor is kept where half the memory budget holds it, and
-    otherwise recomputed block by block. Fewer landmarks than asked result when their span reaches every row to
-    rounding.
+    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability for
+    which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into half the
+    memory budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain
+    all rows up to rounding.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class RPCholesky(Selection):
         factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
         residual = lengths.copy()
         while factor.size < n_landmarks and residual.max() > 0:
-            # Few are left to find at the end: proposals beyond twice that would be thrown away.
+            # Near the end few landmarks are missing: more than twice as many proposals would be wasted.
             size = min(block, 2 * (n_landmarks - factor.size))
             proposals = draw_sequence(residual, size, rng)
             before = factor.size
             residual -= distinct.totals(factor.extend(distinct.indices[proposals], n_landmarks - before, rng))
             residual[residual < _ROUNDING * lengths] = 0.0
-            # A landmark has nothing left; and where rounding refused all proposals, neither have they.
+            # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
 
@@ -125,7 +125,7 @@ class _PivotedFactor:
         return len(self.chosen)
 
     def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
-        """Accept some proposals as landmarks; return by how much every row's (weighted) residual falls."""
+        """Accept some proposals as landmarks; return the decrease of every row's (weighted) residual."""
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)
         known = self._known(taken)
@@ -178,7 +178,7 @@ def squared_lengths(rows: Floats) -> Floats:
 
 
 def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Run through the proposals: accept one with the share of its residual that earlier ones left.
+    """Accept each proposal with a probability equal to the share of its residual that earlier ones do not explain.
 
     Returns the accepted positions and the Cholesky factor of their residual kernel.
     """
@@ -187,10 +187,10 @@ def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[
     columns: list[Floats] = []
     accepted: list[int] = []
     for i in range(len(residual)):
-        left = residual[i, i]
-        if len(accepted) == most or not left > _ROUNDING * first[i] or rng.random() * first[i] >= left:
+        remaining = residual[i, i]
+        if len(accepted) == most or not remaining > _ROUNDING * first[i] or rng.random() * first[i] >= remaining:
             continue
-        column = residual[:, i] / np.sqrt(left)
+        column = residual[:, i] / np.sqrt(remaining)
         residual -= np.outer(column, column)
         accepted.append(i)
         columns.append(column)

@@ -1,4 +1,4 @@
-"""A fit from landmarks: what every later question about it starts from."""
+"""A fit from landmarks, with the sums that certificates, intervals and refinement start from."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LandmarkFit:
     factor: NystromFactor
     moments: Moments
     fit_intercept: bool
-    scaled_ridge: Floats  # (targets,): n lambda, equal entries unless every target has its own
-    target_origin: Floats  # (targets,): where the targets of the moments are measured from
-    weight_unit: float = 1.0  # what the weights were divided by in the moments and `scaled_ridge`
+    scaled_ridge: Floats  # (targets,): n lambda for each target
+    target_origin: Floats  # (targets,): subtracted from the targets in the moments
+    weight_unit: float = 1.0  # divisor of the weights in the moments and in `scaled_ridge`
 
     @cached_property
     def centred(self) -> CentredMoments:
@@ -41,7 +41,7 @@ class LandmarkFit:
 
     @cached_property
     def _one_ridge(self) -> OneRidge | None:
-        """The same for one ridge; None where targets have their own, or a decomposition is at hand or is needed."""
+        """The Cholesky solution; None for several ridges, or where the eigendecomposition exists or is needed."""
         ridges = np.unique(self.scaled_ridge)
         if "solver" in self.__dict__ or len(ridges) > 1:
             return None
@@ -54,7 +54,7 @@ class LandmarkFit:
 
     @cached_property
     def training_error(self) -> Floats:
-        """The weighted mean square of what the fit leaves, per target."""
+        """The weighted mean squared residual, per target."""
         if self._one_ridge:
             return self._one_ridge.training_error
         return np.array([self.solver.training_error(float(s))[t] for t, s in enumerate(self.scaled_ridge)])
