@@ -55,7 +55,7 @@ def distance_at(
         msg = f'distances at new points need a certificate of kind "audit", got {got}'
         raise ParameterError(msg)
     if not np.allclose(audit.inputs["fit"], fingerprint(fit), rtol=1e-9, atol=0.0):
-        msg = "the audit belongs to another fit; certify this fit on its rows"
+        msg = "the audit is that of another fit; certify this fit on its rows"
         raise ParameterError(msg)
     if points.source.n_features != training.source.n_features:
         msg = f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
