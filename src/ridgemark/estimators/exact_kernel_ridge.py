@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
+from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
@@ -245,7 +244,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if refined.landmark_coef.any():
             said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
         msg = f"after {self.n_iter_} products with the kernel matrix {said}"
-        warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+        warn_user(msg, ConvergenceWarning)
 
 
 def _stacked(parts):
