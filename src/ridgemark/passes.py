@@ -277,7 +277,7 @@ class RowPasses:
                 values = self.cross_block(cross_kernel, tile)
                 rows = slice(tile.start, tile.start + tile.n_rows)
                 errors = cross_kernel.entry_error(tile.features) if sizes.shape[1] else np.zeros(tile.n_rows)
-                lost = np.outer(errors, sizes[columns].sum(axis=0))
+                lost = errors[:, None] * sizes[columns].sum(axis=0)
                 below.append(np.hstack([product_in_blocks(values, vectors[columns]), lost]))
                 if block.start > start:
                     across[:, : vectors.shape[1]] += product_in_blocks(values.T, vectors[rows])

@@ -78,34 +78,38 @@ def audit(
 def _whole(
     passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
 ) -> tuple[Floats, dict[str, Any]]:
-    total, scaled_ridge = rows.total_weight, fit.scaled_ridge
+    total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
     product, lost = passes.kernel_product_and_error(fit.factor.cross_kernel.kernel, rows.dual, rows.sizes)
     residual = rows.centred(product - rows.values)
-    lost += sum_rounding(len(rows.dual)) * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
+    lost += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
     inner = (rows.dual * residual).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
-    # Of f the part on the rows is in `lost`, that on the landmarks in what is unsolved.
     inner_rounding = (rows.sizes * lost).sum(axis=0) + rows.function_size * rows.unsolved_rounding
-    inner_rounding += sum_rounding(len(rows.dual)) * rows.size**2
+    inner_rounding += summed * rows.size**2
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
     ascent = ascend(passes, fit, rows, product, residual, landmark_indices)
     ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, lost)
     closed = np.minimum(gap, scaled_ridge * ascended / total)
-    bound, energy, rounding = _energy(passes, fit, rows, residual, gap)
-    rounding += rows.rms(rows.lengths[:, None] * lost) + 2.0 * rows.value_rounding
-    bound = np.minimum(bound, (ascent.moved + np.sqrt(closed)) / 2)
-    return np.sqrt(bound**2 + rows.offset**2) + rounding, {
-        "energy_bound": energy.tolist(),
-        "gap_bound": (np.sqrt(gap) / 2).tolist(),
+    by_energy, energy, added = _by_energy(passes, fit, rows, residual, gap)
+    added += rows.rms(rows.lengths[:, None] * lost)
+    by_gap = (ascent.moved + np.sqrt(closed)) / 2
+    bound = np.minimum(by_energy + added, by_gap)
+    rounding = np.where(by_energy + added < by_gap, added, 0.0) + 2.0 * rows.value_rounding
+    return np.sqrt(bound**2 + rows.offset**2) + 2.0 * rows.value_rounding, {
+        "energy_bound": (energy + added).tolist(),
+        "gap_bound": np.minimum(np.sqrt(gap) / 2, by_gap).tolist(),
         "rounding": rounding.tolist(),
         "duality_gap": (total * (closed + rows.offset**2)).tolist(),
         "rms_left": rows.rms_left.tolist(),
     }
 
 
-def _energy(
+def _by_energy(
     passes: RowPasses, fit: LandmarkFit, rows: FittedRows, residual: Floats, gap: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the bound between v_L and h, that of v_L alone, and what rounding adds to both."""
+    """Return the bound between v_L and h, that of v_L alone, and what the rounding of v_L adds to both.
+
+    Where zero for v_L does better, as where the regression is rounding, that is taken.
+    """
     total, scaled_ridge, share = rows.total_weight, fit.scaled_ridge, landmark_rounding(fit.factor)
     towards = _regression(passes, fit, rows.weights[:, None] * residual)
     rest = residual - rows.centred(passes.cross_values(fit.factor.cross_kernel, towards))
@@ -115,11 +119,12 @@ def _energy(
     part, plain = np.sqrt(rows.weights @ rest**2 / total), np.sqrt(rows.weights @ residual**2 / total)
     energy = part**2 + scaled_ridge * norm / total
     aslant = np.abs((towards * rows.unsolved).sum(axis=0)) + size * (rows.unsolved_rounding + share * rows.size)
-    rounding = np.sqrt(rows.diagonal @ rows.share**2 / total) * size
-    useless = (part + np.sqrt(energy)) / 2 >= plain  # where the regression is rounding
-    part, energy = np.where(useless, plain, part), np.where(useless, plain**2, energy)
-    aslant, rounding = np.where(useless, 0.0, aslant), np.where(useless, 0.0, rounding)
-    return closest(part, energy, gap, scaled_ridge * aslant / total), (part + np.sqrt(energy)) / 2, rounding
+    added = np.sqrt(rows.diagonal @ rows.share**2 / total) * size
+    between = closest(part, energy, gap, scaled_ridge * aslant / total)
+    from_zero = closest(plain, plain**2, gap)
+    useless = between + added >= from_zero
+    alone = np.where(useless, plain, (part + np.sqrt(energy)) / 2)
+    return np.where(useless, from_zero, between), alone, np.where(useless, 0.0, added)
 
 
 def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats:

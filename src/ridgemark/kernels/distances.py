@@ -132,8 +132,8 @@ def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, back
       (a sum of absolute differences is at most `sqrt(d)` times its root of squares);
     - product: r^2 errs by `(6 d + 18) u (X^2 + X r + r^2/2)`: by `(d + 2) u (|x| + |z|)^2` in the product, by
       `(d + 1) u (|x|^2 + |z|^2)` in the squared lengths and by `4 u r (|x| + |z|)` in the coordinates, `|z| <= X + r`.
-      `slope` is the largest `|d profile/d r^2|`; times r it is at most 0.32, times r^2 at most 0.37. With a kink at zero,
-      `profile = exp(-r)`, it is `1/(2 r)`, and r is at least `X/4`, nearer pairs being done by differences.
+      `slope` is the largest `|d profile/d r^2|`; times r it is at most 0.32, times r^2 at most 0.37. With a kink at
+      zero, `profile = exp(-r)`, it is `1/(2 r)`, and r is at least `X/4`, nearer pairs being done by differences.
 
     The profile itself adds 8 u.
     """
