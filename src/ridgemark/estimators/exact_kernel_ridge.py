@@ -230,8 +230,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
         elif refined.void.any():
             said = (
-                f"rounding is larger than what the fit leaves of the targets, so the bound is void; the training error "
-                f"alone implies that predictions are within {within}; choose a larger ridge"
+                f"rounding may be larger than what the fit leaves of the targets: the bound is void, {within}; "
+                "choose a larger ridge"
             )
         else:
             said = f"predictions are certified to within {within}, not the tol={self.tol:g} asked for ({missed[0]}); "
