@@ -13,7 +13,6 @@ from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, inverse_triangle_, numerical_rank, pivoted_cholesky, symmetric_eigen
-from ridgemark.near_repeats import tell_apart
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,6 @@ def nystrom_factor(
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
     triangle, kept = pivoted_cholesky(landmark_kernel, precision)
     triangle = inverse_triangle_(triangle)
-    if precision == np.float64:
-        kept, triangle = tell_apart(kernel, landmarks, landmark_kernel, kept, triangle)
     kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept], backend)
     return NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
 

@@ -1,4 +1,4 @@
-"""Kernels made of kernels: sums, products, and positive multiples."""
+"""Kernels made of kernels: sums, products and positive multiples."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ class _Pair(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.left.accepts_sparse and self.right.accepts_sparse
-
-    @property
-    def accepts_extended(self) -> bool:  # type: ignore[override]
-        return self.left.accepts_extended and self.right.accepts_extended
 
     @property
     def pairwise(self) -> bool:
@@ -56,7 +52,7 @@ class Sum(_Pair):
         return left
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        # By Cauchy and Schwarz the two kernels' sqrt(k(x, x) k(z, z)) add up to no more than that of the sum.
+        # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
         return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
@@ -99,10 +95,6 @@ class Scaled(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.kernel.accepts_sparse
-
-    @property
-    def accepts_extended(self) -> bool:  # type: ignore[override]
-        return self.kernel.accepts_extended
 
     @property
     def pairwise(self) -> bool:
