@@ -18,6 +18,7 @@ from ridgemark.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
     Precomputed,
     make_kernel,
 )
@@ -53,6 +54,10 @@ FORMULAS = {
             * math.exp(-math.sqrt(5) * _distance(x, z, b))
         ),
     ),
+    "power_exponential": (
+        lambda bandwidth: PowerExponential(bandwidth, exponent=1.3),
+        lambda x, z, b: math.exp(-(_distance(x, z, b) ** 1.3)),
+    ),
     "polynomial": (
         lambda bandwidth: Polynomial(degree=3, offset=0.7, bandwidth=bandwidth),
         lambda x, z, b: (sum(u * v / w**2 for u, v, w in zip(x, z, b, strict=True)) + 0.7) ** 3,
@@ -65,6 +70,7 @@ ALL_DENSE = [
     Matern12(2.0),
     Matern32(2.0),
     Matern52(2.0),
+    PowerExponential(2.0, 1.3),
     Linear(),
     Polynomial(2),
     Cosine(),
