@@ -93,3 +93,23 @@ _FORMULAS = {
     Cosine: lambda kernel, x, z: _dot(x, z) / mpmath.sqrt(_dot(x, x) * _dot(z, z)),
     Bernoulli: _bernoulli,
 }
+
+
+def kernel_ridge(kernel, X, y, scaled_ridge, weights=None, fit_intercept=False, at=None):
+    """Return exact kernel ridge regression at the rows `at`, the training rows unless given, as mpmath numbers."""
+    at = X if at is None else at
+    present = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+    n = len(present)
+    K = mpmath.matrix(n + 1, n + 1)
+    for a, i in enumerate(present):
+        for b, j in enumerate(present[: a + 1]):
+            K[a, b] = K[b, a] = kernel_value(kernel, X[i], X[j])
+        K[a, a] += mpmath.mpf(float(scaled_ridge)) / (1 if weights is None else mpmath.mpf(float(weights[i])))
+        K[a, n] = K[n, a] = 1
+    right = mpmath.matrix([*(mpmath.mpf(float(v)) for v in y[present]), 0])
+    if fit_intercept:
+        dual = mpmath.lu_solve(K, right)
+        constant = dual[n]
+    else:
+        dual, constant = mpmath.cholesky_solve(K[:n, :n], right[:n]), 0
+    return [mpmath.fsum(dual[a] * kernel_value(kernel, x, X[i]) for a, i in enumerate(present)) + constant for x in at]

@@ -77,6 +77,27 @@ def test_the_bracket_holds_with_weights(kind):
     assert scores.coherence.lower <= coherence <= scores.coherence.upper
 
 
+@pytest.mark.parametrize("kind", ["cloud", "outliers", "clusters", "repeated"])
+def test_the_residual_adds_no_more_dimensions_than_it_has(kind):
+    """`d_eff <= sum(lower) + t/(1 + t/(n - r))` with `t = tr(K - L)/(n lambda)`."""
+    X, landmarks = _rows(kind), np.arange(20)
+    from ridgemark.leverage import residual_dimension, score_bracket
+    from ridgemark.nystrom import nystrom_factor
+    from ridgemark.passes import RowPasses
+    from ridgemark.rows import ArrayRows
+
+    passes = RowPasses(ArrayRows(X))
+    factor = nystrom_factor(Gaussian(1.5), X[landmarks], landmarks)
+    moments = passes.moments(factor)
+    for scaled_ridge in (40.0, 0.4, 4e-3, 4e-5):
+        scores = score_bracket(passes, factor, moments, scaled_ridge, np.ones(20), 20)
+        truth = exact.leverage_scores(exact.kernel_matrix(X, Gaussian(1.5)), scaled_ridge).sum()
+        ratio = moments.trace_residual / scaled_ridge
+        most = scores.lower.sum() + residual_dimension(ratio, 400 - factor.rank)
+        assert truth <= scores.effective_dimension.upper * (1 + 1e-9) <= most * (1 + 1e-6)
+        assert most < scores.lower.sum() + ratio
+
+
 def test_a_weight_is_a_repeated_row():
     X = _rows("cloud", 100)
     weights = np.random.default_rng(0).integers(1, 4, 100)

@@ -189,24 +189,37 @@ def score_bracket(
     lengths = np.diagonal(moments.gram)
     # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
-    gap = (unexplained + lengths[n_sure:].sum() + excess * lengths[:n_sure].sum()) / scaled_ridge
+    left, surplus = unexplained + lengths[n_sure:].sum(), excess * lengths[:n_sure].sum()
+    gap = (left + surplus) / scaled_ridge
     sure = moments.gram[:n_sure, :n_sure]
     of_block = _block_scores(passes, factor, sure, excess, scaled_ridge, gap, landmark_weights)
     width = factor.cross_kernel.n_landmarks
     sides = passes.map("leverage scores", of_block, 2 * width, width)
     lower, upper = sides.T  # one array, two views: a copy would double what a long file's scores take
     total = float(lower.sum())
+    # K - L vanishes at landmarks that are rows, so that its rank is that of the other rows.
+    rank = moments.n_rows - (0 if landmark_weights is None else n_sure)
+    most = total * (1.0 + excess) + residual_dimension(float(left) / scaled_ridge, rank) + float(surplus) / scaled_ridge
     return ScoreBracket(
         lower,
         upper,
         scaled_ridge,
-        Bracket(total, max(total, min(float(upper.sum()), total + gap))),
+        Bracket(total, max(total, min(float(upper.sum()), most))),
         passes.weights(),
         moments.trace_kernel,
         n_draws,
         passes.n_passes,
         passes.n_kernel_evaluations,
     )
+
+
+def residual_dimension(ratio: float, rank: int) -> float:
+    """Return the most that K - L adds to d_eff: `tr E (E + n lambda)^-1`, E of this rank, `ratio = tr E/(n lambda)`.
+
+    `d_eff(K) <= d_eff(L) + d_eff(E)` for E = K - L, as `t/(t + n lambda)` is concave and zero at zero; by the same
+    concavity d_eff(E) is largest where all eigenvalues of E are equal: `ratio/(1 + ratio/rank)`.
+    """
+    return ratio / (1.0 + ratio / max(rank, 1))
 
 
 def _block_scores(

@@ -10,8 +10,28 @@ from ridgemark.backends import Array, Backend
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
+# Products with vectors add up blocks of at most this many terms.
+SUMMED_AT_ONCE = 256
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
+
+
+def sum_rounding(n_terms: int) -> float:
+    """Return the share of `sum_j |u_j v_j|` by which `sum_j u_j v_j` of so many terms errs at most.
+
+    `m u` for one sum of m terms, u the unit roundoff; blocks of 256 terms add one for each block.
+    """
+    at_once = min(n_terms, SUMMED_AT_ONCE)
+    return (at_once + n_terms / SUMMED_AT_ONCE + 4.0) * float(np.finfo(np.float64).eps) / 2.0
+
+
+def product_in_blocks(left: Array, right: Array) -> Array:
+    """Return `A V`, every entry a sum of blocks of at most `SUMMED_AT_ONCE` terms."""
+    total = left[:, :SUMMED_AT_ONCE] @ right[:SUMMED_AT_ONCE]
+    for start in range(SUMMED_AT_ONCE, left.shape[1], SUMMED_AT_ONCE):
+        block = slice(start, start + SUMMED_AT_ONCE)
+        total += left[:, block] @ right[block]
+    return total
 
 
 def check_range(matrix: Array) -> Array:

@@ -32,6 +32,7 @@ class Moments:
     target_square: Floats  # y' W y
     trace_kernel: float  # tr W K
     trace_residual: float  # tr W (K - L)
+    entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
 
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the one that takes memory."""
@@ -69,6 +70,7 @@ def block_moments(block: Block, features: Floats, cross_kernel: CrossKernel, ori
         target_square=(targets**2).T @ weights,
         trace_kernel=float(weights @ diagonal),
         trace_residual=float(weights @ residual),
+        entry_error=float(weights @ (diagonal * cross_kernel.entry_error(block.features) ** 2)),
     )
 
 

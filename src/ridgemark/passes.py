@@ -21,7 +21,7 @@ from ridgemark.backends.scratch import Scratch
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.distinct import DistinctRows, groups, row_hashes
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import symmetric
+from ridgemark.linalg import product_in_blocks, symmetric
 from ridgemark.moments import Moments, block_moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.rows import Block, RowSource, block_rows_for, row_weights
@@ -122,12 +122,11 @@ class RowPasses:
         return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
 
     def _sum_moments(self, whitening: Whitening, origin: Floats) -> Moments:
-        cross_kernel, kept_kernel = whitening.factor.cross_kernel, whitening.factor.kept_kernel
-        width = cross_kernel.n_landmarks
+        kept_kernel, width = whitening.factor.kept_kernel, whitening.factor.cross_kernel.n_landmarks
 
         def of_block(block: Block) -> Moments:
             features = whitening.apply_(self.cross_block(kept_kernel, block))
-            return block_moments(block, features, cross_kernel, origin)
+            return block_moments(block, features, kept_kernel, origin)
 
         upper: Moments = self.reduce("moments", of_block, width, width)
         self.n_kernel_evaluations += width * width  # the landmark kernel
@@ -193,7 +192,7 @@ class RowPasses:
                     cross = self.cross_block(cross_kernel, tile)
                 else:
                     cross = held[tile.start : tile.start + tile.n_rows]
-                total += cross.T @ values(tile, cross)
+                total += product_in_blocks(cross.T, values(tile, cross))
             return total
 
         total: Floats = self.reduce("products", of_block, width, width if held is None else 0)
@@ -206,6 +205,11 @@ class RowPasses:
     def take(self, indices: NDArray[np.intp]) -> Block:
         """Return some rows, in the precision passes compute in."""
         return widened(self.source.take(indices))
+
+    def parts(self, indices: NDArray[np.intp]) -> list[Block]:
+        """Return some rows in parts, each of no more rows than may have a kernel with all others."""
+        rows = self._block_rows(_LARGEST_BLOCK)
+        return [self.take(indices[start : start + rows]) for start in range(0, len(indices), rows)]
 
     def diagonal(self, kernel: Kernel) -> Floats:
         """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
@@ -234,33 +238,45 @@ class RowPasses:
 
         K is symmetric: a part of its columns is evaluated against the rows from that part on, and serves both sides.
         """
+        return self.kernel_product_and_error(kernel, vectors, np.zeros((len(vectors), 0)))[0]
+
+    def kernel_product_and_error(self, kernel: Kernel, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+        """Return `K V`, and what the rounding of kernel values may have added to or taken from its entries.
+
+        With e_ij the error of `k(x_i, x_j)` as a share of `sqrt(k(x_i, x_i) k(x_j, x_j))` and `sizes` the entries
+        `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
+        """
         width = _SYMMETRIC_TILE_ENTRIES // _LARGEST_BLOCK  # a block holds a tile, as wide as there are rows in a block
         n, rows = self.source.n_rows, self._block_rows(width)
-        result = np.zeros((n, vectors.shape[1]))
+        result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
         for start in range(0, n, rows):
             part = self.take(np.arange(start, min(n, start + rows)))
-            of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors)
+            of_block = self._symmetric_products(kernel.against(part.features, part.indices), start, vectors, sizes)
             products: _SymmetricProducts = self.reduce("product with K", of_block, width, 0)
             result[start:] += np.concatenate(products.below)
             result[start : start + part.n_rows] += products.across
             self.n_kernel_evaluations += (n - start) * part.n_rows
-        return result
+        return result[:, : vectors.shape[1]], result[:, vectors.shape[1] :]
 
     def _symmetric_products(
-        self, cross_kernel: CrossKernel, start: int, vectors: Floats
+        self, cross_kernel: CrossKernel, start: int, vectors: Floats, sizes: Floats
     ) -> Callable[[Block], _SymmetricProducts]:
         """Return what a block, not above the columns that begin at `start`, gives to its own rows and to theirs."""
         columns = slice(start, start + cross_kernel.n_landmarks)
 
         def of_block(block: Block) -> _SymmetricProducts:
-            across = np.zeros((cross_kernel.n_landmarks, vectors.shape[1]))
+            across = np.zeros((cross_kernel.n_landmarks, vectors.shape[1] + sizes.shape[1]))
             below: list[Floats] = []
             tiles = _tiles(block, _LARGEST_BLOCK, _SYMMETRIC_TILE_ENTRIES)
             for tile in tiles if block.start >= start else ():
                 values = self.cross_block(cross_kernel, tile)
-                below.append(values @ vectors[columns])
+                rows = slice(tile.start, tile.start + tile.n_rows)
+                errors = cross_kernel.entry_error(tile.features) if sizes.shape[1] else np.zeros(tile.n_rows)
+                lost = errors[:, None] * sizes[columns].sum(axis=0)
+                below.append(np.hstack([product_in_blocks(values, vectors[columns]), lost]))
                 if block.start > start:
-                    across += values.T @ vectors[tile.start : tile.start + tile.n_rows]
+                    across[:, : vectors.shape[1]] += product_in_blocks(values.T, vectors[rows])
+                    across[:, vectors.shape[1] :] += errors @ sizes[rows]
             return _SymmetricProducts(below, across)
 
         return of_block
@@ -272,13 +288,9 @@ class RowPasses:
         cross_kernel = kernel.against(everyone.features, everyone.indices)
         return self.map("kernel matrix", lambda block: cross_kernel(block.features).astype(np.float64), n, n)
 
-    def kernel_rows_product(self, kernel: Kernel, indices: NDArray[np.intp], vectors: Floats) -> Floats:
-        """Return the rows of `K V` asked for; n kernel entries each."""
-        rows = self._block_rows(_LARGEST_BLOCK)
-        parts = [self.take(indices[start : start + rows]) for start in range(0, len(indices), rows)]
-        return np.concatenate(
-            [self.cross_product(kernel.against(part.features, part.indices), vectors) for part in parts]
-        )
+    def entry_errors(self, cross_kernel: CrossKernel) -> Floats:
+        """Return `cross_kernel.entry_error` of every row."""
+        return self.map("rounding", lambda block: cross_kernel.entry_error(block.features), 1, 0)
 
     def cross_product(self, cross_kernel: CrossKernel, vectors: Floats) -> Floats:
         """Return `C'V` for one vector entry, or row, of each row, in one pass."""

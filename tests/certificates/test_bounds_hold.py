@@ -62,6 +62,36 @@ def test_no_certificate_is_below_the_distance_in_exact_arithmetic(seed):
         assert (np.array(distances) <= certificate.bound).all(), kind
 
 
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=100, deadline=None)
+def test_the_distance_is_bounded_by_every_function_and_every_dual_point(seed):
+    """`|d| <= (p + sqrt(p^2 + s |v|^2))/2` with `p = |r - v|`, and `|d| <= (|e| + sqrt(gap))/2`; f solves nothing."""
+    rng = np.random.default_rng(seed)
+    n, s = 8, 10.0 ** rng.uniform(-6, 1)
+    root = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-4, 0, size=n)
+    f, v = rng.normal(size=(2, n)) @ root.T
+    K, y, x = root @ root.T, rng.normal(size=n), rng.normal(size=n)
+    distance = np.linalg.norm(K @ np.linalg.solve(K + s * np.eye(n), y) - f)
+    norm = lambda values: float(np.sum(np.linalg.solve(root, values) ** 2))  # noqa: E731
+    a = (y - f) / s
+    part = np.linalg.norm(K @ a - f - v)
+    assert distance <= (part + np.sqrt(part**2 + s * norm(v))) / 2 * (1 + 1e-6)
+    assert distance <= np.sqrt(s * norm(K @ a - f)) / 2 * (1 + 1e-6)
+    moved = y - f - s * x
+    gap = np.sum(moved**2) + s * norm(K @ x - f)
+    assert distance <= (np.linalg.norm(moved) + np.sqrt(gap)) / 2 * (1 + 1e-6)
+
+
+def test_the_gap_bound_is_half_the_root_of_the_duality_gap():
+    problem = _coherent(p=150, ridge=1e-2)
+    K, _ = problem.operators()
+    f, s = problem.predict(problem.X), problem.fit.scaled_ridge
+    a = (problem.y - f) / s
+    half = np.sqrt(s * (a * (K @ a - f)).sum(axis=0) / 400) / 2
+    certificate = audit(problem.passes, problem.fit, rng=np.random.default_rng(0))
+    assert problem.distance() <= certificate.bound <= half * (1 + 1e-6)
+
+
 def _coherent(n=400, p=60, ridge=1e-4, fit_intercept=False, seed=0, **options):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates.ascent import ascend
-from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, between, fitted_rows, function_size
+from ridgemark.certificates.dual import FittedRows, Meter, closest, fitted_rows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
+from ridgemark.certificates.rounding import factor_rounding, function_size, landmark_rounding
 from ridgemark.certificates.sampled import sampled
-from ridgemark.certificates.trace import feature_rounding
 from ridgemark.errors import ParameterError
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
@@ -39,20 +40,21 @@ def audit(
     rows as that allows, with probability `1 - failure_probability` for all targets together.
 
     With `alpha = (y - f)/(n lambda)` and `r = K alpha - f` (weighted and centred where the fit is), the distance is
-    `d = n lambda (K + n lambda)^-1 r` for whatever f, and
+    `d = n lambda (K + n lambda)^-1 r` for whatever f, and for every function v
 
-    `|d|^2 <= n lambda r'(K + n lambda)^-1 r`, which is the least over functions v of `|r - v(X)|^2 + n lambda |v|^2`.
+        |d| <= (p + sqrt(p^2 + n lambda |v|^2))/2,   p = |r - v(X)|.
 
-    Any v gives a bound. Two are at hand: v_L, the regression of r on the landmarks, gives the *energy* E^2; and
-    `h = sum_i alpha_i k(., x_i) - f`, whose values are r itself, gives the *duality gap* `G = n lambda |h|^2`, the
-    primal value at f less the dual value at alpha. The best `v = (1 - t) v_L + t h` gives, as the two are orthogonal
-    when f solves the landmark problem, `E^2 G/(E^2 + G)`: less than either. What is not orthogonal is added.
+    (An eigenvalue t of K counts with `n lambda/(t + n lambda)` in p and with `sqrt(n lambda t)/(t + n lambda)` in v.)
+    Two functions are at hand: v_L, the regression of r on the landmarks, whose `E^2 = p^2 + n lambda |v_L|^2` is the
+    *energy*; and `h = sum_i alpha_i k(., x_i) - f`, whose values are r itself, so that `|d| <= sqrt(G)/2` with the
+    *duality gap* `G = n lambda |h|^2`, the primal value at f less the dual value at alpha. The two are orthogonal when
+    f solves the landmark problem; what is not orthogonal is added. The best `(1 - t) v_L + t h` is taken.
 
-    From the other side, `|d|^2 + n lambda |f_K - f|^2` is the primal value at f less the optimal one, so at most the
-    gap to any dual point: alpha is first improved on the rows that matter most (see `ascend`; better where the row
-    numbers of the landmarks are given). The smaller of the two is the bound.
+    From the other side, alpha is first improved on the rows that matter most (see `ascend`; better where the row
+    numbers of the landmarks are given). With the gap G' and a dual point e away from the residuals the bound is
+    `(|e| + sqrt(G'))/2` (see `FittedRows`). The smaller of the two is the bound.
 
-    Nothing here takes f to be solved to the last digit, and the rounding of every sum is allowed for.
+    Nothing here takes f to be solved to the last digit, and the rounding of every sum and kernel value is added.
 
     Raises
     ------
@@ -76,31 +78,53 @@ def audit(
 def _whole(
     passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
 ) -> tuple[Floats, dict[str, Any]]:
-    total, scaled_ridge = rows.total_weight, fit.scaled_ridge
-    product = passes.kernel_product(fit.factor.cross_kernel.kernel, rows.dual)
+    total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
+    product, lost = passes.kernel_product_and_error(fit.factor.cross_kernel.kernel, rows.dual, rows.sizes)
     residual = rows.centred(product - rows.values)
+    lost += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
     inner = (rows.dual * residual).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
-    gap = scaled_ridge * (np.maximum(inner, 0.0) + ROUNDING * rows.size**2) / total
-    gain, improved = ascend(passes, fit, rows, product, residual, landmark_indices)
-    closed = scaled_ridge * (np.maximum(inner - gain, 0.0) + ROUNDING * improved**2) / total
+    inner_rounding = (rows.sizes * lost).sum(axis=0) + rows.function_size * rows.unsolved_rounding
+    inner_rounding += summed * rows.size**2
+    gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
+    ascent = ascend(passes, fit, rows, product, residual, landmark_indices)
+    ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, lost)
+    closed = np.minimum(gap, scaled_ridge * ascended / total)
+    by_energy, energy, added = _by_energy(passes, fit, rows, residual, gap)
+    added += rows.rms(rows.lengths[:, None] * lost)
+    by_gap = (ascent.moved + np.sqrt(closed)) / 2
+    bound = np.minimum(by_energy + added, by_gap)
+    rounding = np.where(by_energy + added < by_gap, added, 0.0) + 2.0 * rows.value_rounding
+    return np.sqrt(bound**2 + rows.offset**2) + 2.0 * rows.value_rounding, {
+        "energy_bound": (energy + added).tolist(),
+        "gap_bound": np.minimum(np.sqrt(gap) / 2, by_gap).tolist(),
+        "rounding": rounding.tolist(),
+        "duality_gap": (total * (closed + rows.offset**2)).tolist(),
+        "rms_left": rows.rms_left.tolist(),
+    }
+
+
+def _by_energy(
+    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, residual: Floats, gap: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the bound between v_L and h, that of v_L alone, and what the rounding of v_L adds to both.
+
+    Where zero for v_L does better, as where the regression is rounding, that is taken.
+    """
+    total, scaled_ridge, share = rows.total_weight, fit.scaled_ridge, landmark_rounding(fit.factor)
     towards = _regression(passes, fit, rows.weights[:, None] * residual)
     rest = residual - rows.centred(passes.cross_values(fit.factor.cross_kernel, towards))
     size = function_size(fit, towards)
-    norm = (towards * (fit.factor.landmark_kernel @ towards)).sum(axis=0) + ROUNDING * size**2
-    energy = (rows.weights @ rest**2 + scaled_ridge * norm) / total
-    aslant = np.abs((towards * rows.unsolved).sum(axis=0)) + ROUNDING * size * rows.size
-    plain = rows.weights @ residual**2 / total
-    useless = energy >= plain  # where the regression is rounding
-    energy, aslant = np.where(useless, plain, energy), np.where(useless, 0.0, aslant)
-    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * (rows.size + size) + np.abs(fit.intercept))
-    square = np.minimum(between(energy, gap, scaled_ridge * aslant / total), closed)
-    return np.sqrt(square + rows.offset**2) + rounding, {
-        "energy_bound": np.sqrt(energy).tolist(),
-        "gap_bound": np.sqrt(np.minimum(gap, closed)).tolist(),
-        "rounding": rounding.tolist(),
-        "duality_gap": (total * (np.minimum(gap, closed) + rows.offset**2)).tolist(),
-        "rms_left": rows.rms_left.tolist(),
-    }
+    norm = (towards * (fit.factor.landmark_kernel @ towards)).sum(axis=0)
+    norm += (2.0 * share + fit.factor.cross_kernel.landmark_error) * size**2
+    part, plain = np.sqrt(rows.weights @ rest**2 / total), np.sqrt(rows.weights @ residual**2 / total)
+    energy = part**2 + scaled_ridge * norm / total
+    aslant = np.abs((towards * rows.unsolved).sum(axis=0)) + size * (rows.unsolved_rounding + share * rows.size)
+    added = np.sqrt(rows.diagonal @ rows.share**2 / total) * size
+    between = closest(part, energy, gap, scaled_ridge * aslant / total)
+    from_zero = closest(plain, plain**2, gap)
+    useless = between + added >= from_zero
+    alone = np.where(useless, plain, (part + np.sqrt(energy)) / 2)
+    return np.where(useless, from_zero, between), alone, np.where(useless, 0.0, added)
 
 
 def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats:
@@ -111,5 +135,5 @@ def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats
     solver, whitener = fit.solver, fit.factor.whitener
     rotated = solver.rotation.T @ (whitener.T @ passes.cross_product(fit.factor.cross_kernel, weighted))
     coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
-    coefficients[ROUNDING * feature_rounding(fit.factor)[1] > _UNSURE] = 0.0
+    coefficients[factor_rounding(fit.factor) > _UNSURE] = 0.0
     return whitener @ coefficients

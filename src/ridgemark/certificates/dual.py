@@ -8,19 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.certificates.rounding import EPS, condition, feature_sizes, function_size, landmark_rounding
 from ridgemark.errors import DataError
-from ridgemark.nystrom import NystromFactor
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
-
-_EPS = float(np.finfo(np.float64).eps)
-# A sum of products `sum_j u_j v_j` in floating point is taken to lie within this share of `sum_j |u_j| |v_j|`, the
-# rounding of kernel values included. By Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)), which turns it
-# into allowances that cost no kernel entries.
-ROUNDING = 64 * _EPS
 
 
 class Meter:
@@ -47,7 +42,9 @@ class FittedRows:
         primal(f) - dual(alpha) = sum_i w_i (left_i - s alpha_i/w_i)^2 + s |sum_i alpha_i k(., x_i) - f|^2,
 
     left being `y - f - c`. The choice `alpha = w left / s` makes the first term vanish and leaves the duality gap G.
-    The best multiple of alpha closes it to `G B/(G + B)` with `B = s sum_i alpha_i y_i`, primal(f) where f is solved.
+    With d the distance of f to exact on the rows and e the vector `left - s alpha/w`, for any alpha,
+
+        sum_i w_i (d_i - e_i/2)^2 <= (primal(f) - dual(alpha))/4,   so   |d| <= (|e| + sqrt(primal - dual))/2.
     """
 
     weights: Floats  # (n,)
@@ -57,7 +54,11 @@ class FittedRows:
     offset: Floats  # (t,): that mean, which is zero but for rounding; zero without an intercept
     dual: Floats  # (n, t): alpha
     unsolved: Floats  # (p, t): C' alpha - W c, zero but for rounding where the fit solves the landmark problem
-    size: Floats  # (t,): sum_i |alpha_i| |k(., x_i)| + sum_j |c_j| |k(., z_j)|, what rounding is measured by
+    sizes: Floats  # (n, t): |alpha_i| |k(., x_i)|, what rounding is measured by
+    function_size: Floats  # (t,): sum_j |c_j| |k(., z_j)|
+    share: Floats  # (n,): by which a sum over the landmarks errs at each row, of the sizes
+    unsolved_rounding: Floats  # (t,): of `unsolved` at landmark j, as a share of |k(., z_j)|
+    value_rounding: Floats  # (t,): root mean square of the rounding of f, and of left as a dual vector
     fit_intercept: bool
 
     @property
@@ -71,13 +72,23 @@ class FittedRows:
         return np.sqrt(self.weights @ self.left**2 / self.total_weight)
 
     @property
-    def mean_diagonal(self) -> float:
-        """The weighted mean of k(x, x)."""
-        return float(self.diagonal.sum()) / self.total_weight
+    def lengths(self) -> Floats:
+        """`sqrt(w_i k(x_i, x_i))` for every row."""
+        return np.sqrt(self.diagonal)
+
+    @property
+    def size(self) -> Floats:
+        """A bound on the norm of `sum_i alpha_i k(., x_i) - f`, per target."""
+        return self.sizes.sum(axis=0) + self.function_size
 
     def scaled_primal(self, scaled_ridge: Floats) -> Floats:
-        """Return the B above, per unit of weight."""
-        return self.rms_left**2 + scaled_ridge * (self.dual * self.values).sum(axis=0) / self.total_weight
+        """Return `primal(f)` per unit of weight, at least, for a function that solves the landmark problem."""
+        norm = (self.dual * self.values).sum(axis=0) + sum_rounding(len(self.dual)) * self.size**2
+        return self.rms_left**2 + scaled_ridge * norm / self.total_weight
+
+    def rms(self, weighted: Floats) -> Floats:
+        """Return the root mean square over the rows of numbers that were multiplied by the roots of their weights."""
+        return np.sqrt((weighted**2).sum(axis=0) / self.total_weight)
 
     def centred(self, values: Floats) -> Floats:
         """Return values less their weighted mean, where there is an intercept to take it up."""
@@ -94,17 +105,24 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
 
     def of_block(block: Block) -> Floats:
         assert block.targets is not None
-        return np.hstack([passes.cross_block(cross_kernel, block) @ dual_coef, block.targets])
+        values = passes.cross_block(cross_kernel, block) @ dual_coef
+        return np.hstack([values, block.targets, cross_kernel.entry_error(block.features)[:, None]])
 
     width = cross_kernel.n_landmarks
-    values, targets = np.hsplit(passes.map("fitted values", of_block, width, width), [n_targets])
+    of_rows = passes.map("fitted values", of_block, width, width)
+    values, targets, errors = np.hsplit(of_rows, [n_targets, 2 * n_targets])
     left = targets - values - fit.intercept
     offset = weights @ left / weights.sum() if fit.fit_intercept else np.zeros(n_targets)
     left = left - offset
     dual = weights[:, None] * left / fit.scaled_ridge
     diagonal = passes.diagonal(cross_kernel.kernel)
     # w_i k_ii times (alpha_i/w_i)^2 keeps rows of weight zero out without a division.
-    lengths = np.sqrt(diagonal) @ (np.sqrt(weights)[:, None] * np.abs(left)) / fit.scaled_ridge
+    roots = np.sqrt(weights)[:, None]
+    sizes = np.sqrt(diagonal)[:, None] * roots * np.abs(left) / fit.scaled_ridge
+    size, share = function_size(fit, dual_coef), landmark_rounding(fit.factor) + errors[:, 0]
+    own = (landmark_rounding(fit.factor) + cross_kernel.landmark_error) * size
+    cancelled = 4 * EPS * roots * (np.abs(targets) + np.abs(values) + np.abs(fit.intercept))
+    value_rounding = np.sqrt(diagonal @ share**2) * size + np.sqrt((cancelled**2).sum(axis=0))
     rows = FittedRows(
         weights,
         diagonal,
@@ -113,57 +131,30 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
         offset,
         dual,
         passes.cross_product(cross_kernel, dual) - fit.factor.landmark_kernel @ dual_coef,
-        lengths + function_size(fit, dual_coef),
+        sizes,
+        size,
+        share,
+        (sum_rounding(len(dual)) + share) @ sizes + own,
+        value_rounding / np.sqrt(weights.sum()),
         fit.fit_intercept,
     )
     _check_premise(rows, targets, fit)
     return rows
 
 
-def function_size(fit: LandmarkFit, dual_coef: Floats) -> Floats:
-    """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
-    return np.sqrt(np.diagonal(fit.factor.landmark_kernel)) @ np.abs(dual_coef)
+def closest(part: Floats, one: Floats, other: Floats, aslant: float | Floats = 0.0) -> Floats:
+    """Return the least over t in [0, 1] of `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) aslant))/2`.
 
-
-def feature_sizes(factor: NystromFactor) -> Floats:
-    """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`: its rounding grows with it."""
-    return np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel)[factor.kept])
-
-
-def solution_rounding(fit: LandmarkFit) -> Floats:
-    """Return how far rounding may leave predictions from the landmark problem's solution, RMS per target."""
-    mean_diagonal = fit.moments.trace_kernel / fit.moments.total_weight
-    predicted = np.sqrt(mean_diagonal) * function_size(fit, fit.dual_coef) + np.abs(fit.intercept)
-    return ROUNDING * predicted + 8 * _EPS * _condition(fit) * np.sqrt(fit.centred.target_variance)
-
-
-def rms_left(fit: LandmarkFit) -> Floats:
-    """Return the root mean square of y - f from the fit's sums alone, with an allowance for their cancelling."""
-    square = fit.moments.target_square / fit.moments.total_weight
-    return np.sqrt(fit.training_error + ROUNDING * _condition(fit) * square)
-
-
-def primal_value(fit: LandmarkFit) -> Floats:
-    """Return what the fit minimised, `|y - f|^2 + n lambda |f|^2`, per unit of weight and target.
-
-    Its root bounds the distance to exact before any measurement.
-    """
-    norm = (fit.solution.coefficients**2).sum(axis=0)
-    return rms_left(fit) ** 2 + fit.scaled_ridge * norm / fit.moments.total_weight
-
-
-def _condition(fit: LandmarkFit) -> Floats:
-    return 1.0 + fit.centred.size / fit.scaled_ridge
-
-
-def between(one: Floats, other: Floats, aslant: float | Floats = 0.0) -> Floats:
-    """Return `(1 - t)^2 one + t^2 other + 2 t (1 - t) aslant` at `t = one/(one + other)`.
-
-    Without the last term, `one other/(one + other)`: the least square length between two orthogonal points.
+    At most `sqrt(B)/2` and `(p + sqrt(A))/2`. t is the best without the last term; p^2 is at most A.
     """
     both = one + other
-    share = np.divide(one, both, out=np.zeros_like(both), where=both > 0)
-    return (1 - share) ** 2 * one + share**2 * other + 2 * share * (1 - share) * aslant
+    left = np.maximum(both - part**2, 0.0)
+    spread = both * np.sqrt(left)
+    share = np.divide(one, both, out=np.ones_like(both), where=both > 0)
+    share += np.divide(part * np.sqrt(one * other), spread, out=np.zeros_like(both), where=spread > 0)
+    t = np.clip(share, 0.0, 1.0)
+    square = (1 - t) ** 2 * one + t**2 * other + 2 * t * (1 - t) * aslant
+    return ((1 - t) * part + np.sqrt(np.maximum(square, 0.0))) / 2
 
 
 def _check_shape(passes: RowPasses, fit: LandmarkFit) -> None:
@@ -187,8 +178,8 @@ def _check_count(weights: Floats, fit: LandmarkFit) -> None:
 def _check_premise(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> None:
     """Check that the landmark problem of these rows is solved: `B' alpha = coefficients`, to rounding."""
     unsolved = np.abs(fit.factor.whitener.T @ rows.unsolved)
-    allowed = _solve_rounding(fit) + np.outer(
-        feature_sizes(fit.factor), ROUNDING * rows.size + _cancelled(rows, targets, fit)
+    allowed = _solve_rounding(rows, fit) + np.outer(
+        feature_sizes(fit.factor), rows.unsolved_rounding + _cancelled(rows, targets, fit)
     )
     if not (unsolved <= allowed).all():
         worst = float((unsolved / np.maximum(allowed, np.finfo(np.float64).tiny)).max())
@@ -200,21 +191,22 @@ def _check_premise(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> None:
         raise DataError(msg)
 
 
-def _solve_rounding(fit: LandmarkFit) -> Floats:
+def _solve_rounding(rows: FittedRows, fit: LandmarkFit) -> Floats:
     """Return how far from solved rounding may leave each feature: of the decomposition, and of the sums B'WB and B'Wy.
 
     Late whitening adds the 1e-9 it is allowed.
     """
     moments, coefficients = fit.moments, np.abs(fit.solution.coefficients)
     length = np.sqrt((coefficients**2).sum(axis=0))
-    sizes, trace = feature_sizes(fit.factor), moments.trace_kernel
-    features = trace * length + np.sqrt(trace * moments.target_square)
-    others = np.outer(np.sqrt(np.diagonal(moments.gram) * trace), sizes @ coefficients)
-    summed = ROUNDING * (np.outer(sizes, features) + others) / fit.scaled_ridge
-    return (1e-8 + 1e3 * _EPS * _condition(fit)) * length + summed
+    sizes = feature_sizes(fit.factor)
+    at_rows = float(np.sqrt(rows.diagonal @ (rows.share + sum_rounding(moments.n_rows)) ** 2))
+    features = np.sqrt(moments.trace_kernel) * length + np.sqrt(moments.target_square)
+    others = np.outer(np.sqrt(np.diagonal(moments.gram)), sizes @ coefficients)
+    summed = at_rows * (np.outer(sizes, features) + others) / fit.scaled_ridge
+    return (1e-8 + 1e3 * EPS * condition(fit)) * length + summed
 
 
 def _cancelled(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> Floats:
     """Return the size of the rounding of y - f, which matters where the two nearly agree, as a dual vector's."""
     scale = np.abs(targets).max(axis=0) + np.abs(rows.values).max(axis=0) + np.abs(fit.intercept)
-    return 8 * _EPS * scale * (np.sqrt(rows.diagonal) @ np.sqrt(rows.weights)) / fit.scaled_ridge
+    return 8 * EPS * scale * (rows.lengths @ np.sqrt(rows.weights)) / fit.scaled_ridge

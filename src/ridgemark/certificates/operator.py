@@ -8,9 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, FittedRows, Meter, fitted_rows, solution_rounding
+from ridgemark.certificates.dual import FittedRows, Meter, fitted_rows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.trace import distance, gap_inputs, residual_rounding, risk_factor, trace_residual
+from ridgemark.certificates.rounding import residual_rounding, solution_rounding
+from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
@@ -40,17 +42,17 @@ def operator_certificate(
     steps, share = lanczos_steps(len(rows.weights), failure_probability / 2)
     largest = lanczos(products.residual, len(rows.weights), steps, rng)
     trace = trace_residual(fit)
-    lost = residual_rounding(fit)
+    lost = residual_rounding(fit) + products.kernel_rounding()
     delta = min(trace, largest / share + lost)
     factor = risk_factor(delta, fit)
     ridges = np.unique(fit.scaled_ridge)
     if len(ridges) == 1:
         worst = lanczos(lambda v: products.bias(v, float(ridges[0])), len(rows.weights), steps, rng)
         factor = min(factor, (math.sqrt(max(worst, 1.0) / share) + lost / float(ridges[0])) ** 2)
-    rounding = ROUNDING * np.sqrt(rows.mean_diagonal) * rows.size + solution_rounding(fit)
     bound = (
         distance(delta, fit.scaled_ridge, rows.rms_left, rows.scaled_primal(fit.scaled_ridge))
-        + rounding
+        + 2.0 * rows.value_rounding
+        + solution_rounding(fit)
         + np.abs(rows.offset)
     )
     inputs = {**gap_inputs(delta, fit), "lanczos_steps": steps, "ritz_value": largest, "trace_residual": trace}
@@ -113,6 +115,12 @@ class _Products:
         self._root = np.sqrt(rows.weights)
         self._mean = self._root / np.linalg.norm(self._root)
         self._kernel = fit.factor.cross_kernel.kernel
+        self._lengths, self._errors = rows.lengths, np.zeros_like(rows.lengths)
+
+    def kernel_rounding(self) -> float:
+        """Return a bound on the rounding of products with K, the largest sum of a row's errors."""
+        total = float(self._lengths @ self._lengths)
+        return float((self._lengths * self._errors).max()) + sum_rounding(len(self._lengths)) * total
 
     def residual(self, vector: Floats) -> Floats:
         """Return `(K - L) v`."""
@@ -141,7 +149,11 @@ class _Products:
         return (vector - self._centred(self._root * self._from_landmarks(explained))) / scaled_ridge
 
     def _times_kernel(self, vector: Floats) -> Floats:
-        return self._passes.kernel_product(self._kernel, vector[:, None])[:, 0]
+        if self._errors.any():
+            return self._passes.kernel_product(self._kernel, vector[:, None])[:, 0]
+        product, errors = self._passes.kernel_product_and_error(self._kernel, vector[:, None], self._lengths[:, None])
+        self._errors = errors[:, 0]
+        return product[:, 0]
 
     def _onto_landmarks(self, vector: Floats) -> Floats:
         return self._passes.cross_product(self._fit.factor.cross_kernel, vector[:, None])[:, 0]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, function_size
 from ridgemark.certificates.record import Certificate, fingerprint
+from ridgemark.certificates.rounding import EPS, function_size, landmark_rounding
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
@@ -69,7 +70,10 @@ def distance_at(
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # More noise than there is, by the rounding of W, only makes the bound larger.
-    noise = ROUNDING * len(weights) * float(weights @ np.diagonal(among))
+    summed = sum_rounding(len(weights))
+    noise = (summed + cross_kernel.landmark_error) * len(weights) * float(weights @ np.diagonal(among))
+    # And by an error of kernel values with J the variance is off by as much, in units of the least noise.
+    amplified = 2.0 * np.sqrt(np.diagonal(among).sum() * weights.max() / ridges)
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
     own = function_size(fit, fit.dual_coef)
@@ -78,7 +82,11 @@ def distance_at(
         cross = points.cross_block(cross_kernel, rows)
         diagonal = kernel.diagonal(rows.features, rows.indices).astype(np.float64)
         variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in factors], axis=1)
-        return np.sqrt(gaps * variance[:, which]) + ROUNDING * np.sqrt(diagonal)[:, None] * own
+        share = summed + cross_kernel.entry_error(rows.features)
+        variance += np.outer(share * diagonal, 2.0 + amplified)
+        predicted = landmark_rounding(fit.factor) + fit.factor.cross_kernel.entry_error(rows.features)
+        rounding = np.outer(predicted * np.sqrt(diagonal), own) + 4 * EPS * np.abs(fit.intercept)
+        return np.sqrt(gaps * variance[:, which]) + rounding
 
     width = cross_kernel.n_landmarks
     points.n_kernel_evaluations += width * width
@@ -96,7 +104,7 @@ def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
 def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:
     """Return `k - |u|^2`, and with an intercept `(1 - u.o)^2/|o|^2` more, for u = N'k_J, o = N'1 and N N' = M^-1."""
     explained = cross @ factor
-    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0) + ROUNDING * diagonal
+    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
     if fit_intercept:
         ones = factor.sum(axis=0)
         variance += (1.0 - explained @ ones) ** 2 / float(ones @ ones)

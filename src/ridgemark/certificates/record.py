@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark import bounds
-from ridgemark.certificates.dual import primal_value
+from ridgemark.certificates.rounding import primal_value
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.solvers import LandmarkFit
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, FittedRows, between
-from ridgemark.certificates.trace import feature_rounding
+from ridgemark.certificates.dual import FittedRows, closest
+from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
+from ridgemark.kernels import Kernel
+from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
@@ -24,39 +26,40 @@ def sampled(
 
     `r = E a` up to what the fit leaves unsolved, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies between 0
     and `tr(E) |a| |r|`. Of m such numbers of mean `Q = |r|^2`, the average Q^ has, with probability 1 - rho,
-    `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. Then with `G <= |y - f| |r|` as in
-    `audit`.
+    `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. Then as in `audit` with
+    `G <= |y - f| |r|`, v = 0 for v_L, and multiples of a for other dual points.
     """
     total, scaled_ridge = rows.total_weight, fit.scaled_ridge
     residual_diagonal = _residual_diagonal(passes, fit)
     trace = float(residual_diagonal.sum())
     drawn = draw_sequence(residual_diagonal, size, rng)
     chosen, position = np.unique(drawn, return_inverse=True)
-    product = passes.kernel_rows_product(fit.factor.cross_kernel.kernel, chosen, rows.dual)
+    product, lost = _kernel_rows(passes, fit.factor.cross_kernel.kernel, chosen, rows)
     weights, probability = rows.weights[chosen][:, None], (residual_diagonal[chosen] / trace)[:, None]
     seen = weights * (product - rows.values[chosen]) ** 2 / probability
     unsolved = fit.factor.whitener.T @ rows.unsolved
     features = fit.factor.features(passes.take(chosen).features)
     passes.n_kernel_evaluations += features.shape[0] * fit.factor.cross_kernel.n_landmarks
-    slack = ROUNDING * np.sqrt(rows.diagonal[chosen])[:, None] * rows.size
+    lost += sum_rounding(len(rows.dual)) * rows.sizes.sum(axis=0) + rows.share[chosen, None] * rows.function_size
+    slack = rows.lengths[chosen, None] * lost
     slack += np.sqrt(weights) * np.abs(features @ unsolved)
     average = seen[position].mean(axis=0)
     widened = (np.sqrt(average) + np.sqrt((slack**2 / probability)[position].mean(axis=0))) ** 2
     length = np.sqrt(total) * rows.rms_left / scaled_ridge
     spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
     from_sample = np.sqrt(_largest_root(widened, spread) / total)
-    rounding = ROUNDING * (np.sqrt(rows.mean_diagonal) * rows.size + np.abs(fit.intercept))
+    rounding = 2.0 * rows.value_rounding
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_left * from_sample
-    closed = between(gap, rows.scaled_primal(scaled_ridge))
-    square = np.minimum(between(from_sample**2, gap), closed)
-    return np.sqrt(square + rows.offset**2) + rounding, {
+    primal = rows.scaled_primal(scaled_ridge)
+    bound = np.minimum(closest(from_sample, from_sample**2, gap), closest(rows.rms_left, primal, gap))
+    return np.sqrt(bound**2 + rows.offset**2) + rounding, {
         "sampled_rows": size,
         "energy_bound": from_sample.tolist(),
         "energy_estimate": np.sqrt(average / total).tolist(),
-        "gap_bound": np.sqrt(gap).tolist(),
+        "gap_bound": (np.sqrt(gap) / 2).tolist(),
         "rounding": rounding.tolist(),
-        "duality_gap": (total * ((rounding + np.sqrt(closed)) ** 2 + rows.offset**2)).tolist(),
+        "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, primal))) ** 2 + rows.offset**2)).tolist(),
         "trace_residual": trace,
         "rms_left": rows.rms_left.tolist(),
     }
@@ -69,18 +72,32 @@ def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
     """
     factor = fit.factor
     kernel, width = factor.cross_kernel.kernel, factor.cross_kernel.n_landmarks
-    first, second = feature_rounding(factor)
-    sure, lost = 1.0 - ROUNDING * second, 2.0 * ROUNDING * first
+    sure, sizes = 1.0 - factor_rounding(factor), 2.0 * feature_sizes(factor)
+    summed = landmark_rounding(factor)
 
     def of_block(block: Block) -> Floats:
         features = np.abs(passes.feature_block(factor, block))
         diagonal = kernel.diagonal(block.features, block.indices).astype(np.float64)
+        share = summed + factor.kept_kernel.entry_error(block.features)
         left = features * sure
-        left -= np.sqrt(diagonal)[:, None] * lost
+        left -= np.outer(np.sqrt(diagonal) * share, sizes)
         explained = np.einsum("ij,ij->i", features, np.maximum(left, 0.0, out=left))
-        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + ROUNDING * diagonal)
+        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + 2.0 * share * diagonal)
 
     return passes.map("residual diagonal", of_block, 2 * width, width)
+
+
+def _kernel_rows(
+    passes: RowPasses, kernel: Kernel, chosen: NDArray[np.intp], rows: FittedRows
+) -> tuple[Floats, Floats]:
+    """Return some rows of `K alpha` and of the rounding of kernel values in them; n kernel entries each."""
+    products, errors = [], []
+    for part in passes.parts(chosen):
+        cross_kernel = kernel.against(part.features, part.indices)
+        products.append(passes.cross_product(cross_kernel, rows.dual))
+        lost = passes.entry_errors(cross_kernel) @ rows.sizes
+        errors.append(np.tile(lost, (part.n_rows, 1)))
+    return np.concatenate(products), np.concatenate(errors)
 
 
 def _largest_root(average: Floats, spread: Floats) -> Floats:

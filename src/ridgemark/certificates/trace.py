@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import ROUNDING, between, feature_sizes, primal_value, rms_left, solution_rounding
+from ridgemark.certificates.dual import closest
 from ridgemark.certificates.record import Certificate, issue
-from ridgemark.nystrom import NystromFactor
+from ridgemark.certificates.rounding import primal_value, residual_rounding, rms_left, solution_rounding
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 def trace_certificate(fit: LandmarkFit) -> Certificate:
     """Bound the distance to exact by `delta = tr(K - L)`, an upper bound on the largest eigenvalue of K - L.
 
-    `|f_K - f_L| <= delta/sqrt(n lambda (n lambda + delta)) |y - f_L|` (see `distance`), and
+    With `t = delta/(n lambda)`, `|f_K - f_L| <= t/(1 + t) |y - f_L|` where t is at most 1 and `sqrt(t)/2 |y - f_L|`
+    where it is larger (see `distance`), and
     `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`. Deterministic and free; the risk factor is nearly always far too
     large, and serves to compare sets of landmarks.
     """
@@ -33,13 +34,14 @@ def trace_certificate(fit: LandmarkFit) -> Certificate:
 def distance(delta: float, scaled_ridge: Floats, left: Floats, primal: Floats) -> Floats:
     """Return the bound on the distance that any `delta >= |K - L|` gives.
 
-    With E = K - L and `a = (y - f_L)/(n lambda)`: `f_K - f_L = n lambda (K + n lambda)^-1 E a`, so
-    `|f_K - f_L|^2 <= n lambda a'E (K + n lambda)^-1 E a <= n lambda a'E (E + n lambda)^-1 E a` as E <= K, at most
-    `n lambda delta^2/(delta + n lambda) |a|^2`; and the duality gap `n lambda a'E a` is at most `n lambda delta |a|^2`,
-    which is closed as in `FittedRows`.
+    With E = K - L, `a = (y - f_L)/(n lambda)` and r = E a, take multiples of h for v in the bound of `audit`: as
+    `|r|^2 <= delta a'E a` and the duality gap is `G = n lambda a'E a <= n lambda delta |a|^2`, the best multiple gives
+    `t/(1 + t) |y - f_L|` for `t = delta/(n lambda) <= 1`, and `sqrt(t)/2 |y - f_L|` beyond. Multiples of a as dual
+    points give `((1 - s) |y - f_L| + sqrt((1 - s)^2 P + s^2 G))/2`, P the primal value, for any s in [0, 1].
     """
     ratio = delta / scaled_ridge
-    return np.sqrt(np.minimum(ratio**2 / (1.0 + ratio) * left**2, between(ratio * left**2, primal)))
+    by_multiple = np.where(ratio < 1.0, ratio / (1.0 + ratio), np.sqrt(ratio) / 2) * left
+    return np.minimum(by_multiple, closest(left, primal, ratio * left**2))
 
 
 def risk_factor(delta: float, fit: LandmarkFit) -> float:
@@ -55,25 +57,3 @@ def gap_inputs(delta: float, fit: LandmarkFit) -> dict[str, Any]:
 def trace_residual(fit: LandmarkFit) -> float:
     """Return tr(K - L) with an allowance for rounding."""
     return fit.moments.trace_residual + residual_rounding(fit)
-
-
-def residual_rounding(fit: LandmarkFit) -> float:
-    """Return how much rounding may have taken from tr(K - L): that of features grows with the condition of W.
-
-    A feature of which rounding may be all is left out of L, which makes K - L larger, never smaller.
-    """
-    moments = fit.moments
-    lengths = np.diagonal(moments.gram)
-    first, second = feature_rounding(fit.factor)
-    rounded = ROUNDING * (2.0 * first * np.sqrt(lengths * moments.trace_kernel) + second * lengths)
-    return float(np.minimum(rounded, lengths).sum() + ROUNDING * moments.trace_kernel)
-
-
-def feature_rounding(factor: NystromFactor) -> tuple[Floats, Floats]:
-    """Return u and v with which `|b|^2` is rounded by `ROUNDING (2 sqrt(k(x, x)) u'|b| + v'b^2 + k(x, x))` at most.
-
-    The product of kernel values with the whitener T errs by `sum_m |T_mj| |k(., z_m)|` in feature j, and the factor
-    of W behind T by `|W| |T_j|^2` of its square.
-    """
-    lengths = np.einsum("ij,ij->j", factor.triangle, factor.triangle)
-    return feature_sizes(factor), lengths * float(np.linalg.norm(factor.landmark_kernel))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class CrossKernel:
     prepared: Any
     backend: Backend
     n_landmarks: int
+    landmarks: Any
 
     def __call__(self, rows: Array, out: Array | None = None) -> Array:
         """Return the block of shape (rows, landmarks), written into `out` if the kernel can use it."""
@@ -43,6 +45,11 @@ class CrossKernel:
         `e_i sqrt(k(x_i, x_i) k(z_j, z_j))`, for every landmark.
         """
         return self.kernel._entry_error(rows, self.prepared, self.backend)
+
+    @cached_property
+    def landmark_error(self) -> float:
+        """The largest entry error of the kernel values of the landmarks with each other."""
+        return float(self.entry_error(self.landmarks).max(initial=0.0))
 
 
 class Kernel(Parameterised, ABC):
@@ -65,7 +72,9 @@ class Kernel(Parameterised, ABC):
         self._check_sparse(landmarks)
         backend = backend_of(landmarks) if backend is None else backend
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
-        return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks)
+        return CrossKernel(
+            self, self._prepare(landmarks, indices, backend), backend, n_landmarks, backend.from_host(landmarks)
+        )
 
     def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
         """Return the block of kernel values between two sets of rows, or of one set with itself.

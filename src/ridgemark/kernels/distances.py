@@ -44,9 +44,15 @@ class Form:
     few: float = FEW_FEATURES  # largest number of features for which distances are computed by differences
     far: float = FAR  # squared distance from which on k is zero
     singular: bool = False  # whether dk/dr^2 is unbounded near zero, so that small distances must be accurate
-    lipschitz: bool = True  # whether |dk/dr| <= 1; otherwise `|k(r) - k(s)| <= |r - s|^growth[1]`
-    # (c, e): with X the row's distance from the centre, `8 X^2 |dk/dr^2| <= c X^e` for all r (`r >= X/4` if singular).
-    growth: tuple[float, float] = (8.0, 2.0)
+    steepest: float = 1.0  # the largest |dk/dr|; if infinite, `|k(r) - k(s)| <= |r - s|^growth[1]`
+    # (c, e): with X the row's distance from the centre, `X^2 |dk/dr^2| <= c X^e` for all r (for `r >= X/4` if
+    # singular); if `steepest` is infinite, `(X^2 + X r) |dk/dr^2| <= c X^e`.
+    growth: tuple[float, float] = (1.0, 2.0)
+
+    @property
+    def lipschitz(self) -> bool:
+        """Whether |dk/dr| is bounded."""
+        return self.steepest < np.inf
 
 
 @dataclass(frozen=True)
@@ -159,9 +165,10 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
     - raw differences: r has an error of `(d + 8) u r/2`, and `r |dk/dr|` is at most 0.74 for every kernel here;
     - scaled differences: r has a further error of `2 u (X + |z|)`, at most `2 u (2 X + r)`, and `|dk/dr|` is at most 1
       (a sum of absolute differences is at most `sqrt(d)` times the root of the sum of their squares);
-    - product: r^2 has an error of `(2 d + 8) u (X + |z|)^2`, at most `(2 d + 8) u (8 X^2 + 2 r^2)` as `|z| <= X + r`,
-      and `8 X^2 |dk/dr^2|` is at most the form's `c X^e`; for singular kernels this holds for `r >= X/4`, and nearer
-      pairs are computed by differences.
+    - product: r^2 has an error of `(6 d + 18) u (X^2 + X r + r^2/2)`: `(d + 2) u (X + |z|)^2` in the product,
+      `(d + 1) u (X^2 + |z|^2)` in the squared lengths and `4 u r (X + |z|)` in the coordinates, with `|z| <= X + r`.
+      `X^2 |dk/dr^2|` is at most the form's `c X^e`, `r |dk/dr^2|` is `|dk/dr|/2`, and `r^2 |dk/dr^2|` is at most 0.37.
+      For singular kernels the first holds for `r >= X/4`; nearer pairs are computed by differences.
 
     Evaluating the profile adds 8 u.
     """
@@ -177,8 +184,10 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
     if prepared.augmented is None:
         more = 2.0 * u * (2.0 * np.sqrt(terms) * lengths + 0.74)
     else:
-        coefficient, exponent = prepared.form.growth
-        more = _product_rounding(terms, precision) * (coefficient * lengths**exponent + 0.74)
+        form = prepared.form
+        coefficient, exponent = form.growth
+        steep = coefficient * lengths**exponent + (form.steepest / 2.0 * lengths if form.lipschitz else 0.0)
+        more = _product_rounding(terms, precision) * (steep + 0.19)
     return np.where(close, exactly + more, exactly)
 
 
@@ -188,8 +197,8 @@ def _close(norms: Array, precision: np.dtype[Any]) -> Any:
 
 
 def _product_rounding(n_terms: int, precision: np.dtype[Any]) -> float:
-    """Return `(2 d + 8) u`, the largest error of the product form relative to `(|x| + |z|)^2`."""
-    return (2.0 * n_terms + 8.0) * unit_roundoff(precision)
+    """Return `(6 d + 18) u`, with d the number of terms of a product."""
+    return (6.0 * n_terms + 18.0) * unit_roundoff(precision)
 
 
 def _raw_differences(
@@ -226,7 +235,7 @@ def _replace_far_out_(
     if not backend.count(far_out):
         return far_out
     # The distance beyond which the kernel is zero, plus the largest rounding error of the computed one.
-    error = 8.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
+    error = 2.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
     limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (power / 2)
     again = ~_close(norms, precision)
     again[far_out] = backend.row_min(abs(block[far_out])) < limit

@@ -27,7 +27,7 @@ class Gaussian(RadialKernel):
     0.1353
     """
 
-    _form = Form(factor=-0.5, growth=(4.0, 2.0))
+    _form = Form(factor=-0.5, steepest=0.61, growth=(0.5, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         return backend.exp_(distances)

@@ -13,7 +13,7 @@ class Matern12(RadialKernel):
     """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
 
     # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
-    _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(16.0, 1.0))
+    _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         distance = backend.sqrt_(distances)
@@ -27,7 +27,7 @@ class Matern12(RadialKernel):
 class Matern32(RadialKernel):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
-    _form = Form(factor=3.0, growth=(12.0, 2.0))
+    _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         scaled = backend.sqrt_(distances)
@@ -40,7 +40,7 @@ class Matern32(RadialKernel):
 class Matern52(RadialKernel):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
-    _form = Form(factor=5.0, growth=(20.0 / 3.0, 2.0))
+    _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         polynomial = 1.0 + distances / 3.0

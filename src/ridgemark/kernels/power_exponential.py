@@ -43,10 +43,13 @@ class PowerExponential(RadialKernel):
     @property
     def _form(self) -> Form:  # type: ignore[override]
         q = self._checked_exponent()
-        # For r >= X/4: 8 X^2 |dk/dr^2| <= 4 q X^2 r^(q - 2) <= 4 q 4^(2 - q) X^q.
-        growth = (4.0 * q * 4.0 ** (2.0 - q), q)
         few = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
-        return Form(few=few, far=_far(q), singular=q < 2, lipschitz=q >= 1, growth=growth)
+        # |dk/dr^2| <= (q/2) r^(q - 2). For r >= X/4 this times X^2 is at most (q/2) 4^(2 - q) X^q; times X r, if q < 1,
+        # at most (q/2) 4^(1 - q) X^q.
+        coefficient = q / 2.0 * 4.0 ** (2.0 - q)
+        if q < 1:
+            return Form(few=few, far=_far(q), singular=True, steepest=math.inf, growth=(1.25 * coefficient, q))
+        return Form(few=few, far=_far(q), singular=q < 2, growth=(coefficient, q))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         distances **= self._checked_exponent() / 2.0

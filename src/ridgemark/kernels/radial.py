@@ -75,8 +75,8 @@ class RadialKernel(StationaryKernel):
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
         if not isinstance(prepared, ProjectedLandmarks):
             return super()._entry_error(rows, prepared, backend)
-        moved = prepared.projection.distance_error(rows, backend)  # and |dk/dr| <= 1, or k is Hoelder continuous
-        effect = moved if self._form.lipschitz else moved ** self._form.growth[1]
+        form, moved = self._form, prepared.projection.distance_error(rows, backend)
+        effect = form.steepest * moved if form.lipschitz else moved ** form.growth[1]
         return effect + super()._entry_error(prepared.projection.apply(rows, backend), prepared.landmarks, backend)
 
     def _short_name(self) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.leverage import Bracket
+from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.moments import Moments
 from ridgemark.nystrom import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
@@ -60,13 +60,15 @@ class LandmarkFit:
 
     @cached_property
     def effective_dimension(self) -> Bracket:
-        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `tr(K - L)/(n lambda)` more."""
+        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `residual_dimension` more."""
         scaled_ridge = float(self.scaled_ridge.min())
         if self._one_ridge:
             lower = self._one_ridge.effective_dimension
         else:
             lower = self.solver.effective_dimension(scaled_ridge)
-        return Bracket(lower, min(float(self.moments.n_rows), lower + self.moments.trace_residual / scaled_ridge))
+        n = self.moments.n_rows
+        more = residual_dimension(self.moments.trace_residual / scaled_ridge, n)
+        return Bracket(lower, min(float(n), lower + more))
 
     @property
     def dual_coef(self) -> Floats:

@@ -1,0 +1,98 @@
+"""What rounding may have done to a fit and to its features: of sums, by their number of terms, and of kernel values.
+
+A sum `sum_j c_j k(x, z_j)` computed from kernel values with a share e of error lies within
+`(s + e) sqrt(k(x, x)) sum_j |c_j| sqrt(k(z_j, z_j))` of the sum in exact arithmetic, s being `sum_rounding` of its
+number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.linalg import sum_rounding
+from ridgemark.nystrom import NystromFactor
+from ridgemark.solvers import LandmarkFit
+
+Floats = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def landmark_rounding(factor: NystromFactor) -> float:
+    """Return the share by which a sum over the landmarks errs."""
+    return sum_rounding(factor.cross_kernel.n_landmarks)
+
+
+def function_size(fit: LandmarkFit, dual_coef: Floats) -> Floats:
+    """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
+    return np.sqrt(np.diagonal(fit.factor.landmark_kernel)) @ np.abs(dual_coef)
+
+
+def feature_sizes(factor: NystromFactor) -> Floats:
+    """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`: its rounding grows with it."""
+    return np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel)[factor.kept])
+
+
+def factor_rounding(factor: NystromFactor) -> Floats:
+    """Return by which share the square of each feature may be too large: the factor of W behind T errs.
+
+    `(s + e) |W| |T_j|^2`, e the error of the landmarks' own kernel values.
+    """
+    lengths = np.einsum("ij,ij->j", factor.triangle, factor.triangle)
+    share = landmark_rounding(factor) + factor.cross_kernel.landmark_error
+    return share * lengths * float(np.linalg.norm(factor.landmark_kernel))
+
+
+def row_rounding(fit: LandmarkFit) -> float:
+    """Return `sqrt(sum_i w_i k(x_i, x_i) (s + e_i)^2)`, the rounding of sums over the landmarks at all rows."""
+    moments = fit.moments
+    return landmark_rounding(fit.factor) * float(np.sqrt(moments.trace_kernel)) + float(np.sqrt(moments.entry_error))
+
+
+def mean_entry_error(fit: LandmarkFit) -> float:
+    """Return the root mean square of the rows' shares of error, weighted by `k(x, x)`."""
+    moments = fit.moments
+    return float(np.sqrt(moments.entry_error / moments.trace_kernel)) if moments.trace_kernel > 0 else 0.0
+
+
+def solution_rounding(fit: LandmarkFit) -> Floats:
+    """Return how far rounding may leave predictions from the landmark problem's solution, RMS per target."""
+    share = row_rounding(fit) / np.sqrt(fit.moments.total_weight)
+    predicted = share * function_size(fit, fit.dual_coef) + 4 * EPS * np.abs(fit.intercept)
+    solved = 8 * (EPS + mean_entry_error(fit)) * condition(fit)
+    return predicted + solved * np.sqrt(fit.centred.target_variance)
+
+
+def rms_left(fit: LandmarkFit) -> Floats:
+    """Return the root mean square of y - f from the fit's sums alone, with an allowance for their cancelling."""
+    square = fit.moments.target_square / fit.moments.total_weight
+    share = sum_rounding(fit.moments.n_rows) + mean_entry_error(fit)
+    return np.sqrt(fit.training_error + share * condition(fit) * square)
+
+
+def primal_value(fit: LandmarkFit) -> Floats:
+    """Return what the fit minimised, `|y - f|^2 + n lambda |f|^2`, per unit of weight and target.
+
+    Its root bounds the distance to exact before any measurement.
+    """
+    norm = (fit.solution.coefficients**2).sum(axis=0)
+    return rms_left(fit) ** 2 + fit.scaled_ridge * norm / fit.moments.total_weight
+
+
+def residual_rounding(fit: LandmarkFit) -> float:
+    """Return how much rounding may have taken from tr(K - L): that of features grows with the condition of W.
+
+    A feature of which rounding may be all is left out of L, which makes K - L larger, never smaller.
+    """
+    moments, factor = fit.moments, fit.factor
+    lengths = np.diagonal(moments.gram)
+    summed = 2.0 * row_rounding(fit) * feature_sizes(factor) * np.sqrt(lengths)
+    rounded = summed + factor_rounding(factor) * lengths
+    total = sum_rounding(moments.n_rows) + landmark_rounding(factor) + 2.0 * mean_entry_error(fit)
+    return float(np.minimum(rounded, lengths).sum() + total * moments.trace_kernel)
+
+
+def condition(fit: LandmarkFit) -> Floats:
+    """Return a bound on the condition of the matrix that was solved with, per target."""
+    return 1.0 + fit.centred.size / fit.scaled_ridge

@@ -1,0 +1,94 @@
+"""Certificates hold for the numbers returned: far clusters and times, against kernel ridge regression in 50 digits."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge
+from ridgemark.certificates import audit, distance_at, operator_certificate, trace_certificate
+from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from tests.certificates.problems import Fitted
+from tests.exact_digits import DIGITS, kernel_ridge
+
+SURE = 1e-9  # a failure probability that no test meets
+YEAR = 365 * 86400.0
+
+
+def _far_clusters(seed, n=36):
+    """Clusters 1e5 to 1e8 bandwidths apart, rows in them a bandwidth or less; or times of one year in seconds."""
+    rng = np.random.default_rng(seed)
+    n_features, n_clusters = int(rng.integers(1, 5)), int(rng.integers(2, 5))
+    make = (Gaussian, Gaussian, Matern12, Matern32, Matern52)[seed % 5]
+    if seed % 3 == 0:
+        n_features, bandwidth = 1, 60.0
+        centres = rng.uniform(1.6e9, 1.6e9 + YEAR, size=(n_clusters, 1))
+    else:
+        bandwidth = 10.0 ** rng.uniform(-2, 2) * (1.0 if rng.random() < 0.5 else rng.uniform(0.5, 2, size=n_features))
+        centres = rng.normal(size=(n_clusters, n_features)) * 10.0 ** rng.uniform(5, 8) * bandwidth
+    within = 10.0 ** rng.uniform(-1.5, 0.7) * np.broadcast_to(bandwidth, n_features)
+    X = centres[rng.integers(n_clusters, size=n)] + rng.normal(size=(n, n_features)) * within
+    y = 10.0 ** rng.uniform(-2, 3) * (rng.normal(size=n) + 3 * rng.normal())
+    weights = rng.choice([0.5, 1.0, 3.0], size=n) if rng.random() < 0.3 else None
+    # With all rows as landmarks the distance to exact is rounding and nothing else.
+    landmarks = np.sort(rng.choice(n, n if rng.random() < 0.6 else int(rng.integers(4, n)), replace=False))
+    return Fitted(X, y, make(bandwidth), landmarks, 10.0 ** rng.uniform(-10, -1), weights, bool(rng.integers(2)))
+
+
+def _certificates(problem):
+    passes, fit, n, rng = problem.passes, problem.fit, len(problem.X), np.random.default_rng(0)
+    return {
+        "audit": audit(passes, fit, rng=rng),
+        "audit with the landmarks' rows": audit(passes, fit, rng=rng, landmark_indices=problem.indices),
+        "sampled audit": audit(passes, fit, rng=rng, kernel_entries=n * n // 3, failure_probability=SURE),
+        "operator": operator_certificate(passes, fit, rng=rng, failure_probability=SURE),
+        "trace": trace_certificate(fit),
+    }
+
+
+def _check(seed):
+    problem = _far_clusters(seed)
+    fit, weights = problem.fit, problem.weights
+    certificates = _certificates(problem)
+    new = problem.X[:3] + np.array([[0.0], [0.3], [3.0]]) * problem.kernel.bandwidth
+    bounds = distance_at(
+        RowPasses(ArrayRows(new)), problem.passes, fit, certificates["audit with the landmarks' rows"], problem.indices
+    )[:, 0]
+    everywhere = np.concatenate([problem.X, new])
+    predicted = problem.predict(everywhere)[:, 0]
+    with mpmath.workdps(DIGITS):
+        exact = kernel_ridge(
+            problem.kernel, problem.X, problem.y[:, 0], fit.scaled_ridge[0], weights, fit.fit_intercept, everywhere
+        )
+        off = np.array([float(abs(value - mpmath.mpf(float(f)))) for value, f in zip(exact, predicted, strict=True)])
+    distance = np.sqrt(np.average(off[: len(problem.X)] ** 2, weights=weights))
+    for kind, certificate in certificates.items():
+        assert distance <= certificate.bound, (seed, kind, distance, certificate.bound)
+    assert (off[len(problem.X) :] <= bounds).all(), (seed, off[len(problem.X) :], bounds)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_certificate_of_far_clusters_is_below_the_truth_or_refused(seed):
+    _check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(20, 300, 20))
+def test_no_certificate_of_many_far_clusters_is_below_the_truth_or_refused(first):
+    for seed in range(first, first + 20):
+        _check(seed)
+
+
+@pytest.mark.parametrize("n_sites", [2, 5, 20])
+@pytest.mark.parametrize("seconds", [1.0, 30.0, 300.0])
+def test_times_of_a_year_in_seconds_are_certified_on_their_own_rows(n_sites, seconds):
+    for seed, fit_intercept in ((0, True), (1, False), (2, True)):
+        rng = np.random.default_rng(seed)
+        sites = rng.uniform(1.6e9, 1.6e9 + YEAR, size=n_sites)
+        X = (rng.choice(sites, 500) + rng.uniform(-seconds, seconds, size=500))[:, None]
+        y = np.sin(X[:, 0] / 3000) + 0.1 * rng.normal(size=500)
+        model = NystromRidge(
+            kernel=Gaussian(60.0), ridge=1e-4, n_landmarks=60, fit_intercept=fit_intercept, random_state=seed
+        ).fit(X, y)
+        assert max(model.certify(X, y).inputs["rounding"]) < 1e-7
