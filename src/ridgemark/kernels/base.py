@@ -72,9 +72,8 @@ class Kernel(Parameterised, ABC):
         self._check_sparse(landmarks)
         backend = backend_of(landmarks) if backend is None else backend
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
-        return CrossKernel(
-            self, self._prepare(landmarks, indices, backend), backend, n_landmarks, backend.from_host(landmarks)
-        )
+        landmarks = backend.from_host(landmarks)
+        return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)
 
     def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
         """Return the block of kernel values between two sets of rows, or of one set with itself.
@@ -120,7 +119,7 @@ class Kernel(Parameterised, ABC):
 
     @abstractmethod
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        """Return what depends on the landmarks alone."""
+        """Return what depends on the landmarks alone, given as an array of the backend or a sparse matrix."""
 
     @abstractmethod
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:

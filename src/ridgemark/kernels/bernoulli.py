@@ -42,7 +42,7 @@ class Bernoulli(Kernel):
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         self._check_one_feature(landmarks)
-        return backend.from_host(landmarks)[:, 0], self._coefficients()
+        return landmarks[:, 0], self._coefficients()
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         self._check_one_feature(rows)

@@ -81,11 +81,8 @@ class PreparedLandmarks:
 def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backend, owner: str) -> PreparedLandmarks:
     """Prepare landmarks for distances in units of the bandwidth; `owner` names the kernel in error messages."""
     is_sparse, n_features = sparse.issparse(landmarks), landmarks.shape[1]
-    if is_sparse:
-        landmarks, precision = landmarks.tocsr(), landmarks.dtype
-    else:
-        landmarks = backend.from_host(landmarks)
-        precision = backend.precision(landmarks)
+    landmarks = landmarks.tocsr() if is_sparse else landmarks
+    precision = landmarks.dtype if is_sparse else backend.precision(landmarks)
     width, unit, scale = _widths(bandwidths(bandwidth, n_features, owner), precision)
     per_feature = isinstance(width, np.ndarray)
     if per_feature and not is_sparse:

@@ -25,7 +25,7 @@ class Linear(Kernel):
         return _squared_norms(rows, backend_of(rows))
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        return backend.from_host(landmarks)
+        return landmarks
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(rows, prepared, out, backend)
@@ -61,7 +61,7 @@ class Polynomial(Kernel):
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
         self._check()
-        return self._scaled(backend.from_host(landmarks), backend)
+        return self._scaled(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return self._power(_inner_products(self._scaled(rows, backend), prepared, out, backend))
@@ -106,7 +106,7 @@ class Cosine(Kernel):
         return values
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        return _unit_rows(backend.from_host(landmarks), backend)
+        return _unit_rows(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(_unit_rows(rows, backend), prepared, out, backend)

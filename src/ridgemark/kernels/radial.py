@@ -62,7 +62,6 @@ class RadialKernel(StationaryKernel):
                 f"shape {np.shape(self.metric)}; divide the metric by the bandwidth and leave bandwidth out"
             )
             raise ParameterError(msg)
-        landmarks = backend.from_host(landmarks)
         projection = Projection.of(landmarks, self.metric, backend, name)
         points = projection.apply(landmarks, backend)
         return ProjectedLandmarks(projection, prepare_landmarks(points, 1.0, self._form, backend, name))
