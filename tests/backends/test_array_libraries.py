@@ -5,7 +5,6 @@ import pickle
 import array_api_strict
 import numpy as np
 import pytest
-from ridgemark.nystrom import nystrom_factor
 
 from ridgemark.backends import NUMPY, Backend, backend_of
 from ridgemark.kernels import (
@@ -20,6 +19,7 @@ from ridgemark.kernels import (
     Polynomial,
     PowerExponential,
 )
+from ridgemark.operators import nystrom_factor
 
 WIDTHS = np.array([0.8, 1.5, 1.1, 2.0, 0.7])
 METRIC = np.random.default_rng(5).normal(size=(5, 3)) / 2
