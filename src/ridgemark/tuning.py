@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import CrossKernel, Kernel, has_bandwidth, make_kernel
-from ridgemark.kernels.distances import scale_landmarks, squared_distances
+from ridgemark.kernels.distances import Form, prepare_landmarks, squared_distances
 from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -65,7 +65,8 @@ def median_bandwidth(rows: Any) -> float:
     # In units of a typical entry, so that typical squares neither overflow nor underflow.
     entries = np.abs(rows.data if sparse.issparse(rows) else rows)
     unit = float(np.median(entries[entries > 0])) if (entries > 0).any() else 1.0
-    squared = squared_distances(rows, scale_landmarks(rows, unit, NUMPY, "median"), None, NUMPY, True)
+    prepared = prepare_landmarks(rows, unit, Form(singular=True), NUMPY, "median")
+    squared = squared_distances(rows, prepared, None, NUMPY)
     distance = unit * float(np.sqrt(np.median(squared[np.triu_indices(count, k=1)])))
     return distance if 0 < distance < np.inf else 1.0
 

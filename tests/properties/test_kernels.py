@@ -16,6 +16,7 @@ from ridgemark.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
 )
 
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False).map(lambda x: 0.0 if abs(x) < 1e-100 else x)
@@ -28,6 +29,8 @@ FAMILIES = {
     "matern12": Matern12,
     "matern32": Matern32,
     "matern52": Matern52,
+    "power exponential": lambda b: PowerExponential(b, exponent=1.4),
+    "rough power exponential": lambda b: PowerExponential(b, exponent=0.5),
     "linear": lambda b: Linear(),
     "polynomial": lambda b: Polynomial(degree=2, offset=b, bandwidth=b),
     "cosine": lambda b: Cosine(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import wraps
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ridgemark.errors import (
     ParameterError,
     RidgeEdgeWarning,
     RidgemarkError,
+    warn_user,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels import make_kernel
@@ -183,7 +183,7 @@ class LandmarkEstimator(BaseEstimator):
         available = count.n_landmarks
         if count.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
-            warnings.warn(msg, LandmarkCountWarning, stacklevel=4)
+            warn_user(msg, LandmarkCountWarning)
 
     def _warn_of_edge(self, tuned):
         """Say that the best of the ridges searched is the first or last of them."""
@@ -194,7 +194,7 @@ class LandmarkEstimator(BaseEstimator):
                 f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "
                 "of it"
             )
-            warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
+            warn_user(msg, RidgeEdgeWarning)
 
     def _warn_of_rounding(self, passes, fit):
         """Say what rounding does to the fit, where it spoils it."""
@@ -204,7 +204,7 @@ class LandmarkEstimator(BaseEstimator):
                 f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
                 "or choose a larger ridge or a smaller bandwidth"
             )
-            warnings.warn(msg, ConditioningWarning, stacklevel=6)
+            warn_user(msg, ConditioningWarning)
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""

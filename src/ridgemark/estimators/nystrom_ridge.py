@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import trace_certificate
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import all_or_nothing
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, scaled_ridges, solve_by_gradient, tune
@@ -345,4 +344,4 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
                 f"the gradient ended after {int(gradient.n_products.max())} products, its fitted values within "
                 f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
             )
-            warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+            warn_user(msg, ConvergenceWarning)

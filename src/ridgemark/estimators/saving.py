@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ CLASSES = {
     name: one
     for module, base in ((kernels, Kernel), (selection, Selection))
     for name, one in vars(module).items()
-    if isinstance(one, type) and issubclass(one, base) and one is not base
+    if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
 }
 # Time is not saved, so that two fits with one seed are two files of the same bytes.
 _MEASURED = {"waiting_share_", "seconds", "peak_bytes", "waiting_share"}

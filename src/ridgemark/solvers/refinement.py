@@ -77,7 +77,7 @@ class Refinement:
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
-    void: NDArray[np.bool_]  # (targets,): whether rounding exceeds what the training error alone implies
+    void: NDArray[np.bool_]  # (targets,): whether the bound says no more than the targets, or the training error, do
 
     @property
     def reached(self) -> RefinementStep:
@@ -226,6 +226,7 @@ def _keep_closer_model(
         np.where(kept, reached.norm, landmark.norm),
         np.where(kept, reached.rounding, by_product + landmark.rounding),
     )
+    stagnated = np.array([outcome == "stagnated" for outcome in refined.outcomes])
     return Refinement(
         refined.rows,
         np.where(kept, refined.dual_coef, 0.0),
@@ -233,7 +234,7 @@ def _keep_closer_model(
         np.where(kept, refined.intercept, landmark.constant + fit.target_origin),
         (*refined.history[:-1], step),
         refined.outcomes,
-        ~kept & (reached.rounding >= landmark.primal),
+        (reached.rounding >= landmark.primal) | (stagnated & (step.returned >= refined.history[0].returned)),
     )
 
 
