@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from ridgemark.backends import blas
+from ridgemark.backends import NUMPY, blas
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import (
     cholesky_,
@@ -13,6 +13,7 @@ from ridgemark.linalg import (
     inverse_triangle_,
     pivoted_cholesky,
     solve_triangle,
+    symmetric_eigen,
     times_own_transpose_,
 )
 
@@ -137,3 +138,12 @@ def test_a_matrix_that_is_not_positive_definite_has_no_factor():
 def test_a_triangle_times_its_transpose_is_the_product():
     triangle = upper(20)
     assert np.triu(times_own_transpose_(np.asfortranarray(triangle))) == pytest.approx(np.triu(triangle @ triangle.T))
+
+
+def test_entries_far_below_rounding_do_not_spoil_eigenvalues():
+    rng = np.random.default_rng(0)
+    matrix = np.diag(rng.uniform(0.5, 1.0, 200))
+    scattered = rng.uniform(size=(200, 200)) < 0.01
+    matrix += np.where(scattered | scattered.T, 10.0 ** rng.uniform(-315, -150, (200, 200)), 0.0)
+    values, vectors = symmetric_eigen((matrix + matrix.T) / 2, NUMPY)
+    assert vectors @ np.diag(values) @ vectors.T == pytest.approx(matrix, abs=1e-13)

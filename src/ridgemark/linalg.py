@@ -14,6 +14,8 @@ from ridgemark.errors import DataError, NumericalError
 SUMMED_AT_ONCE = 256
 # A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
 _INDEFINITE = 1e-5
+# An entry below this share of the largest one changes no eigenvalue by more than its rounding error.
+_NEGLIGIBLE = 1e-30
 
 
 def sum_rounding(n_terms: int) -> float:
@@ -53,8 +55,10 @@ def semidefinite_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
 def symmetric_eigen(matrix: Array, backend: Backend, definite: bool = False) -> tuple[Array, Array]:
     """Return eigenvalues in descending order, raised to zero where below, and eigenvectors of a symmetric matrix."""
     check_range(matrix)
+    # Far below rounding; products of such entries are denormal, and some builds of LAPACK then give NaN or do not end.
+    negligible = abs(matrix) < _NEGLIGIBLE * abs(matrix).max(initial=0.0)
     try:
-        values, vectors = backend.eigh(matrix)
+        values, vectors = backend.eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
     except np.linalg.LinAlgError as error:
         msg = f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
         raise NumericalError(msg) from error
