@@ -28,7 +28,7 @@ _SMALLEST_BLOCK = 256
 # Blocks that short data are cut into, so that several threads have work; a constant, so that sums do not depend on
 # the number of threads.
 _FEWEST_BLOCKS = 8
-# Blocks in work that the memory budget must hold beside the one being read; more are in work where there is room.
+# Blocks that the memory budget must hold in addition to the one being read; more are processed where there is room.
 _BLOCKS_AT_WORK = 4
 
 
@@ -132,7 +132,7 @@ class RowPasses:
         n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
-        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one in work
+        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one being processed
         return min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
 
     def _bytes_per_row(self, width: int) -> int:
