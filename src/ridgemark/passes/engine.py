@@ -87,26 +87,29 @@ class RowPasses:
 
     def map(self, task: Task, along: Sequence[NDArray[Any]] = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array."""
-        for block, made in self._run(task, along):
-            result = np.asarray(made)
+        for block, result in self._run(task, along, out=out):
             if out is None:
                 out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
-            out[block.start : block.start + block.n_rows] = result
+            if result is not None:
+                out[block.start : block.start + block.n_rows] = result
         assert out is not None  # every source has at least one row
         return out
 
     def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
-        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`."""
+        """Return the sum of the task's results over the rows from `start` on, in row order; they need only have `+`."""
         results = (result for _, result in self._run(task, along, start))
         total: Any = next(results)  # every source has at least one row
         for number, result in enumerate(results):
             if number == 0:
-                total = total + result  # a new object, safe to add into: the first may belong to the caller
+                total = total + result  # a new object, which may be added into: the first may be the caller's own
             else:
                 total += result
         return total
 
-    def _run(self, task: Task, along: Sequence[NDArray[Any]], start: int = 0) -> Iterator[tuple[Block, Any]]:
+    def _run(
+        self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
+    ) -> Iterator[tuple[Block, Any]]:
+        """Yield each block with its result; with `out` the result is written there by the worker, and None yielded."""
         block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
         counter = Counter(task.what, part.stop - part.start, self.progress)
 
@@ -114,6 +117,8 @@ class RowPasses:
             rows = slice(block.start, block.start + block.n_rows)
             prepared = replace(self._prepared(block), along=tuple(values[rows] for values in along))
             result = task(prepared, workspace)
+            if out is not None:
+                out[rows], result = result, None
             counter.add(block.n_rows)
             return result
 

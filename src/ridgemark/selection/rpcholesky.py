@@ -60,7 +60,10 @@ class RPCholesky(Selection):
 
 @dataclass(frozen=True, eq=False)
 class NewCoordinates(Task):
-    """The rows' coordinates for some new landmarks: `(k_new - F old') N`; known coordinates F are given along."""
+    """The rows' coordinates for some new landmarks, `(k_new - F old') N`, and last their squared lengths.
+
+    Known coordinates F are given along.
+    """
 
     what: ClassVar[str] = "randomly pivoted Cholesky"
     cross_kernel: CrossKernel  # bound to the new landmarks
@@ -79,7 +82,10 @@ class NewCoordinates(Task):
         columns = cross_block(self.cross_kernel, block, workspace)
         if self.old.shape[1]:
             columns -= np.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
-        return columns @ self.inverse
+        found = np.empty((block.n_rows, len(self.inverse) + 1))
+        new = np.matmul(columns, self.inverse, out=found[:, :-1])
+        np.einsum("ij,ij->i", new, new, out=found[:, -1])
+        return found
 
     def known(self, block: Block) -> Floats:
         """Return F at the rows of a block."""
@@ -98,7 +104,8 @@ class RecomputedCoordinates(NewCoordinates):
         return self.cross_kernel.n_landmarks + self.landmarks.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return squared_lengths(super().__call__(block, workspace))
+        lengths: Floats = super().__call__(block, workspace)[:, -1]
+        return lengths
 
     def known(self, block: Block) -> Floats:
         return _coordinates(self.landmarks, self.triangle, block)
@@ -116,7 +123,8 @@ class _PivotedFactor:
     def __post_init__(self) -> None:
         n_rows = self.passes.source.n_rows
         fits = 8 * n_rows * self.capacity <= self.passes.budget // 2
-        self._cache = np.empty((n_rows, self.capacity)) if fits else None
+        # F, and in the column after it the squared lengths of what was added last.
+        self._cache = np.empty((n_rows, self.capacity + 1)) if fits else None
         self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
         self._landmarks: CrossKernel | None = None  # bound to those chosen, where F is not kept
 
@@ -151,10 +159,10 @@ class _PivotedFactor:
         weights, start, stop = self.passes.row_counts(), self.size, self.size + len(triangle)
         if self._cache is not None:
             task = NewCoordinates(cross_kernel, old, inverse)
-            columns = self.passes.map(task, along=(self._cache[:, :start],), out=self._cache[:, start:stop])
-            return weights * squared_lengths(columns)
+            self.passes.map(task, along=(self._cache[:, :start],), out=self._cache[:, start : stop + 1])
+            return weights * self._cache[:, stop]
         if self._landmarks is None:
-            return weights * squared_lengths(self.passes.map(NewCoordinates(cross_kernel, old, inverse)))
+            return weights * self.passes.map(NewCoordinates(cross_kernel, old, inverse))[:, -1]
         known = self._triangle[:start, :start]
         return weights * self.passes.map(RecomputedCoordinates(cross_kernel, old, inverse, self._landmarks, known))
 
@@ -170,11 +178,6 @@ class _PivotedFactor:
 def _coordinates(landmarks: CrossKernel, triangle: Floats, rows: Block) -> Floats:
     cross = landmarks(rows.features).astype(np.float64, copy=False)
     return scipy.linalg.solve_triangular(triangle, cross.T, lower=True, check_finite=False).T
-
-
-def squared_lengths(rows: Floats) -> Floats:
-    """Return the sum of squares of every row."""
-    return np.einsum("ij,ij->i", rows, rows)
 
 
 def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:
