@@ -137,10 +137,10 @@ class Diagnosis:
 
     def _row(self, row: int) -> RowDiagnosis:
         target = int(np.abs(self.studentised[row]).argmax())
-        far = int((self.leverage > self.leverage[row]).sum())
+        leverage_rank = int((self.leverage > self.leverage[row]).sum())
         size = np.abs(self.studentised).max(axis=1)
-        odd = int((size > size[row]).sum())
-        reasons = [(far, "far from other rows"), (odd, "unexpected target")]
+        residual_rank = int((size > size[row]).sum())
+        reasons = [(leverage_rank, "far from other rows"), (residual_rank, "unexpected target")]
         return RowDiagnosis(
             row,
             float(self.leverage[row]),

@@ -43,7 +43,7 @@ class Calibration:
         Number of distinct rows among the calibration rows.
     guaranteed : bool
         Whether the rows had no part in choosing landmarks, bandwidth and ridge. Then an interval asked to cover with
-        probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, whatever the distribution, if
+        probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, for every distribution, if
         rows are exchangeable; where some rows are equal, the probability that a new row equals none of them and
         lies outside its interval is at most 2 alpha. Otherwise coverage is near 1 - alpha in practice, without a proof.
     reason : str

@@ -32,7 +32,7 @@ def choose_kernel(
 ) -> Kernel:
     """Return the kernel with its bandwidth: the one given, or for "median" the median distance of distinct rows.
 
-    A Kernel object carries its own bandwidth, and some kernels have none; giving one beside them is an error.
+    A Kernel object has its own bandwidth, and some kernels have none; giving a bandwidth as well is an error.
     """
     by_median = isinstance(bandwidth, str) and bandwidth == "median"
     if isinstance(bandwidth, str) and not by_median:

@@ -16,7 +16,7 @@ from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
 
-_MOST_ROWS = 300  # rows optimised beside the landmarks: more hardly change the bound
+_MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
 
 

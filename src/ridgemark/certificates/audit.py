@@ -81,9 +81,8 @@ def _whole(
     passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
 ) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
-    product, product_error = KernelMatrix(passes, fit.factor.cross_kernel.kernel).product_and_error(
-        rows.dual, rows.sizes
-    )
+    kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+    product, product_error = kernel_matrix.product_and_error(rows.dual, rows.sizes)
     defect = rows.centred(product - rows.values)
     product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
     inner = (rows.dual * defect).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)

@@ -152,10 +152,9 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
 
 
 def best_mixture(part: Floats, one: Floats, other: Floats, overlap: float | Floats = 0.0) -> Floats:
-    """Return the minimum over t in [0, 1] of `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) overlap))/2`.
+    """Return `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) overlap))/2` at the best t in [0, 1] for overlap 0.
 
-    It is at most `sqrt(B)/2` and `(p + sqrt(A))/2`. t minimises the expression without the overlap; p^2 must not
-    exceed A.
+    Without overlap it is at most `sqrt(B)/2` and `(p + sqrt(A))/2`. p^2 must not exceed A.
     """
     both = one + other
     spread = both * np.sqrt(np.maximum(both - part**2, 0.0))

@@ -69,9 +69,9 @@ def distance_at(
         present = np.flatnonzero(training.row_counts())
         most = min(fit.factor.cross_kernel.n_landmarks, len(present))
         indices = present[np.linspace(0, len(present) - 1, most).astype(np.intp)]
-    seen = training.take(indices)
-    cross_kernel = kernel.against(seen.features, seen.indices)
-    among, weights = cross_kernel.symmetric_block(seen.features), row_weights(seen)
+    observed = training.take(indices)
+    cross_kernel = kernel.against(observed.features, observed.indices)
+    among, weights = cross_kernel.symmetric_block(observed.features), row_weights(observed)
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # Adding the rounding error of W to the noise only makes the bound larger.

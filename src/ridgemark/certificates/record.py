@@ -39,7 +39,7 @@ class Certificate:
     certainty : {"deterministic", "probability", "estimate"}
         Whether the claim holds always, or with probability 1 - `inputs["failure_probability"]`.
     risk_factor : float or None
-        The in-sample risk is at most this times that of the exact solution, whatever the signal, for a ridge chosen
+        The in-sample risk is at most this times that of the exact solution, for every signal and for a ridge chosen
         without looking at y. None for an audit, which holds for this y only.
     inputs : mapping
         The numbers behind the claim; a list has one number for each target.

@@ -27,9 +27,9 @@ def sampled(
     """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted). Centring only makes |r| smaller.
 
     `r = E a` up to the error of the landmark solution, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies
-    between 0 and `tr(E) |a| |r|`. The average Q^ of m such numbers with mean `Q = |r|^2` satisfies, with probability 1
-    - rho, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit` with
-    `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
+    between 0 and `tr(E) |a| |r|`. The average Q^ of m such numbers with mean `Q = |r|^2` satisfies, with probability
+    `1 - rho`, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit`
+    with `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
     """
     total, scaled_ridge = rows.total_weight, fit.scaled_ridge
     residual_diagonal = _residual_diagonal(passes, fit)

@@ -22,7 +22,7 @@ def trace_certificate(fit: LandmarkFit) -> Certificate:
     With `t = delta/(n lambda)`, `|f_K - f_L| <= t/(1 + t) |y - f_L|` where t is at most 1 and `sqrt(t)/2 |y - f_L|`
     where it is larger (see `distance`), and
     `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`. Deterministic and free. The risk factor is nearly always far too
-    large; it serves to compare sets of landmarks.
+    large; it is useful to compare sets of landmarks.
     """
     start = time.perf_counter()
     delta = trace_residual(fit)

@@ -120,10 +120,8 @@ def _score_task(
     lengths = np.diagonal(moments.gram)
     # The residual trace of rows in the landmarks' span is rounding error; allow for it.
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
-    residual_trace, surplus = (
-        float(unexplained + lengths[n_reliable:].sum()),
-        float(excess * lengths[:n_reliable].sum()),
-    )
+    residual_trace = float(unexplained + lengths[n_reliable:].sum())
+    surplus = float(excess * lengths[:n_reliable].sum())
     # K - L is zero at landmarks that are rows, so its rank is at most the number of other rows.
     rank = moments.n_rows - (0 if landmark_weights is None else n_reliable)
     spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable], NUMPY)

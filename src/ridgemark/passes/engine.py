@@ -28,7 +28,7 @@ _SMALLEST_BLOCK = 256
 # Blocks that short data are cut into, so that several threads have work; a constant, so that sums do not depend on
 # the number of threads.
 _FEWEST_BLOCKS = 8
-# Blocks in work that the memory budget must hold beside the one being read; more are in work where there is room.
+# Blocks that the memory budget must hold in addition to the one being read; more are processed where there is room.
 _BLOCKS_AT_WORK = 4
 
 
@@ -96,12 +96,12 @@ class RowPasses:
         return out
 
     def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
-        """Return the sum of the task's results over the rows from `start` on, in row order; they need only have `+`."""
+        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`."""
         results = (result for _, result in self._run(task, along, start))
         total: Any = next(results)  # every source has at least one row
         for number, result in enumerate(results):
             if number == 0:
-                total = total + result  # a new object, which may be added into: the first may be the caller's own
+                total = total + result  # a new object, safe to add into: the first may belong to the caller
             else:
                 total += result
         return total
@@ -109,7 +109,7 @@ class RowPasses:
     def _run(
         self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
     ) -> Iterator[tuple[Block, Any]]:
-        """Yield each block with its result; with `out` the result is written there by the worker, and None yielded."""
+        """Yield each block with its result; with `out` the worker writes the result there, and None is yielded."""
         block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
         counter = Counter(task.what, part.stop - part.start, self.progress)
 
@@ -137,7 +137,7 @@ class RowPasses:
         n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
-        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one in work
+        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one being processed
         return min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
 
     def _bytes_per_row(self, width: int) -> int:

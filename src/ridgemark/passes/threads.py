@@ -32,7 +32,7 @@ class Clock:
 class ThreadExecutor:
     """Runs work on blocks in as many threads as BLAS is allowed, one BLAS thread each.
 
-    A block's result does not depend on what runs beside it, and results come in row order, so sums have the same bits
+    A block's result does not depend on other threads, and results come in row order, so sums have the same bits
     for any number of threads.
     """
 

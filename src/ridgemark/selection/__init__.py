@@ -51,7 +51,7 @@ NAMED: dict[str, type[Selection]] = {
 
 
 def make_selection(selection: Any) -> Selection:
-    """Return the selection meant by a name, a Selection, or an array of points."""
+    """Return the selection for a name, a Selection, or an array of points."""
     if isinstance(selection, Selection):
         return selection
     if isinstance(selection, str):

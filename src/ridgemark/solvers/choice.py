@@ -24,7 +24,7 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
     A kernel value takes `e = 2 d + 200` operations (an exponential takes as long as 200 operations of a product):
 
     - direct: C, whitened by a triangle, and its Gram matrix, `n p (e + 2 p)`, and Cholesky factors, `2 p^3`; several
-      ridges take an eigendecomposition instead, `20 p^3`, and one more pass, whatever their number;
+      ridges take an eigendecomposition instead, `20 p^3`, and one more pass, for any number of ridges;
     - gradient: a Cholesky factor, `p^3/3`, and for every ridge a preconditioner, `2 p^3/3`, and 60 products of
       `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
 

@@ -63,7 +63,7 @@ def conjugate_gradient(
 ) -> GradientSolution:
     """Solve `A x = b` for every column b of `right`, from zero, each column with its own step lengths.
 
-    Every step takes one product, with the directions d and the iterates x side by side. So beside the recursive
+    Every step takes one product, with the directions d and the iterates x side by side. So in addition to the recursive
     residual of conjugate gradients every step has the residual `b - A x - step A d` from the latest product.
     Conclusions are drawn from the second; the difference of the two is rounding error. Conjugate gradients minimise the
     error in the norm of A, and their residuals rise and fall. The function returns the combination of the iterates with

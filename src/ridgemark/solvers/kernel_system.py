@@ -29,9 +29,9 @@ class KernelSystem:
     intercept, and is the identity where there is none. Right sides are in units of the largest target, so that no
     square overflows.
 
-    With u the unit roundoff, a computed kernel value errs by at most `e u sqrt(k(x, x) k(z, z))` and a sum of products
-    by at most `g u` times the sum of their absolute values. So what `predict` returns at x, and a product of a row of K
-    with the coefficients c, errs by at most
+    With u the unit roundoff, the error of a computed kernel value is at most `e u sqrt(k(x, x) k(z, z))`, and that of
+    a sum of products at most `g u` times the sum of their absolute values. So the error of what `predict` returns at
+    x, and of a product of a row of K with the coefficients c, is at most
 
         `(g + e) u sqrt(k(x, x)) S(c)`, `S(c) = sum_j |c_j| sqrt(k(x_j, x_j))`.
 

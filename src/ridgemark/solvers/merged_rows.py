@@ -69,7 +69,7 @@ def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Numbers, Num
 
 
 def _differ(left: Any, right: Any) -> NDArray[np.bool_]:
-    """Tell which rows of two arrays, or sparse matrices, differ."""
+    """Return which rows of two arrays, or sparse matrices, differ."""
     different = left != right
     if sparse.issparse(different):
         return np.diff(different.tocsr().indptr) > 0

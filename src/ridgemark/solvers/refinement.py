@@ -77,7 +77,7 @@ class Refinement:
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
-    void: NDArray[np.bool_]  # (targets,): whether the bound says no more than the targets, or the training error, do
+    void: NDArray[np.bool_]  # (targets,): whether the targets or the training error alone imply as small a bound
 
     @property
     def reached(self) -> RefinementStep:
@@ -217,7 +217,7 @@ def _keep_closer_model(
     kept |= reached.returned - (1.0 - _SHARE_REACHED) * reached.rounding <= distance / 2.0
     kept |= (distance <= tol) & (reached.returned <= returned)
     if kept.any() and not kept.all():
-        reached = _add_rounding(reached, system, landmark.beside_rows)
+        reached = _add_rounding(reached, system, landmark.further_rounding)
     by_product = np.where(measured < landmark.primal, 2.0 * reached.rounding, 0.0)
     step = RefinementStep(
         reached.n_products,
@@ -254,7 +254,7 @@ class _LandmarkModel:
         errors = system.entry_errors + factor.cross_kernel.entry_error(all_rows.features)
         roundoff = sum_rounding(len(coef)) + system.diagonal_mean(errors)
         largest = sum_rounding(len(coef)) + float(errors.max())
-        self.beside_rows = roundoff / system.roundoff
+        self.further_rounding = roundoff / system.roundoff
         self.rounding = 2.0 * roundoff * size * unit + system.floor
         values = Cross(system.passes, factor.cross_kernel) @ coef
         residual = system.targets - values
