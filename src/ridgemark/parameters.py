@@ -1,4 +1,4 @@
-"""Objects that are their constructor's arguments: what `clone` and `kernel__bandwidth` stand on."""
+"""Objects defined by their constructor's arguments, as `clone` and `kernel__bandwidth` require."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ridgemark.errors import ParameterError
 
 
 class Parameterised:
-    """Stores its constructor's arguments untouched, and is equal, printed and cloned by them.
+    """Stores its constructor's arguments unchanged; they define equality, repr and clone.
 
-    The contract is scikit-learn's: `get_params`, `set_params` with `outer__inner` names, and a constructor that
-    only stores. Checks therefore run when the object is used, not when it is built.
+    The interface is scikit-learn's: `get_params`, `set_params` with `outer__inner` names, and a constructor that
+    only stores its arguments. Checks therefore run when the object is used, not when it is built.
     """
 
     @classmethod
@@ -26,7 +26,7 @@ class Parameterised:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments; with `deep`, also those of the objects among them."""
+        """Return the constructor's arguments; with `deep`, also those of nested objects."""
         own = {name: getattr(self, name) for name in self._names()}
         if not deep:
             return own
@@ -39,7 +39,7 @@ class Parameterised:
         return own | inner
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments by name, those of inner objects as `outer__inner`; return self."""
+        """Set arguments by name, those of nested objects as `outer__inner`; return self."""
         for key, value in params.items():
             name, _, rest = key.partition("__")
             if name not in self._names():
@@ -70,7 +70,7 @@ class Parameterised:
 
 
 def real_number(value: Any) -> float:
-    """Return a real number as a float; NaN for anything else, True and an integer beyond the range included."""
+    """Return a real number as a float; NaN for anything else, including True and integers beyond the float range."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:

@@ -98,7 +98,7 @@ def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
     (tmp_path / "other.csv").write_text(text)
     code, _, errors = ridgemark("predict", tmp_path / "m", tmp_path / "other.csv", "--output", tmp_path / "q.csv")
     assert (code, len(errors)) == (2, 1)
-    assert "'mauve', which the fit did not see" in errors[0]
+    assert "'mauve', not a category of the fit" in errors[0]
 
 
 def test_encoding_leaves_the_numbers_as_they_are(folder, ridgemark, tmp_path):
@@ -166,6 +166,19 @@ def test_a_model_of_python_is_certified_with_the_names_given(folder, fitted, rid
     assert code == 0
 
 
+def test_remedies_of_certify_name_command_line_options(folder, fitted, ridgemark, tmp_path):
+    model, source = fitted
+    model.save(tmp_path / "m")
+    reordered = ",".join(reversed(NUMBERS.split(",")))
+    code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--target", "y", "--columns", reordered)
+    assert (code, len(errors)) == (2, 1)
+    assert errors[0].endswith("choose them with --columns")
+    NystromRidge(lambda X, Z: X @ Z.T, ridge=1.0, n_landmarks=2).fit(source).save(tmp_path / "own")
+    code, _, errors = ridgemark("certify", tmp_path / "own", folder / "rows.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert errors[0].endswith("only in Python: ridgemark.load(path, kernel=...)")
+
+
 def test_a_model_of_python_is_told_what_it_does_not_know(folder, fitted, ridgemark, tmp_path):
     source = fitted[1]
     block = source.take(np.arange(source.n_rows))
@@ -215,11 +228,11 @@ def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--encode", "shape"), "no column 'shape'"),
         (("fit", "bad.csv", "--target", "y"), "row 1"),
         (("fit", "empty.csv", "--target", "y"), "is empty"),
-        (("fit", "rows.txt", "--target", "y"), "no extension that is known"),
-        (("fit", "rows.csv", "--target", "y"), "categories with --encode"),
-        (("fit", "some.ridgemark", "--target", "y"), "holds a model, and no data"),
-        (("predict", "rows.csv", "some.ridgemark"), "holds data, and no model; the model comes first"),
-        (("predict", "some.ridgemark", "rows.csv"), "give a model of `ridgemark fit`"),
+        (("fit", "rows.txt", "--target", "y"), "no known extension"),
+        (("fit", "rows.csv", "--target", "y"), r"encode its categories .*--encode"),
+        (("fit", "some.ridgemark", "--target", "y"), "holds a model, not data"),
+        (("predict", "rows.csv", "some.ridgemark"), "holds data, not a model; give the model .* first"),
+        (("predict", "some.ridgemark", "rows.csv"), "give a model file written by save or `ridgemark fit`"),
         (("fit", "no_y.npz"), "--target, or store it in the file as the array y"),
         (("scores", "rows.csv", "--ridge", "0", "--columns", "a"), "ridge must be a positive"),
         (("scores", "none.csv", "--ridge", "1"), "there is no file"),

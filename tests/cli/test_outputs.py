@@ -242,7 +242,7 @@ def bad(text):
         (("--test", "test.csv"), bad("a,y\n1,2\n"), "no column 'b'"),
         (("--test", "test.csv"), bad("a,b,y\n1,2,3\n" + "1,2,3\n" * 200_000 + "1,,3\n"), "row 200001 "),
         (("--test", "test.npy"), lambda path: np.save(path, np.ones((3, 2))), "no column"),
-        (("--test", "model"), None, "no extension that is known"),
+        (("--test", "model"), None, "no known extension"),
         (("--report", "none/p.html"), None, "there is no folder"),
     ],
 )
@@ -276,7 +276,7 @@ def test_test_rows_with_other_features_are_refused_before_the_fit(here, ridgemar
     command = ("fit", "rows.csv", "--target", "y", "--columns", "0,1", "--test", "test.csv", "--output", "made")
     code, _, errors = ridgemark(*command)
     assert (code, len(errors)) == (2, 1)
-    assert "'test.csv' has the features 'b', 'a', and the model 'a', 'b'" in errors[0]
+    assert "'test.csv' has the features 'b', 'a', and the model was fitted on 'a', 'b'" in errors[0]
 
 
 def fail(error):

@@ -227,7 +227,7 @@ def test_too_little_memory_is_an_error_in_words(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("safetensors.numpy.load", fail)
-    with pytest.raises(ModelFileError, match="needs more memory than there is"):
+    with pytest.raises(ModelFileError, match="needs more memory than is available"):
         ridgemark.load(path)
 
 

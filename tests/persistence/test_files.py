@@ -48,7 +48,7 @@ def test_a_target_that_cannot_be_written_is_refused_with_the_remedy(tmp_path):
 def test_a_protected_file_or_folder_is_left_alone(tmp_path):
     path = _save(tmp_path / "m", "old")
     path.chmod(0o444)
-    with pytest.raises(ModelFileError, match="protected against writing"):
+    with pytest.raises(ModelFileError, match="write-protected"):
         _save(path, "new")
     tmp_path.chmod(0o555)
     with pytest.raises(ModelFileError, match="Permission denied"):
@@ -127,7 +127,7 @@ def test_a_failure_anywhere_leaves_the_old_file_and_nothing_else(failure, where,
             _save(path, "new")
     if isinstance(failure, OSError):
         assert "No space left on device" in str(caught.value)
-        assert "an earlier file of that name is as it was" in str(caught.value)
+        assert "an earlier file of that name is unchanged" in str(caught.value)
     assert _load(path) == "old"
     assert _names(tmp_path) == ["m"]
 

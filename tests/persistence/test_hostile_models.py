@@ -60,7 +60,7 @@ def test_a_name_that_no_model_has_is_refused(name, originals, tmp_path):
         header, arrays, _ = _default(originals)
         header["fitted"][name] = node
         arrays[name or "x"] = np.ones(3)
-        assert "besides its fields" in _refused(header, arrays, tmp_path)
+        assert "has the unknown fields" in _refused(header, arrays, tmp_path)
 
 
 def test_every_name_is_needed(originals, tmp_path):

@@ -148,7 +148,7 @@ def test_targets_and_weights_must_match_the_rows() -> None:
     assert f"the target array {expected}" in refusal(X, target=np.ones(3))
     assert f"the weight array {expected}" in refusal(X, weight=np.ones(3))
     assert "must have one number for each row; got 3 columns" in refusal(X, weight=X)
-    assert "has no column; leave target out" in refusal(X, target=np.ones((4, 0)))
+    assert "has no column; omit target" in refusal(X, target=np.ones((4, 0)))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_targets_and_weights_must_match_the_rows() -> None:
         ([1, 2, -0.5, 1], "row 2 of the weight array is -0.5; a weight must be 0 or more"),
         ([1, 2, np.nan, 1], "row 2 of the weight array is NaN"),
         ([1, 2, np.inf, 1], "row 2 of the weight array is inf"),
-        ([0.0, 0, 0, 0], "every weight is zero, so no row counts; give at least one row a positive weight"),
+        ([0.0, 0, 0, 0], "all weights are zero; give at least one row a positive weight"),
     ],
 )
 def test_bad_weights_are_refused_on_opening(weight: list[float], expected: str, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_weights_in_a_file_that_are_all_zero_are_refused_at_the_end_of_a_pass(tm
     np.save(tmp_path / "x.npy", np.column_stack([X, np.zeros(4)]))
     blocks = open_rows(tmp_path / "x.npy", weight=3).blocks(4)
     next(blocks)
-    with pytest.raises(DataError, match="every weight is zero"):
+    with pytest.raises(DataError, match="all weights are zero"):
         next(blocks)
 
 

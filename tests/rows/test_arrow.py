@@ -55,9 +55,9 @@ KINDS = pytest.mark.parametrize("kind", [table_itself, parquet, ipc_file])
         (pa.array([dt.date(2020, 1, 1)] * 2), "column 'x' of {} holds dates or times (type date32[day])"),
         (pa.array([dt.datetime(2020, 1, 1)] * 2), "column 'x' of {} holds dates or times (type timestamp[us])"),
         (pa.array([dt.timedelta(1)] * 2), "column 'x' of {} holds time spans"),
-        (pa.array([[1], [2]]), "column 'x' of {} holds no numbers (type list"),
-        (pa.array([{"a": 1}] * 2), "column 'x' of {} holds no numbers (type struct"),
-        (pa.array([b"a", b"b"]), "column 'x' of {} holds no numbers (type binary)"),
+        (pa.array([[1], [2]]), "column 'x' of {} holds values that are not numbers (type list"),
+        (pa.array([{"a": 1}] * 2), "column 'x' of {} holds values that are not numbers (type struct"),
+        (pa.array([b"a", b"b"]), "column 'x' of {} holds values that are not numbers (type binary)"),
         (pa.nulls(2), "row 0, column 'x' of {} is missing"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_cut_or_foreign_file_is_refused_with_its_name(name: str) -> None:
         Path(name).write_bytes(bad)
         message = refusal(name)
         assert f"'{name}' cannot be read as " in message
-        assert "it may be cut short or hold another format: write it again" in message
+        assert "it may be truncated or have another format; write it again" in message
 
 
 def test_a_parquet_file_garbled_inside_is_refused_when_read() -> None:

@@ -45,13 +45,13 @@ def test_a_missing_column_names_the_ones_there_are() -> None:
 
 
 def test_an_array_has_positions_only() -> None:
-    expected = "its columns have no names but the positions 0 to 2"
+    expected = "its columns have no names, only the positions 0 to 2"
     for target in ("y", 3, -4):
         assert expected in refusal(np.ones((2, 3)), target=target)
 
 
 def test_a_column_with_two_roles_is_refused() -> None:
-    both = "a column has one role: take it out of one"
+    both = "a column has one role: remove it from one"
     assert f"column 'age' is both in columns and in target; {both}" in refusal(TABLE, target="age", columns=["age"])
     assert "column 'w' is both in columns and in weight" in refusal(TABLE, weight="w", columns=["w", "age"])
     assert "column 'w' is both in target and in weight" in refusal(TABLE, weight="w", target="w")

@@ -21,7 +21,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_open_source_comes_back_as_it_is() -> None:
     rows = ArrayRows(np.ones((2, 2)))
     assert open_rows(rows) is rows
-    assert "has its columns chosen already" in refusal(rows, target=1)
+    assert "already has its columns chosen" in refusal(rows, target=1)
 
 
 @pytest.mark.parametrize("one_shot", [(x for x in [[1.0]]), iter([[1.0]]), map(list, [[1.0]]), zip([1.0], strict=True)])
@@ -69,8 +69,8 @@ def test_an_object_that_would_load_itself_whole_is_not_asked_to() -> None:
         ("x" * 5000 + ".csv", "is not the name of a file that can be read"),
         ("", "the path is empty"),
         (".", "'.' is a directory; give a file, or a directory with .parquet files"),
-        ("d.xlsx", "'d.xlsx' has no extension that is known; rename it to what it holds: .csv, "),
-        ("d", "'d' has no extension that is known"),
+        ("d.xlsx", "'d.xlsx' has no known extension; rename it by its format: .csv, "),
+        ("d", "'d' has no known extension"),
         (["d.csv", "d.csv"], "several files must be Parquet or Arrow files; got 'd.csv'; join the files"),
         (["no.parquet"], "there is no file 'no.parquet'"),
     ],

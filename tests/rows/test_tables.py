@@ -101,8 +101,16 @@ def test_polars_types_are_refused_with_the_remedy() -> None:
         ([True, None], pl.Boolean, MISSING),
         ([None, None], pl.Null, "row 0, column 'x' of the DataFrame is missing"),
         (["a", "b"], pl.Categorical, "column 'x' of the DataFrame holds categories"),
-        ([[1], [2]], pl.List(pl.Int64), "column 'x' of the DataFrame holds no numbers (type List(Int64))"),
-        ([{"a": 1}] * 2, pl.Struct({"a": pl.Int64}), "column 'x' of the DataFrame holds no numbers (type Struct"),
+        (
+            [[1], [2]],
+            pl.List(pl.Int64),
+            "column 'x' of the DataFrame holds values that are not numbers (type List(Int64))",
+        ),
+        (
+            [{"a": 1}] * 2,
+            pl.Struct({"a": pl.Int64}),
+            "column 'x' of the DataFrame holds values that are not numbers (type Struct",
+        ),
     ]:
         assert expected in refusal(polars_frame(column, dtype))
     assert "call its collect() first" in refusal(polars_frame([1, 2]).lazy())
