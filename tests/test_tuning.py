@@ -1,4 +1,4 @@
-"""The path over ridges against brute force: refits for every ridge, every row left out."""
+"""The path over ridges against brute force: a refit for every ridge and every row left out."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
 
 @pytest.fixture
 def data():
-    """Two targets, some rows equal, weights of all sizes and two of zero."""
+    """Two targets, some equal rows, weights of all sizes, two of them zero."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     X[40:50], X[50:53] = X[:10], X[7]
@@ -37,7 +37,7 @@ def _path(X, Y, w, intercept, **options):
 
 
 def _refit(factor, X, Y, w, scaled_ridge, intercept):
-    """Ridge regression on the features by its normal equations, in the plainest way; returns a predictor."""
+    """Ridge regression on the features by its normal equations; returns a predictor."""
     B = factor.features(X)
     A = np.c_[B, np.ones(len(B))] if intercept else B
     penalty = np.diag(np.r_[np.full(B.shape[1], scaled_ridge), [0.0] * intercept])
@@ -105,7 +105,7 @@ def test_the_best_ridge_has_the_least_error(data):
     assert path.loo_error is None
 
 
-def test_a_target_in_other_units_does_not_decide_alone(data):
+def test_the_choice_does_not_depend_on_the_units_of_a_target(data):
     X, Y, _ = data
     chosen = [_path(X, Y * [1.0, scale], None, True)[0].chosen[0] for scale in (1e-3, 1e3)]
     assert chosen[0] == chosen[1]

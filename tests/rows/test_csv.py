@@ -19,7 +19,7 @@ from tests.rows.cases import refusal, values
 
 @pytest.fixture(autouse=True, scope="module", params=["numpy", "pyarrow"])
 def parser(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both parsers, of which pyarrow's is for long chunks, hold to the same."""
+    """Run each test with both parsers; pyarrow's is normally used only for long chunks."""
     if request.param == "pyarrow":
         pytest.importorskip("pyarrow")
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +74,7 @@ def test_what_the_csv_module_writes_is_read_back(
     assert source.take(backwards).features[:, 0].tolist() == [row[0] for row in rows][::-1]
 
 
-def test_blank_lines_spaces_and_a_byte_order_mark_are_passed_over(write: Any) -> None:
+def test_blank_lines_spaces_and_a_byte_order_mark_are_skipped(write: Any) -> None:
     rows = open_rows(write("\ufeff\n a , b\n\n 1 , 2\n \t\n3,4"), target="b")
     assert rows.feature_names == ("a",)
     assert values(rows) == [[1.0], [3.0]]
@@ -90,7 +90,7 @@ def test_true_and_false_are_one_and_zero(write: Any) -> None:
     assert values(open_rows(write("a,b\n1,True\n2,false\n"))) == [[1.0, 1.0], [2.0, 0.0]]
 
 
-def test_a_single_column_is_a_file_too(write: Any) -> None:
+def test_a_file_of_one_column_is_read(write: Any) -> None:
     assert values(open_rows(write("a\n1\n\n2\n"))) == [[1.0], [2.0]]
 
 
@@ -140,7 +140,7 @@ def test_line_numbers_count_through_quotes_and_chunks(
     assert "row 21 (line 24) of 'd.csv' has 2 cells" in refusal(write(text.replace("3,,x", "3,4")), columns=["id"])
 
 
-def test_large_floats_are_no_large_integers(write: Any) -> None:
+def test_large_floats_are_not_refused_as_integers(write: Any) -> None:
     assert values(open_rows(write("a,b\n9007199254740993.0,1e300\n"))) == [[2.0**53, 1e300]]
     assert values(open_rows(write("a\n9007199254740992\n"))) == [[2.0**53]]
 
@@ -177,7 +177,7 @@ def test_a_stray_carriage_return_is_refused(write: Any) -> None:
         (b",a\n0,2\n", "column 0 of 'd.csv' has no name; such a column is often a row number"),
     ],
 )
-def test_a_file_that_is_no_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
+def test_a_file_that_is_not_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
     path = write(text)
     assert expected in refusal(path)
 
@@ -212,9 +212,7 @@ def test_numbers_in_the_first_line_are_names_when_columns_are_asked_for_by_name(
         ("0,1\n4,5\n", {"target": 1}, "if the file has no header, add one"),
     ],
 )
-def test_numbers_in_the_first_line_are_refused_when_they_could_be_either(
-    write: Any, text: str, choice: Any, remedy: str
-) -> None:
+def test_numbers_in_the_first_line_are_refused_when_ambiguous(write: Any, text: str, choice: Any, remedy: str) -> None:
     message = refusal(write(text), **choice)
     assert "the first line of 'd.csv' holds numbers, not column names" in message
     assert remedy in message
@@ -230,7 +228,7 @@ def test_bad_weights_are_refused(write: Any, weight: str) -> None:
     assert ("all weights are zero" if weight == "0" else "row 0 (line 2), column 'w' of 'd.csv' is ") in message
 
 
-def test_values_of_their_own_do_not_go_with_a_file(write: Any) -> None:
+def test_target_and_weight_arrays_are_refused_for_a_file(write: Any) -> None:
     assert "target must be column names or positions; got" in refusal(write("a,b\n1,2\n"), target=np.ones(1))
 
 

@@ -130,7 +130,7 @@ def test_a_named_column_of_an_archive_is_named_in_errors() -> None:
     assert "it has only X, and X has the columns 'a', 'b', 'c'" in refusal("d.npz", target="q")
 
 
-def test_a_member_that_is_no_array_is_refused() -> None:
+def test_a_member_that_is_not_an_array_is_refused() -> None:
     with zipfile.ZipFile("d.npz", "w") as archive:
         archive.writestr("X.npy", b"junk")
     assert "'d.npz' cannot be read as a NumPy archive (.npz)" in refusal("d.npz")
