@@ -1,4 +1,4 @@
-"""The theorems as numbers: each function against its formula worked out by hand, and its refusals."""
+"""Each function of a theorem against its formula computed by hand, and its errors."""
 
 import math
 import random
@@ -28,7 +28,7 @@ def test_theorem_3_count_is_the_least_that_makes_theorem_2_small_enough():
     assert bounds.theorem_2_failure_probability(n, p - 1, 0.5, 1.0, d_eff, beta) > rho
 
 
-def test_uniform_sampling_pays_d_mof_where_leverage_pays_d_eff():
+def test_uniform_sampling_needs_d_mof_where_leverage_needs_d_eff():
     n, d_eff, d_mof, rho = 500, 24.0, 379.0, 0.1
     assert bounds.theorem_3_uniform_count(n, d_mof, rho) == bounds.theorem_3_count(n, d_eff, rho, beta=d_eff / d_mof)
 
@@ -109,7 +109,7 @@ def test_at_theorem_3s_epsilon_its_own_count_of_draws_is_enough():
 
 
 def test_theorem_3s_epsilon_never_exceeds_one_where_the_dimension_need_not_fall():
-    """Of 40 eigenvalues far above n lambda, d_eff(lambda epsilon) is 40 whatever epsilon."""
+    """With 40 eigenvalues far above n lambda, d_eff(lambda epsilon) is 40 for every epsilon."""
     n, lambda_, rho = 1000, 1e-6, 0.05
     for p in (200, 1000, 3000, 4000, 10_000):
         epsilon = bounds.theorem_3_epsilon(n, p, 40.0, rho)

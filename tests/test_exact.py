@@ -1,4 +1,4 @@
-"""The oracle against definitions written out with plain inverses, and against scikit-learn."""
+"""The reference implementation against definitions with plain inverses, and against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_a_smaller_tolerance_multiplies_d_eff_at_most_by_its_inverse(problem):
         assert exact.effective_dimension(K, 0.1 * epsilon) <= exact.effective_dimension(K, 0.1) / epsilon
 
 
-def test_a_decomposed_kernel_answers_as_the_matrix_does(problem):
+def test_a_spectrum_gives_the_same_results_as_its_matrix(problem):
     _, y, K = problem
     s = exact.spectrum(K)
     assert exact.spectrum(s) is s
@@ -48,8 +48,8 @@ def test_a_decomposed_kernel_answers_as_the_matrix_does(problem):
     assert exact.risk(s, y, 1.0, 0.1) == exact.risk(K, y, 1.0, 0.1)
 
 
-def test_a_linear_kernel_keeps_small_directions_that_its_matrix_drowns():
-    """Singular values 1 and 1e-9: X X' holds the second as 1e-18, below rounding; X itself does not."""
+def test_a_linear_kernel_keeps_small_directions_that_its_matrix_loses():
+    """Singular values 1 and 1e-9: X X' holds the second as 1e-18, below rounding; X holds it accurately."""
     rng = np.random.default_rng(0)
     basis, _ = np.linalg.qr(rng.normal(size=(40, 2)))
     X = basis * [1.0, 1e-9]
@@ -138,7 +138,7 @@ def test_the_intercept_minimises_the_objective_jointly(problem):
     assert fit.dual_coef.sum() == pytest.approx(0.0, abs=1e-9)
 
 
-def test_fitted_values_are_targets_less_the_scaled_dual_coefficients(problem):
+def test_fitted_values_are_targets_minus_the_scaled_dual_coefficients(problem):
     _, y, K = problem
     fit = exact.kernel_ridge(K, y, 0.2)
     assert fit.fitted == pytest.approx(y - 0.2 * fit.dual_coef, abs=1e-10)
@@ -237,7 +237,7 @@ def test_columns_of_psi_have_the_scores_as_squared_lengths(problem):
         (lambda K: exact.kernel_matrix(np.zeros((20_001, 1))), ParameterError, "at most 20000 rows; use NystromRidge"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_words(call, error, words, problem):
+def test_invalid_arguments_are_refused(call, error, words, problem):
     with pytest.raises(error, match=words):
         call(problem[2])
 

@@ -1,4 +1,4 @@
-"""Triangles: products and inverses that leave out the zeros give what full ones give."""
+"""Products and inverses of triangular matrices agree with those of full matrices."""
 
 import ctypes
 
@@ -25,7 +25,7 @@ def upper(size, seed=0):
 
 @pytest.fixture(params=["routines", "numpy"])
 def either_way(request, monkeypatch):
-    if request.param == "numpy":  # as where scipy was built with other integers
+    if request.param == "numpy":  # as if scipy was built with 64-bit integers
         monkeypatch.setattr(blas, "_SYRK", None)
         monkeypatch.setattr(blas, "_TRMM", None)
         monkeypatch.setattr(blas, "_GEMM", None)
@@ -42,7 +42,7 @@ def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, ei
 
 @pytest.mark.parametrize("leading", [0, 1, 60, 129, 130])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_the_columns_of_a_block_are_worked_on_where_they_lie(leading, order, either_way):
+def test_columns_of_a_block_are_updated_in_place(leading, order, either_way):
     block, triangle = np.random.default_rng(1).normal(size=(17, 130)), np.array(upper(130), order=order)
     right = np.random.default_rng(2).normal(size=(leading, 130 - leading))
     first, others = block[:, :leading].copy(), block[:, leading:].copy()
@@ -52,7 +52,7 @@ def test_the_columns_of_a_block_are_worked_on_where_they_lie(leading, order, eit
     assert block == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-def test_what_may_not_be_written_is_not():
+def test_read_only_arrays_are_not_written():
     block, triangle = np.ones((4, 3)), upper(3)
     block.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
@@ -68,7 +68,7 @@ def test_symmetric_products_are_the_upper_triangle_of_the_product(shape, either_
     assert blas.symmetric_products(rows) == pytest.approx(np.triu(rows.T @ rows), rel=1e-12, abs=1e-12)
 
 
-def test_rows_that_blas_cannot_take_as_they_lie_give_the_same():
+def test_strides_that_blas_does_not_support_give_the_same_result():
     rows, triangle = np.random.default_rng(1).normal(size=(30, 20)), upper(10)
     expected = rows[:, ::2] @ triangle
     assert blas.symmetric_products(rows[:, ::2]) == pytest.approx(np.triu(rows[:, ::2].T @ rows[:, ::2]))
@@ -110,7 +110,7 @@ def test_a_pivoted_factor_reproduces_the_matrix_where_it_was_kept():
     assert np.triu(triangle).T @ np.triu(triangle) == pytest.approx(matrix[np.ix_(kept, kept)], abs=1e-10)
 
 
-def test_nothing_is_asked_of_lapack_where_there_is_nothing(capfd):
+def test_lapack_is_not_called_for_empty_arrays(capfd):
     none = np.empty((0, 0), order="F")
     assert solve_triangle(none, np.empty((0, 3))).shape == (0, 3)
     assert solve_triangle(none, np.empty((0, 3)), transposed=True).shape == (0, 3)

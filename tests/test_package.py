@@ -1,4 +1,4 @@
-"""What importing costs, what the package says of itself."""
+"""Imports, version, docstrings and extras of the package."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ def _run(code):
 
 
 def test_importing_ridgemark_loads_nothing_heavier_than_scikit_learn():
-    """scikit-learn itself loads pandas where that is installed, so what counts is what ridgemark adds."""
+    """scikit-learn itself imports pandas if installed, so only the modules that ridgemark adds are checked."""
     before = "import sys, numpy, scipy, sklearn.base, sklearn.utils.validation; before = set(sys.modules)"
     assert _run(f"{before}; import ridgemark; print([m for m in {HEAVY!r} if m in set(sys.modules) - before])") == "[]"
 

@@ -1,4 +1,4 @@
-"""Draws follow their probabilities, repeat by seed, and never take what has none."""
+"""Draws follow their probabilities, are reproducible by seed, and never take a position of probability zero."""
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ def test_sketch_weights_are_counts_over_expected_counts():
 
 
 @pytest.mark.parametrize("repeats", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_distinct_draws_are_draws_with_replacement_whose_repeats_are_passed_over(repeats):
-    """The law of the set drawn, against the same done one by one."""
+def test_distinct_draws_are_draws_with_replacement_without_repeats(repeats):
+    """Compare the distribution of the set with that of single draws that skip repeats."""
     rng = np.random.default_rng(2)
 
     def one_by_one():
@@ -46,7 +46,7 @@ def test_distinct_draws_are_draws_with_replacement_whose_repeats_are_passed_over
         assert at_once[pair] == pytest.approx(share, abs=5 * np.sqrt(2 * share / repeats))
 
 
-def test_no_more_than_the_possible_positions_are_drawn():
+def test_at_most_the_positions_of_positive_weight_are_drawn():
     draw = draw_distinct(WEIGHTS, 100, np.random.default_rng(0))
     assert draw.indices.tolist() == [1, 2, 3, 5]
 
@@ -57,7 +57,7 @@ def test_the_same_seed_draws_the_same():
         assert np.array_equal(first.indices, second.indices)
 
 
-def test_tiny_and_huge_weights_are_proportions_all_the_same():
+def test_tiny_and_huge_weights_are_normalised():
     draw = draw_with_replacement(WEIGHTS * 1e-300, 1000, np.random.default_rng(0))
     assert draw.probabilities == pytest.approx(WEIGHTS / 10)
 
@@ -65,12 +65,12 @@ def test_tiny_and_huge_weights_are_proportions_all_the_same():
 @pytest.mark.parametrize(
     "weights", [np.zeros(3), np.array([1.0, -1.0]), np.array([1.0, np.nan]), np.array([np.inf, 1.0])]
 )
-def test_weights_that_are_no_proportions_are_refused(weights):
+def test_invalid_weights_are_refused(weights):
     with pytest.raises(ParameterError, match="sampling weights must be finite and at least 0"):
         draw_distinct(weights, 1, np.random.default_rng(0))
 
 
-def test_a_generator_is_made_of_whatever_scikit_learn_takes():
+def test_every_random_state_of_scikit_learn_is_accepted():
     assert make_generator(3).random() == make_generator(3).random()
     assert make_generator(np.random.RandomState(3)).random() == make_generator(3).random()
     generator = np.random.default_rng(0)

@@ -26,24 +26,24 @@ $ ridgemark certify model.ridgemark rows.csv
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
 - **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
   becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
-- **Models** of `fit` remember which columns were features, target and weight, so that other commands need not be told.
-  A model that Python saved does not: give `--columns`, `--target` and `--weight`.
-- **Tables** are written as CSV, safe to open in a spreadsheet, or as one NPY array, by the name of the output.
-- **Pages** need the extra `report`. They are one HTML file each, which fetches nothing and runs nothing. All else works
-  without the extra.
-- **Files** appear whole or not at all: after an error or Ctrl-C the old file, or none, is there. An existing file is
-  replaced only with `--force`; a file that is an input of the command, or another output, never is, by whatever name or
-  link it is given. Of a link the file that it leads to is written; a pipe or a device is written to. A table for
-  `/dev/stdout` is CSV, and what is printed besides goes to the error stream then. `demo` replaces its own page, and
-  `reproduce` the files of an earlier run.
-- **A fit** is saved as soon as it is done: what fails after it (`--certify`, `--test`, `--report`, Ctrl-C) leaves the
-  model. Everything that can be checked before the fit is, `--test` to its last cell. A model that cannot be saved is
-  kept in a folder for temporary files, and the error says where.
-- **Data files** must not change meanwhile: a change of place, size or time of change is noticed and refused. A file
-  overwritten in place with as many bytes, and its time of change set back, may stay undetected.
-- **Exit codes**: 0, or 2 with one line on the error stream that says what is wrong and what to do.
+- **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.
+  A model saved from Python does not: give `--columns`, `--target` and `--weight`.
+- **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
+  output.
+- **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
+- **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing
+  file is replaced only with `--force`; an input or another output of the command is never replaced, whatever its name
+  or link. For a link, its target is written; a pipe or a device is written to directly. A table for `/dev/stdout` is
+  CSV, and other printed text then goes to the error stream. `demo` replaces its own page, and `reproduce` the files of
+  an earlier run.
+- **A fit** is saved as soon as it is done: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
+  Everything that can be checked before the fit is checked, including every cell of `--test`. A model that cannot be
+  saved is kept in a temporary folder, which the error names.
+- **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
+  A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
+- **Exit codes**: 0, or 2 with one line on the error stream that states the problem and the remedy.
 - **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
-  `--json` prints one JSON object for machines.
+  `--json` prints one JSON object.
 """
 
 

@@ -1,9 +1,9 @@
 """The paper's theorems as scalar functions: conditions, counts, factors and probabilities.
 
-Plain numbers in and out, in the paper's words: `lambda_` is the ridge before it is multiplied by n, `gamma` the
-sketch's own ridge, `epsilon` the tolerance, `rho` the failure probability, `beta` how close the sampling
-probabilities are to the scores, `t` the sketch's spectral error. All are statements about the fixed training rows
-(in-sample) for a lambda chosen before the targets were seen.
+Plain numbers in and out, in the paper's notation: `lambda_` is the ridge before it is multiplied by n, `gamma` the
+ridge of the sketch, `epsilon` the tolerance, `rho` the failure probability, `beta` the sampling quality (how close
+probabilities are to the scores), `t` the spectral error of the sketch. All statements are about the fixed training
+rows (in-sample), for a lambda chosen independently of the targets.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ridgemark.errors import ParameterError
 
 
 def theorem_1_minimum_lambda(n: int, t: float, largest_eigenvalue: float, sketch_norm: float) -> float:
-    """Return the least lambda of Theorem 1's condition, `|S|_op^2 lambda_max(K) / ((1 - t) n)`.
+    """Return the smallest lambda of Theorem 1's condition, `|S|_op^2 lambda_max(K) / ((1 - t) n)`.
 
-    The condition is needed for L as the paper proves it, not for L_gamma; see `condition_free_bias_factor`.
+    The paper's proof needs the condition for L, not for L_gamma; see `condition_free_bias_factor`.
     """
     _check_count(n=n)
     _check_nonnegative(largest_eigenvalue=largest_eigenvalue, sketch_norm=sketch_norm)
@@ -62,11 +62,11 @@ def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float 
 
 
 def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) -> float:
-    """Return an epsilon for which p draws by exact scores are enough for Theorem 3, from d_eff at lambda itself.
+    """Return an epsilon for which p draws by exact scores satisfy Theorem 3, given d_eff at lambda.
 
-    `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` for epsilon up to 1, so `d_eff/(p/(8 log(n/rho)) - 1/6)` will do,
-    rounded up until `theorem_3_count(n, d_eff/epsilon, rho) <= p`. Infinite where that exceeds 1: beyond, d_eff need
-    not fall as epsilon grows, and p draws are not known to be enough for any.
+    `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` for epsilon up to 1, so `d_eff/(p/(8 log(n/rho)) - 1/6)` is enough,
+    rounded up until `theorem_3_count(n, d_eff/epsilon, rho) <= p`. Infinite if that exceeds 1: there the inequality
+    need not hold, and p draws are not known to be enough for any epsilon.
     """
     _check_count(n=n, p=p)
     _check_nonnegative(effective_dimension=effective_dimension)
@@ -79,15 +79,15 @@ def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) ->
 
 
 def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
-    """Return Theorem 3's number of uniform draws: `beta = d_eff/d_mof`, so d_mof(lambda epsilon) stands for d_eff."""
+    """Return Theorem 3's number of uniform draws: `beta = d_eff/d_mof`, so d_mof(lambda epsilon) replaces d_eff."""
     return theorem_3_count(n, max_degrees_of_freedom, rho)
 
 
 def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: float) -> float:
-    """Return the least lambda of Theorem 3's condition, `2 (1 + 1/min_i l_i(lambda epsilon)) lambda_max(K)/n`.
+    """Return the smallest lambda of Theorem 3's condition, `2 (1 + 1/min_i l_i(lambda epsilon)) lambda_max(K)/n`.
 
-    It exceeds `4 lambda_max(K)/n`, where the fit is nearly zero: no lambda in use meets it. The guarantee holds
-    without it (see `condition_free_risk_factor`).
+    It exceeds `4 lambda_max(K)/n`, at which the fit is nearly zero: no useful lambda satisfies it. The guarantee
+    holds without it (see `condition_free_risk_factor`).
     """
     _check_count(n=n)
     _check_nonnegative(largest_eigenvalue=largest_eigenvalue)
@@ -127,7 +127,7 @@ def condition_free_risk_factor(n: int, lambda_: float, delta: float) -> float:
 
 
 def condition_free_gap(n: int, lambda_: float, epsilon: float, t: float = 0.5) -> float:
-    """Return the delta of Theorem 3's draw, `n gamma/(1 - t)` with gamma = lambda epsilon: 2 n lambda epsilon."""
+    """Return the delta of the draws of Theorem 3, `n gamma/(1 - t)` with gamma = lambda epsilon: 2 n lambda epsilon."""
     _check_count(n=n)
     _check_positive(lambda_=lambda_, epsilon=epsilon)
     return n * lambda_ * epsilon / (1.0 - _below_one(t=t))
@@ -152,9 +152,9 @@ def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: f
 
 
 def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) -> float:
-    """Return the epsilon for which p draws are Theorem 4's count; infinite where no epsilon makes p enough.
+    """Return the epsilon for which p draws are Theorem 4's count; infinite if there is none.
 
-    The theorem speaks where it is below 1/2.
+    The theorem requires an epsilon below 1/2.
     """
     _check_count(n=n, p=p)
     _check_nonnegative(trace=trace)
@@ -169,14 +169,14 @@ def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) 
 
 
 def theorem_4_additive_error(epsilon: float) -> float:
-    """Return how far below the score its approximation may lie: `l_i - 2 epsilon <= l~_i <= l_i`."""
+    """Return the largest distance of the approximate score below the exact one: `l_i - 2 epsilon <= l~_i <= l_i`."""
     return 2.0 * _check_probability(epsilon, below=0.5, name="epsilon")
 
 
 def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_: float, epsilon: float) -> float:
-    """Return the factor of `l~_i >= (s - n lambda epsilon)/(s + n lambda epsilon) l_i`, s the least eigenvalue of K.
+    """Return the factor of `l~_i >= (s - n lambda epsilon)/(s + n lambda epsilon) l_i`, s the smallest eigenvalue of K.
 
-    Zero, so void, unless s exceeds n lambda epsilon.
+    Zero (no statement) unless s exceeds n lambda epsilon.
     """
     _check_count(n=n)
     _check_nonnegative(smallest_eigenvalue=smallest_eigenvalue)
@@ -209,7 +209,7 @@ def divide_and_conquer_kernel_evaluations(n: int, effective_dimension: float) ->
 
 
 def _rounded_up(least: float, most: float, enough: Callable[[float], bool]) -> float:
-    """Return the first number from `least` on, in growing steps of rounding, that is enough; infinite beyond `most`."""
+    """Return `least`, increased in growing steps of rounding until it is enough; infinite beyond `most`."""
     value, step = max(least, sys.float_info.min), sys.float_info.epsilon
     while value <= most:
         if enough(value):
@@ -264,7 +264,7 @@ def _check_probability(value: float, *, below: float, name: str = "rho") -> floa
 def _below_one(**values: float) -> float:
     ((name, value),) = values.items()
     if not 0 <= value < 1:
-        msg = f"{name} must be at least 0 and below 1 for the theorem to speak, got {value!r}"
+        msg = f"{name} must be at least 0 and below 1 for the theorem to hold, got {value!r}"
         raise ParameterError(msg)
     return value
 

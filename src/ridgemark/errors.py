@@ -1,7 +1,7 @@
-"""Every error and warning the package raises on purpose.
+"""Every error and warning that the package raises intentionally.
 
 A message says what is wrong, what is required, what was got, and the remedy. All errors derive from
-`RidgemarkError`; those that Python habit expects as a `ValueError`, `TypeError` or `ImportError` are that too.
+`RidgemarkError`; those that are usually a `ValueError`, `TypeError` or `ImportError` in Python derive from it too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 
 
 class RidgemarkError(Exception):
-    """Base of every error raised on purpose."""
+    """Base of every error raised intentionally."""
 
 
 class ParameterError(RidgemarkError, ValueError):
@@ -19,11 +19,11 @@ class ParameterError(RidgemarkError, ValueError):
 
 
 class DataError(RidgemarkError, ValueError):
-    """The rows cannot be used: wrong shape, a missing column, a cell that is no finite number."""
+    """The rows cannot be used: wrong shape, a missing column, a cell that is not a finite number."""
 
 
 class DataTypeError(DataError, TypeError):
-    """The rows are of a kind that holds no numbers."""
+    """The rows are of a type that does not hold numbers."""
 
 
 class NotRestartableError(DataTypeError):
@@ -35,11 +35,11 @@ class SourceFileError(DataError, OSError):
 
 
 class ModelFileError(RidgemarkError, ValueError, OSError):
-    """A model file is missing, cut short, changed, newer or foreign, or cannot be written."""
+    """A model file is missing, truncated, changed, of a newer or another format, or cannot be written."""
 
 
 class NumericalError(RidgemarkError, ArithmeticError):
-    """A computation left the range or the accuracy of floating-point numbers."""
+    """A computation exceeded the range or the accuracy of floating-point numbers."""
 
 
 class MissingExtraError(RidgemarkError, ImportError):
@@ -53,23 +53,23 @@ class MissingExtraError(RidgemarkError, ImportError):
 
 
 class RidgemarkWarning(UserWarning):
-    """Base of every warning raised on purpose."""
+    """Base of every warning raised intentionally."""
 
 
 class RidgeEdgeWarning(RidgemarkWarning):
-    """The best ridge is the largest or smallest of those searched; a better one may lie beyond."""
+    """The best ridge is the largest or smallest of those searched; a better one may lie outside the range."""
 
 
 class LandmarkCountWarning(RidgemarkWarning):
-    """More landmarks were asked for than there are distinct rows; all of those are used."""
+    """More landmarks were requested than there are distinct rows; all distinct rows are used."""
 
 
 class ConvergenceWarning(RidgemarkWarning):
-    """An iteration ended farther from its goal than asked; the message says how far, and why."""
+    """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 
 
 class ConditioningWarning(RidgemarkWarning):
-    """Rounding spoils the fit, as where columns lie far from zero; the message says how that shows."""
+    """Rounding errors degrade the fit, e.g. when columns are far from zero; the message gives the evidence."""
 
 
 # Modules whose frames lie between a user's line and the package: decorators and context managers.

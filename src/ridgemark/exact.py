@@ -1,9 +1,8 @@
-"""Exact quantities from the whole kernel matrix, for n up to a few thousand: the oracle of tests and experiments.
+"""Exact quantities from the whole kernel matrix, for n up to a few thousand: the reference for tests and experiments.
 
-Functions take the kernel matrix K, or (but for `kernel_ridge` and `weighted_kernel`) its `Spectrum` where K was
-decomposed once for many questions, and `scaled_ridge`, the paper's n lambda.
-An approximation L stands in for K wherever K is asked for. With weights w,
-pass `weighted_kernel(K, w)`.
+Functions take `scaled_ridge`, the paper's n lambda, and the kernel matrix K or (except `kernel_ridge` and
+`weighted_kernel`) its `Spectrum`, to decompose K only once. An approximation L can replace K everywhere. With weights
+w, pass `weighted_kernel(K, w)`.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_MOST_ROWS = 20_000  # 3 GiB of kernel matrix; beyond it every function here is the wrong tool
+_MOST_ROWS = 20_000  # a kernel matrix of 3 GiB; larger problems are refused
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """`K = U diag(eigenvalues) U'`, eigenvalues descending and at least 0; null directions may be left out."""
+    """`K = U diag(eigenvalues) U'`, eigenvalues descending and at least 0; null directions may be omitted."""
 
     eigenvalues: Floats  # (r,)
     eigenvectors: Floats  # (n, r)
@@ -88,7 +87,7 @@ class KernelRidgeFit:
     fitted: Floats
 
     def predict(self, cross_kernel: Floats) -> Floats:
-        """Return predictions from the kernel of new rows (first axis) with the training rows."""
+        """Return predictions from the kernel between new rows (first axis) and the training rows."""
         return cross_kernel @ self.dual_coef + self.intercept
 
 
@@ -100,9 +99,9 @@ def kernel_matrix(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Fl
 
 
 def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Spectrum:
-    """Return the spectrum of the kernel matrix of the rows; of a linear kernel from the singular values of X.
+    """Return the spectrum of the kernel matrix of the rows; for a linear kernel, from the singular values of X.
 
-    The squares of singular values keep the relative accuracy that the eigenvalues of X X' lose.
+    Squared singular values of X are relatively more accurate than eigenvalues of X X'.
     """
     made = make_kernel(kernel, bandwidth)
     if not isinstance(made, Linear):
@@ -122,10 +121,10 @@ def spectrum(kernel_matrix: Any) -> Spectrum:
 
 
 def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:
-    """Return `W^1/2 K W^1/2`, for which every statement about weighted rows holds."""
+    """Return `W^1/2 K W^1/2`, which replaces K in every statement about weighted rows."""
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != np.shape(kernel_matrix)[:1] or not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
-        msg = "weights need one finite number of at least 0 for each row, and one of them positive"
+        msg = "weights need one finite number of at least 0 for each row, and at least one positive number"
         raise DataError(msg)
     root = np.sqrt(w)
     return root[:, None] * _square(kernel_matrix) * root[None, :]
@@ -208,7 +207,7 @@ def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: f
         raise ParameterError(msg)
     kept = _shrinkage(s, scaled_ridge)
     inside = s.eigenvectors.T @ signal
-    outside = signal - s.eigenvectors @ inside  # null directions left out of the spectrum are lost whole
+    outside = signal - s.eigenvectors @ inside  # in null directions omitted from the spectrum the fit is zero
     missed = scaled_ridge / (s.eigenvalues + scaled_ridge)
     lost = float(missed**2 @ inside**2) + float(outside @ outside)
     return Risk(lost / s.n_rows, noise_variance * float(kept @ kept) / s.n_rows)
@@ -217,15 +216,15 @@ def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: f
 def nystrom_approximation(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float = 0.0) -> Floats:
     """Return `L = K S (S'KS)^+ S'K`, or with n gamma > 0 the regularised `L_gamma = K S (S'KS + n gamma I)^-1 S'K`.
 
-    Computed as `K^1/2 Q diag(r^2/(r^2 + n gamma)) Q' K^1/2` from the singular vectors Q and values r of `K^1/2 S`:
-    so `L_gamma <= L <= K` survives rounding, which forming S'KS would not.
+    Computed as `K^1/2 Q diag(r^2/(r^2 + n gamma)) Q' K^1/2` from the singular vectors Q and values r of `K^1/2 S`.
+    Then `L_gamma <= L <= K` holds despite rounding, which it would not after forming S'KS.
     """
     factor = _nystrom_factor(spectrum(kernel_matrix), sketch, scaled_sketch_ridge)
     return factor @ factor.T
 
 
 def nystrom_spectrum(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float = 0.0) -> Spectrum:
-    """Return the spectrum of `nystrom_approximation` without forming it: O(n p^2) beside one product with K^1/2."""
+    """Return the spectrum of `nystrom_approximation` without forming it: O(n p^2) plus one product with K^1/2."""
     factor = _nystrom_factor(spectrum(kernel_matrix), sketch, scaled_sketch_ridge)
     left, singular, _ = scipy.linalg.svd(factor, full_matrices=False)
     return Spectrum(singular**2, left)
@@ -238,7 +237,7 @@ def psi(kernel_matrix: Any, scaled_sketch_ridge: float) -> Floats:
 
 
 def spectral_error(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float) -> float:
-    """Return Theorem 1's `lambda_max(Phi - Phi^1/2 U' S S' U Phi^1/2)`: the t that a sketch attains."""
+    """Return Theorem 1's `lambda_max(Phi - Phi^1/2 U' S S' U Phi^1/2)`: the t of a given sketch."""
     columns = psi(kernel_matrix, scaled_sketch_ridge)
     sketched = columns @ _sketch(sketch, columns.shape[1])
     return float(scipy.linalg.eigvalsh(columns @ columns.T - sketched @ sketched.T)[-1])
@@ -271,7 +270,7 @@ def _positive(scaled_ridge: float) -> float:
 
 def _square(kernel_matrix: Any) -> Floats:
     if isinstance(kernel_matrix, Spectrum):
-        msg = "this needs the kernel matrix itself, not its spectrum"
+        msg = "this function needs the kernel matrix, not its spectrum"
         raise DataError(msg)
     K = np.asarray(kernel_matrix, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
@@ -299,7 +298,7 @@ def _check_size(n: int) -> None:
 
 
 def _sketch(sketch: Any, n: int) -> Any:
-    """Return a sketch as a dense or sparse matrix of n rows; one of drawn columns is mostly zeros."""
+    """Return a sketch as a dense or sparse matrix of n rows; a column sketch is mostly zeros, so kept sparse."""
     S = sketch.astype(np.float64) if sparse.issparse(sketch) else np.asarray(sketch, dtype=np.float64)
     if S.ndim != 2 or S.shape[0] != n:
         msg = f"a sketch needs shape ({n}, p), got {S.shape}"

@@ -1,4 +1,4 @@
-"""The surface without estimators: scores and dimensions of rows."""
+"""Public functions: leverage scores, effective dimension, and loading of models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ridgemark.tuning import choose_kernel
 
 
 @one_blas_thread()
-@np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+@np.errstate(over="ignore", invalid="ignore")  # overflows are reported as errors of the package
 def leverage_scores(
     X: Any,
     *,
@@ -39,10 +39,10 @@ def leverage_scores(
     random_state: Any = None,
     progress: Any = False,
 ) -> ScoreBracket:
-    """Return the ridge leverage scores of every row, from both sides.
+    """Return lower and upper bounds of the ridge leverage score of every row.
 
-    `l_i = [K (K + n lambda I)^-1]_ii`. The approximate method is the paper's (section 3.5): p rows drawn by `K_ii`, and
-    two passes of O(n p^2) time and O(p^2) memory beside the answer.
+    `l_i = [K (K + n lambda I)^-1]_ii`. The approximate method is the paper's (section 3.5): p rows are drawn by `K_ii`;
+    two passes take O(n p^2) time and O(p^2) memory besides the result.
 
     Parameters
     ----------
@@ -55,15 +55,15 @@ def leverage_scores(
     method : {"approximate", "exact"}
         "exact" needs the whole kernel matrix.
     n_landmarks : int, optional
-        p, the rows drawn for the pilot; by default 500. All distinct rows make the bracket exact to rounding.
+        p, the number of rows in the pilot; by default 500. With all distinct rows the bracket is exact up to rounding.
     refine : int, default=0
-        How many times to draw the pilot again, by the scores found; two more passes each.
+        Number of times to redraw the pilot by the scores found; each takes two more passes.
     sample_weight : array of shape (n,), optional
-        How many rows each row counts for.
+        Sample weights; a weight of 2 counts the row twice.
     random_state : int, RandomState, Generator or None
-        Seed of the draw.
+        Random seed.
     progress : bool or callable, default=False
-        As for `NystromRidge`: whether, or whom, to tell how far each pass has come.
+        As for `NystromRidge`: whether to report the progress of each pass, or a callback for it.
 
     Returns
     -------
@@ -95,14 +95,14 @@ def leverage_scores(
         raise ParameterError(msg)
     n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
-    passes = RowPasses(source, progress=told)  # counts what the scores cost, without the look for a bandwidth
+    passes = RowPasses(source, progress=told)  # counts the cost of the scores, without that of the bandwidth
     pilot = draw_pilot(passes, made, distinct, n_pilot, rng, smallest_ridge=scaled_ridge)
     return refined_scores(passes, made, distinct, pilot, scaled_ridge, rounds, rng)
 
 
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:
     rows, counts = passes.take(np.arange(passes.source.n_rows)), passes.row_counts()
-    if isinstance(kernel, Linear):  # its matrix would drown small directions
+    if isinstance(kernel, Linear):  # its kernel matrix would lose small directions to rounding
         root = sparse.diags(np.sqrt(counts))
         spectrum = exact.kernel_spectrum(root @ kernel.moved(rows.features), Linear())
     else:
@@ -112,19 +112,19 @@ def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> Sco
 
 
 def effective_dimension(X: Any, **options: Any) -> Bracket:
-    """Return `d_eff = tr K (K + n lambda I)^-1` from both sides; takes what `leverage_scores` takes."""
+    """Return bounds of `d_eff = tr K (K + n lambda I)^-1`; takes the arguments of `leverage_scores`."""
     return leverage_scores(X, **options).effective_dimension
 
 
 def load(path: str | PathLike[str], kernel: Any = None) -> Any:
-    """Return the fitted model that `save` wrote to a file; nothing in the file is run.
+    """Return the fitted model that `save` wrote to a file; no code in the file is run.
 
     Parameters
     ----------
     path : str or path
         The file.
     kernel : callable or Kernel, optional
-        The kernel the model was made with, where that is, or contains, the user's own code: a file does not hold it.
+        The kernel of the model, required if it is or contains user code, which a file does not hold.
     """
     return load_model(path, [NystromRidge, ExactKernelRidge], kernel)
 
@@ -132,7 +132,7 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
 def _open(X: Any, sample_weight: Any) -> RowSource:
     if isinstance(X, RowSource):
         if sample_weight is not None:
-            msg = "a RowSource brings its own weights; give `weight` to open_rows instead of sample_weight"
+            msg = "a RowSource has its own weights; give `weight` to open_rows instead of sample_weight"
             raise ParameterError(msg)
         return X
     refuse_large_integers(sample_weight, "sample_weight")

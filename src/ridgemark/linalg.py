@@ -1,4 +1,4 @@
-"""Symmetric eigenproblems, roots of semidefinite matrices and their triangles, and what is rounding in them."""
+"""Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ridgemark.backends import Array, Backend
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
-# Products with vectors add up blocks of at most this many terms.
+# Products with vectors are summed in blocks of at most this many terms.
 SUMMED_AT_ONCE = 256
-# A negative eigenvalue beyond this share of the largest is no rounding, not even of single precision.
+# A negative eigenvalue beyond this fraction of the largest is not a rounding error, even in single precision.
 _INDEFINITE = 1e-5
 # An entry below this share of the largest one changes no eigenvalue by more than its rounding error.
 _NEGLIGIBLE = 1e-30
 
 
 def sum_rounding(n_terms: int) -> float:
-    """Return the share of `sum_j |u_j v_j|` by which `sum_j u_j v_j` of so many terms errs at most.
+    """Return a bound on the rounding error of `sum_j u_j v_j`, relative to `sum_j |u_j v_j|`.
 
-    `m u` for one sum of m terms, u the unit roundoff; blocks of 256 terms add one for each block.
+    `m u` for one sum of m terms, u the unit roundoff; `(256 + number of blocks) u` with blocks of 256.
     """
     at_once = min(n_terms, SUMMED_AT_ONCE)
     return (at_once + n_terms / SUMMED_AT_ONCE + 4.0) * float(np.finfo(np.float64).eps) / 2.0
@@ -37,7 +37,7 @@ def product_in_blocks(left: Array, right: Array) -> Array:
 
 
 def check_range(matrix: Array) -> Array:
-    """Return a matrix of kernel values, or say that it holds what is no finite number."""
+    """Return a matrix of kernel values; refuse values that are not finite."""
     if not bool((abs(matrix) < np.inf).all()):
         msg = (
             "a matrix of kernel values holds numbers beyond the floating-point range; "
@@ -48,12 +48,12 @@ def check_range(matrix: Array) -> Array:
 
 
 def semidefinite_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
-    """Return eigenvalues, descending and at least zero, and eigenvectors; refuse a matrix that is indefinite."""
+    """Return eigenvalues, descending and at least zero, and eigenvectors; refuse an indefinite matrix."""
     return symmetric_eigen(matrix, backend, definite=True)
 
 
 def symmetric_eigen(matrix: Array, backend: Backend, definite: bool = False) -> tuple[Array, Array]:
-    """Return eigenvalues in descending order, raised to zero where below, and eigenvectors of a symmetric matrix."""
+    """Return eigenvalues, descending and clipped at zero, and eigenvectors of a symmetric matrix."""
     check_range(matrix)
     # Far below rounding; products of such entries are denormal, and some builds of LAPACK then give NaN or do not end.
     negligible = abs(matrix) < _NEGLIGIBLE * abs(matrix).max(initial=0.0)
@@ -64,17 +64,17 @@ def symmetric_eigen(matrix: Array, backend: Backend, definite: bool = False) -> 
         raise NumericalError(msg) from error
     if definite and float(values[0]) < -_INDEFINITE * float(abs(values).max()):
         msg = (
-            f"the kernel is not positive semidefinite: its matrix has an eigenvalue of {float(values[0]):.3g} beside a "
-            f"largest of {float(values[-1]):.3g}; choose a positive semidefinite kernel"
+            f"the kernel is not positive semidefinite: its matrix has an eigenvalue of {float(values[0]):.3g}, and its "
+            f"largest is {float(values[-1]):.3g}; choose a positive semidefinite kernel"
         )
         raise DataError(msg)
     descending = slice(None, None, -1)
-    # Copies: a reversed view has negative strides, which slow every product that follows.
+    # Copies: the negative strides of a reversed view slow all later products.
     return backend.clip_(values[descending].copy(), 0.0), vectors[:, descending].copy()
 
 
 def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
-    """Count eigenvalues (descending) above rounding: `size * machine eps * largest`, by the data's precision."""
+    """Count the eigenvalues (descending) above `size * machine eps * largest`, with eps of the data's precision."""
     if eigenvalues.shape[0] == 0 or not eigenvalues[0] > 0:
         return 0
     threshold = eigenvalues.shape[0] * float(np.finfo(precision).eps) * eigenvalues[0]
@@ -82,11 +82,11 @@ def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
 
 
 def largest_eigenvalue(root: Array, steps: int = 50) -> float:
-    """Return the largest eigenvalue of `N N'`, by steps of the power method: after fifty a few percent low at worst."""
+    """Return the largest eigenvalue of `N N'`, by the power method: after fifty steps at most a few percent too low."""
     scale = float(abs(root).max(initial=0.0))
     if not 0 < scale < np.inf:
         return scale
-    root = root / scale  # so that no square leaves the range
+    root = root / scale  # so that squares do not overflow
     vector = np.ones(root.shape[0])
     size = 0.0
     for _ in range(steps):
@@ -99,7 +99,7 @@ def largest_eigenvalue(root: Array, steps: int = 50) -> float:
 
 
 def symmetric(upper: Array) -> Array:
-    """Return the symmetric matrix with this upper triangle, whatever lies below it."""
+    """Return the symmetric matrix with this upper triangle; entries below the diagonal are ignored."""
     whole = np.triu(upper)
     whole += np.triu(upper, 1).T
     return whole
@@ -110,9 +110,9 @@ def pivoted_cholesky(
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 
-    The matrix is scaled to a diagonal of ones. A column of which the others leave no more than `2 machine eps` of its
-    own diagonal, rounding, is not in J. Eigenvectors would lose what lies below rounding of the *largest* eigenvalue,
-    hundreds of times more; a column kept by chance that the others give to rounding does no harm.
+    The matrix is scaled to a unit diagonal. A column is not in J if the columns in J leave at most `2 machine eps` of
+    its diagonal entry. An eigendecomposition would cut at the rounding error of the *largest* eigenvalue, hundreds of
+    times higher; a redundant column kept by chance does no harm.
     """
     scaled = matrix if overwrite else matrix.copy()
     lengths = unit_lengths(scaled)
@@ -120,7 +120,7 @@ def pivoted_cholesky(
     scaled /= lengths[:, None]
     diagonal = np.diagonal(scaled).copy()
     with all_blas_threads():
-        # The transpose is the same matrix, in the order LAPACK can overwrite; it leaves the lower triangle alone.
+        # The transpose is the same matrix in Fortran order, which LAPACK overwrites but for its lower triangle.
         factor, order, rank = pivoted_factor_(scaled.T, 2 * float(np.finfo(precision).eps))
     _check_semidefinite(factor, order[rank:], diagonal, factor[:rank, rank:])
     triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
@@ -131,15 +131,15 @@ def pivoted_cholesky(
 def pivoted_factor_(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp], int]:
     """Overwrite the upper triangle of a symmetric matrix A by R with `R'R = P'A P`; return R, the order P and the rank.
 
-    The factorisation stops at the rank, where no diagonal entry above the tolerance is left.
+    The factorisation stops at the rank: no remaining diagonal entry exceeds the tolerance.
     """
     factor, pivots, rank, info = lapack.dpstrf(matrix, tol=tolerance, overwrite_a=1)
-    _check_info("dpstrf", min(info, 0))  # 1 says that it stopped before the end
+    _check_info("dpstrf", min(info, 0))  # 1 means that it stopped at the rank
     return factor, pivots.astype(np.intp) - 1, int(rank)
 
 
 def cholesky_(matrix: Array) -> Array | None:
-    """Overwrite A by U, upper triangular, with `U'U = A` and anything below; None where A is not positive definite."""
+    """Overwrite A by U, upper triangular, with `U'U = A`, undefined below the diagonal; None if A is not definite."""
     factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
     _check_info("dpotrf", min(info, 0))
     return None if info else factor
@@ -147,7 +147,7 @@ def cholesky_(matrix: Array) -> Array | None:
 
 def times_own_transpose_(triangle: Array) -> Array:
     """Overwrite an upper triangle R, in Fortran order, by the upper triangle of `R R'`."""
-    if not len(triangle):  # LAPACK takes no array without entries, and would say so on the standard output
+    if not len(triangle):  # LAPACK refuses an empty array and prints to the standard output
         return triangle
     product, info = lapack.dlauum(triangle, overwrite_c=1)
     _check_info("dlauum", info)
@@ -156,13 +156,13 @@ def times_own_transpose_(triangle: Array) -> Array:
 
 
 def unit_lengths(matrix: Array) -> Array:
-    """Return the roots of the diagonal, one where it is zero: dividing rows and columns makes it a diagonal of ones."""
+    """Return the square roots of the diagonal (1 for zeros); dividing rows and columns by them makes it 1."""
     lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
     return np.where(lengths > 0, lengths, 1.0)
 
 
 def inverse_triangle_(triangle: Array) -> Array:
-    """Overwrite an upper triangle R, with whatever below its diagonal, by `R^-1`, zero below."""
+    """Overwrite an upper triangle R by `R^-1`, with zeros below; entries of R below its diagonal are ignored."""
     inverse = np.asfortranarray(triangle)
     if len(inverse):
         with all_blas_threads():
@@ -194,7 +194,7 @@ def congruence(matrix: Array, triangle: Array) -> Array:
 
 
 def _check_info(routine: str, info: int) -> None:
-    """Refuse what LAPACK could not do: a triangle with a zero on its diagonal, or (a defect here) a wrong argument."""
+    """Raise the error of a LAPACK info: a zero on the diagonal of a triangle, or (a bug here) a wrong argument."""
     if info > 0:
         msg = (
             f"a triangular factor of a kernel matrix has a zero on its diagonal, at position {info - 1}; "
@@ -202,18 +202,18 @@ def _check_info(routine: str, info: int) -> None:
         )
         raise NumericalError(msg)
     if info < 0:
-        msg = f"LAPACK's {routine} refused its argument {-info}; this is a defect of ridgemark: please report it"
+        msg = f"LAPACK's {routine} refused its argument {-info}; this is a bug in ridgemark, please report it"
         raise NumericalError(msg)
 
 
 def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:
-    """Refuse a matrix of which columns without a diagonal left still have entries: it has negative eigenvalues."""
+    """Refuse an indefinite matrix: a column whose remaining diagonal is zero has remaining off-diagonal entries."""
     entries = original[np.maximum.outer(rest, rest), np.minimum.outer(rest, rest)]
     np.fill_diagonal(entries, diagonal[rest])
     left = float(abs(entries - explained.T @ explained).max(initial=0.0))
     if left > _INDEFINITE:
         msg = (
-            f"the kernel is not positive semidefinite: {left:.3g} of an entry is left, relative to the diagonal, where "
-            "nothing of the diagonal is; choose a positive semidefinite kernel"
+            f"the kernel is not positive semidefinite: where nothing of the diagonal remains, an entry of {left:.3g} "
+            "relative to the diagonal remains; choose a positive semidefinite kernel"
         )
         raise DataError(msg)

@@ -28,7 +28,7 @@ class Parameterised:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments; with `deep`, also those of the objects among them."""
+        """Return the constructor's arguments; with `deep`, also those of nested objects."""
         own = {name: getattr(self, name) for name in self._names()}
         if not deep:
             return own
@@ -41,7 +41,7 @@ class Parameterised:
         return own | inner
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments by name, those of inner objects as `outer__inner`; return self."""
+        """Set arguments by name, those of nested objects as `outer__inner`; return self."""
         for key, value in params.items():
             name, _, rest = key.partition("__")
             if name not in self._names():
@@ -74,7 +74,7 @@ class Parameterised:
 
 
 def real_number(value: Any) -> float:
-    """Return a real number as a float; NaN for anything else, True and an integer beyond the range included."""
+    """Return a real number as a float; NaN for anything else, including True and integers beyond the float range."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:

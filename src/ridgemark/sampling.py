@@ -1,4 +1,4 @@
-"""Draws of rows: probabilities in, row numbers out; knows no kernel and no data."""
+"""Random draws of row numbers from probabilities, independent of kernels and data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Draw:
-    """Which positions were drawn, how often, and with what probabilities."""
+    """The positions drawn, their counts, and the probabilities of all positions."""
 
     indices: NDArray[np.intp]  # distinct, ascending
     counts: NDArray[np.intp]
-    probabilities: Floats  # of every position, summing to one
+    probabilities: Floats  # of all positions; their sum is one
     n_draws: int
 
     @property
@@ -30,15 +30,15 @@ class Draw:
 
 
 def inclusion_probabilities(draw: Draw) -> Floats:
-    """Return how likely each position drawn by `draw_distinct` was to be drawn at all.
+    """Return the inclusion probability of each position drawn by `draw_distinct`.
 
-    With clocks of rate p_i, `1 - exp(-p_i t)` at the time t by which `n_draws` of them are expected to have rung.
+    With exponential clocks of rate p_i: `1 - exp(-p_i t)` at the time t with `n_draws` expected rings.
     """
     p = draw.probabilities[draw.probabilities > 0]
     if draw.n_draws >= len(p):
         return np.ones(len(draw.indices))
     time = 0.0
-    for _ in range(100):  # Newton's steps from below, on a concave function: each one falls short
+    for _ in range(100):  # Newton steps on a concave function, from below: none overshoots
         missing = draw.n_draws + float(np.expm1(-p * time).sum())
         if missing <= 1e-9 * draw.n_draws:
             break
@@ -47,19 +47,19 @@ def inclusion_probabilities(draw: Draw) -> Floats:
 
 
 def make_generator(random_state: Any) -> np.random.Generator:
-    """Return the generator meant by scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
+    """Return a generator for scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31))
 
 
 def separate_generator(random_state: Any) -> np.random.Generator:
-    """Return a generator of which `make_generator` shows nothing: for draws that must not depend on earlier ones."""
+    """Return a generator independent of `make_generator(random_state)`, for draws independent of earlier ones."""
     return np.random.default_rng(make_generator(random_state).integers(2**63, size=4))
 
 
 def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw `size` times independently with probability proportional to the weights; repeats in the order drawn."""
+    """Draw `size` times independently, proportionally to the weights; return the positions in drawing order."""
     return np.searchsorted(_cumulative(_normalised(weights)), rng.random(size), side="right")
 
 
@@ -70,18 +70,20 @@ def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) 
 
 
 def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
-    """Draw until `size` different positions were drawn: independent draws, repeats passed over.
+    """Draw independently until `size` different positions are drawn; repeats are skipped.
 
-    The first `size` of those draws are the paper's, and further landmarks only bring L closer to K, so what the paper
-    guarantees for `size` draws with replacement without a condition on lambda holds for these landmarks too. When
-    fewer positions have positive weight, all of those are taken.
+    The first `size` of these draws are the paper's, and further landmarks only bring L closer to K, so the guarantees
+    that hold for `size` draws with replacement without a condition on lambda hold for these landmarks too. If fewer
+    positions have positive weight, all of them are taken.
 
-    Done by exponential clocks: the position whose clock of rate p_i rings first is drawn first.
+    Implemented with exponential clocks: position i has a clock of rate p_i, and the first clock to ring is drawn first.
     """
     probabilities = _normalised(weights)
     size = min(size, int(np.count_nonzero(probabilities)))
     rings = rng.standard_exponential(len(probabilities))
-    with np.errstate(divide="ignore"):  # logarithms: a clock of rate zero never rings, a tiny rate does not overflow
+    with np.errstate(
+        divide="ignore"
+    ):  # in logarithms: a clock of rate zero never rings, and tiny rates do not overflow
         np.log(rings, out=rings)
         rings -= np.log(probabilities)
     first = np.argpartition(rings, size - 1)[:size]
@@ -91,9 +93,9 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
 def _normalised(weights: Floats) -> Floats:
     largest = float(weights.max(initial=0.0))
     if not (0 < largest < np.inf and weights.min() >= 0):
-        msg = "sampling weights must be finite and at least 0, and one of them positive"
+        msg = "sampling weights must be finite and at least 0, and at least one must be positive"
         raise ParameterError(msg)
-    shares = weights / largest  # first, so that the sum cannot overflow
+    shares = weights / largest  # before summing, so that the sum cannot overflow
     shares /= shares.sum()
     return shares
 
@@ -101,6 +103,6 @@ def _normalised(weights: Floats) -> Floats:
 def _cumulative(probabilities: Floats) -> Floats:
     sums = np.cumsum(probabilities)
     sums /= sums[-1]
-    # Rounding must not leave a number in [0, 1) beyond the last position of positive probability.
+    # Despite rounding, every number in [0, 1) must fall on a position with positive probability.
     sums[np.flatnonzero(probabilities)[-1] :] = 1.0
     return sums

@@ -20,9 +20,9 @@ def column_sketch(indices: Any, probabilities: Any) -> Floats:
     Parameters
     ----------
     indices : array of shape (p,)
-        The columns drawn, with replacement; repeats stay repeated.
+        The columns drawn with replacement, including repeats.
     probabilities : array of shape (n,)
-        The probability of every column, summing to one; positive where drawn.
+        The probability of every column; the sum is one, and drawn columns have positive probability.
     """
     indices = np.asarray(indices, dtype=np.intp)
     probabilities = np.asarray(probabilities, dtype=np.float64)
@@ -30,7 +30,7 @@ def column_sketch(indices: Any, probabilities: Any) -> Floats:
         msg = f"probabilities must be at least 0 and sum to one, got a sum of {probabilities.sum():.6g}"
         raise ParameterError(msg)
     if (probabilities[indices] <= 0).any():
-        msg = "a drawn column has probability zero; indices and probabilities do not belong together"
+        msg = "a drawn column has probability zero; indices and probabilities do not match"
         raise ParameterError(msg)
     sketch = np.zeros((len(probabilities), len(indices)))
     sketch[indices, np.arange(len(indices))] = 1.0 / np.sqrt(len(indices) * probabilities[indices])

@@ -1,4 +1,4 @@
-"""Commands run in this process, on small files."""
+"""Fixtures that run commands in this process, on small files."""
 
 import sys
 
@@ -22,7 +22,7 @@ def write_rows(path, n, seed):
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """rows.csv and new.csv, with a column of categories and one with a name that is HTML."""
+    """rows.csv and new.csv, with a column of categories and a column whose name is HTML."""
     made = tmp_path_factory.mktemp("commands")
     write_rows(made / "rows.csv", 700, 0)
     write_rows(made / "new.csv", 150, 1)

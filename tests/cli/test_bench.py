@@ -1,4 +1,4 @@
-"""`ridgemark bench`: what it measures is what it says, and it ends soon."""
+"""`ridgemark bench`: its output, its contenders and its errors."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_bench_prints_ratios(ridgemark):
     assert "times faster than scikit-learn" in out
 
 
-def test_bench_gives_records_to_machines(ridgemark):
+def test_bench_prints_json(ridgemark):
     code, out, _ = ridgemark("bench", "--rows", 2000, "--landmarks", 50, "--repeats", 2, "--json")
     found = json.loads(out)
     assert code == 0

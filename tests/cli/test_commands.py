@@ -1,4 +1,4 @@
-"""The command as a user meets it: help, output, exit codes."""
+"""The command line: help, output, exit codes."""
 
 import json
 import subprocess
@@ -80,9 +80,9 @@ def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     assert result.stderr.endswith("--help\n")
 
 
-def test_the_command_alone_shows_its_help(ridgemark):
+def test_the_command_without_arguments_shows_its_help(ridgemark):
     code, out, errors = ridgemark()
-    assert code in (0, 2)  # as click has it
+    assert code in (0, 2)  # depends on the version of click
     assert "Commands:" in out + "\n".join(errors)
 
 
@@ -100,7 +100,7 @@ def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys
     assert capsys.readouterr().err == "ridgemark: column 'x' holds no number in row 3\n"
 
 
-def test_the_list_of_commands_has_no_cut_sentence(ridgemark):
+def test_the_list_of_commands_has_no_truncated_sentence(ridgemark):
     code, out, _ = ridgemark("--help")
     assert code == 0
     assert "..." not in out.split("Commands:")[1]

@@ -1,4 +1,4 @@
-"""fit, predict, certify and scores as a user meets them: files, numbers, errors."""
+"""The commands fit, predict, certify and scores: files, numbers, errors."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ NUMBERS = f"a,b,{ODD}"
 
 @pytest.fixture(scope="module")
 def fitted(folder):
-    """A model as Python fits it, and its file."""
+    """A model fitted in Python, and its rows."""
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
     model = NystromRidge(n_landmarks=60, random_state=0).fit(source)
     return model, source
@@ -46,13 +46,13 @@ def read_csv(path):
     return header, np.array(rows, dtype=float)
 
 
-def test_fit_is_the_fit_of_python(folder, fitted, model_file):
+def test_fit_equals_the_fit_in_python(folder, fitted, model_file):
     model, source = fitted
     assert np.array_equal(load(model_file).predict(source), model.predict(source))
     assert load(model_file).progress is False
 
 
-def test_predictions_and_intervals_are_those_of_python_to_the_last_bit(folder, fitted, model_file, ridgemark, tmp_path):
+def test_predictions_and_intervals_equal_those_in_python(folder, fitted, model_file, ridgemark, tmp_path):
     code, out, errors = ridgemark(
         "predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv", "--interval", "0.8"
     )
@@ -72,7 +72,7 @@ def test_predictions_go_to_npy(folder, fitted, model_file, ridgemark, tmp_path):
     assert np.array_equal(np.load(tmp_path / "p.npy"), expected)
 
 
-def test_fit_tells_machines_what_it_did(folder, ridgemark, tmp_path):
+def test_fit_prints_its_summary_as_json(folder, ridgemark, tmp_path):
     code, out, _ = ridgemark(
         "fit", folder / "rows.csv", "--target", "y", "--encode", "colour", "--ridge", "1e-3,1e-4", "--landmarks", "50",
         "--test", folder / "new.csv", "--output", tmp_path / "m", "--json",
@@ -99,10 +99,10 @@ def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
     (tmp_path / "other.csv").write_text(text)
     code, _, errors = ridgemark("predict", tmp_path / "m", tmp_path / "other.csv", "--output", tmp_path / "q.csv")
     assert (code, len(errors)) == (2, 1)
-    assert "'mauve', which the fit did not see" in errors[0]
+    assert "'mauve', not a category of the fit" in errors[0]
 
 
-def test_encoding_leaves_the_numbers_as_they_are(folder, ridgemark, tmp_path):
+def test_encoding_does_not_change_numeric_columns(folder, ridgemark, tmp_path):
     from ridgemark.cli.data import find_levels, open_data
 
     levels = find_levels(folder / "rows.csv", ["colour"])
@@ -158,7 +158,7 @@ def test_certify_asks_for_the_rows_of_the_fit(folder, model_file, ridgemark):
     assert "not the rows the model was fitted on" in errors[0]
 
 
-def test_a_model_of_python_is_certified_with_the_names_given(folder, fitted, ridgemark, tmp_path):
+def test_a_model_saved_from_python_is_certified_with_given_columns(folder, fitted, ridgemark, tmp_path):
     model, _ = fitted
     model.save(tmp_path / "m")
     code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS)
@@ -167,7 +167,20 @@ def test_a_model_of_python_is_certified_with_the_names_given(folder, fitted, rid
     assert code == 0
 
 
-def test_a_model_of_python_is_told_what_it_does_not_know(folder, fitted, ridgemark, tmp_path):
+def test_remedies_of_certify_name_command_line_options(folder, fitted, ridgemark, tmp_path):
+    model, source = fitted
+    model.save(tmp_path / "m")
+    reordered = ",".join(reversed(NUMBERS.split(",")))
+    code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--target", "y", "--columns", reordered)
+    assert (code, len(errors)) == (2, 1)
+    assert errors[0].endswith("choose them with --columns")
+    NystromRidge(lambda X, Z: X @ Z.T, ridge=1.0, n_landmarks=2).fit(source).save(tmp_path / "own")
+    code, _, errors = ridgemark("certify", tmp_path / "own", folder / "rows.csv")
+    assert (code, len(errors)) == (2, 1)
+    assert errors[0].endswith("only in Python: ridgemark.load(path, kernel=...)")
+
+
+def test_missing_information_of_a_model_saved_from_python_is_requested(folder, fitted, ridgemark, tmp_path):
     source = fitted[1]
     block = source.take(np.arange(source.n_rows))
     NystromRidge(ridge=1e-3, n_landmarks=20).fit(block.features, block.targets[:, 0]).save(tmp_path / "m")
@@ -183,7 +196,7 @@ def test_a_model_of_python_is_told_what_it_does_not_know(folder, fitted, ridgema
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_a_handful_of_rows_is_fitted_without_intervals(ridgemark, tmp_path):
+def test_very_few_rows_are_fitted_without_intervals(ridgemark, tmp_path):
     (tmp_path / "few.csv").write_text("a,y\n1,2\n2,3\n4,1\n")
     arguments = ("--target", "y", "--ridge", "0.1", "--test", tmp_path / "few.csv", "--output", tmp_path / "m")
     code, out, errors = ridgemark("fit", tmp_path / "few.csv", *arguments, "--json")
@@ -191,7 +204,7 @@ def test_a_handful_of_rows_is_fitted_without_intervals(ridgemark, tmp_path):
     assert json.loads(out)["held_out"]["coverage"] is None
 
 
-def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
+def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
     arguments = ("--ridge", "1e-3", "--columns", "a,b", "--output", tmp_path / "s.csv", "--json", "--top", "3")
     code, out, _ = ridgemark("scores", folder / "rows.csv", *arguments)
     assert code == 0
@@ -216,11 +229,11 @@ def test_scores_are_those_of_python(folder, ridgemark, tmp_path):
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--encode", "shape"), "no column 'shape'"),
         (("fit", "bad.csv", "--target", "y"), "row 1"),
         (("fit", "empty.csv", "--target", "y"), "is empty"),
-        (("fit", "rows.txt", "--target", "y"), "no extension that is known"),
-        (("fit", "rows.csv", "--target", "y"), "categories with --encode"),
-        (("fit", "some.ridgemark", "--target", "y"), "holds a model, and no data"),
-        (("predict", "rows.csv", "some.ridgemark"), "holds data, and no model; the model comes first"),
-        (("predict", "some.ridgemark", "rows.csv"), "give a model of `ridgemark fit`"),
+        (("fit", "rows.txt", "--target", "y"), "no known extension"),
+        (("fit", "rows.csv", "--target", "y"), r"encode its categories .*--encode"),
+        (("fit", "some.ridgemark", "--target", "y"), "holds a model, not data"),
+        (("predict", "rows.csv", "some.ridgemark"), "holds data, not a model; give the model .* first"),
+        (("predict", "some.ridgemark", "rows.csv"), "give a model file written by save or `ridgemark fit`"),
         (("fit", "no_y.npz"), "--target, or store it in the file as the array y"),
         (("scores", "rows.csv", "--ridge", "0", "--columns", "a"), "ridge must be a positive"),
         (("scores", "none.csv", "--ridge", "1"), "there is no file"),
@@ -354,7 +367,7 @@ def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what is shown on it."""
+    """A terminal that records its output."""
 
     def isatty(self):
         return True
@@ -378,7 +391,7 @@ def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
     assert "rows/s" in terminal.getvalue()
 
 
-def test_scores_show_how_far_they_have_come_on_a_terminal_only(folder, ridgemark, monkeypatch):
+def test_scores_show_progress_only_on_a_terminal(folder, ridgemark, monkeypatch):
     arguments = ("scores", folder / "rows.csv", "--ridge", "1e-3", "--columns", "a,b", "--landmarks", 50)
     code, out, errors = ridgemark(*arguments)
     assert (code, errors) == (0, [])
@@ -388,7 +401,7 @@ def test_scores_show_how_far_they_have_come_on_a_terminal_only(folder, ridgemark
     assert "700 of 700 rows" in terminal.getvalue()
 
 
-def test_nobody_is_told_where_nobody_watches(monkeypatch):
+def test_there_is_no_progress_callback_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with progress.progress() as tell:
         assert tell is None

@@ -1,4 +1,4 @@
-"""What the command line keeps beside a model: the same bytes for the same seed, and nothing hostile."""
+"""The record that the command line saves with a model: reproducible bytes, and refusal of hostile contents."""
 
 import copy
 import time

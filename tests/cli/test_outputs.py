@@ -1,4 +1,4 @@
-"""What a command writes never takes the place of what it reads, of another output or, unasked, of another file."""
+"""An output never replaces an input, another output or, without --force, an existing file."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def templates(folder, tmp_path_factory):
 
 @pytest.fixture
 def here(templates, tmp_path, monkeypatch):
-    """A fresh copy of the files, in the current folder."""
+    """A new copy of the files in the current folder."""
     monkeypatch.chdir(tmp_path)
     for name, content in templates.items():
         (tmp_path / name).write_bytes(content)
@@ -150,7 +150,7 @@ def test_an_existing_file_is_replaced_only_with_force(name, command, here, ridge
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_a_link_stays_and_the_file_behind_it_is_written(there, here, ridgemark):
+def test_a_link_is_kept_and_its_target_is_written(there, here, ridgemark):
     (here / "below").mkdir()
     target = here / "below" / "real.csv"
     if there:
@@ -176,7 +176,7 @@ def test_a_pipe_is_written_to_and_not_replaced(name, here, ridgemark):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
-def test_a_model_goes_through_a_pipe(here, ridgemark):
+def test_a_model_is_written_to_a_pipe(here, ridgemark):
     os.mkfifo(here / "pipe")
     reader = threading.Thread(target=lambda: (here / "copy").write_bytes((here / "pipe").read_bytes()), daemon=True)
     reader.start()
@@ -190,8 +190,8 @@ _PREDICT = [sys.executable, "-m", "ridgemark", "predict", "model", "new.csv", "-
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
 @pytest.mark.parametrize("to_file", [False, True])
-def test_the_standard_output_holds_the_table_alone(to_file, here):
-    if to_file:  # which a shell has made, with something in it
+def test_the_standard_output_holds_only_the_table(to_file, here):
+    if to_file:  # created by a shell, and not empty
         with (here / "out.csv").open("wb") as out:
             out.write(b"# mine\n")
             out.flush()
@@ -242,11 +242,11 @@ def bad(text):
         (("--test", "test.csv"), bad("a,y\n1,2\n"), "no column 'b'"),
         (("--test", "test.csv"), bad("a,b,y\n1,2,3\n" + "1,2,3\n" * 200_000 + "1,,3\n"), "row 200001 "),
         (("--test", "test.npy"), lambda path: np.save(path, np.ones((3, 2))), "no column"),
-        (("--test", "model"), None, "no extension that is known"),
+        (("--test", "model"), None, "no known extension"),
         (("--report", "none/p.html"), None, "there is no folder"),
     ],
 )
-def test_what_is_wrong_is_told_before_the_fit(options, change, message, here, ridgemark, monkeypatch):
+def test_errors_are_reported_before_the_fit(options, change, message, here, ridgemark, monkeypatch):
     if change is not None:
         change(here / options[1])
     monkeypatch.setattr(NystromRidge, "fit", None)  # never called
@@ -276,7 +276,7 @@ def test_test_rows_with_other_features_are_refused_before_the_fit(here, ridgemar
     command = ("fit", "rows.csv", "--target", "y", "--columns", "0,1", "--test", "test.csv", "--output", "made")
     code, _, errors = ridgemark(*command)
     assert (code, len(errors)) == (2, 1)
-    assert "'test.csv' has the features 'b', 'a', and the model 'a', 'b'" in errors[0]
+    assert "'test.csv' has the features 'b', 'a', and the model was fitted on 'a', 'b'" in errors[0]
 
 
 def fail(error):

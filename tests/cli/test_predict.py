@@ -1,4 +1,4 @@
-"""Predictions go to the file as they come: the same numbers, in bounded memory, whole or not at all."""
+"""Predictions are written part by part: the same numbers, in bounded memory, completely or not at all."""
 
 import sys
 import tracemalloc
@@ -45,7 +45,7 @@ def read(path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
-def test_a_table_in_many_parts_holds_what_python_predicts(
+def test_a_table_in_many_parts_equals_the_predictions_in_python(
     ending, rows, model_file, data, ridgemark, tmp_path, small_parts
 ):
     if ending == "parquet":
@@ -59,7 +59,7 @@ def test_a_table_in_many_parts_holds_what_python_predicts(
     assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", f"p.{ending}"}
 
 
-def test_one_target_is_one_column_of_any_kind_of_file(rows, data, ridgemark, tmp_path, small_parts):
+def test_one_target_is_one_column_in_every_format(rows, data, ridgemark, tmp_path, small_parts):
     model = NystromRidge(bandwidth=2.0, ridge=1e-4, n_landmarks=30, random_state=0).fit(rows[:500], rows[:500, 0])
     path = model.save(tmp_path / "m")
     for name in ("p.npy", "p.csv"):
@@ -99,7 +99,7 @@ def test_an_interrupted_prediction_leaves_what_was_there(
         parts = _parts(*arguments)
         yield next(parts)
         yield next(parts)
-        assert len(list(tmp_path.glob(".ridgemark-*"))) == 1  # half-written, beside the output
+        assert len(list(tmp_path.glob(".ridgemark-*"))) == 1  # partly written, next to the output
         raise failure
 
     monkeypatch.setattr(module, "_parts", interrupted)

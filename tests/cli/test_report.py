@@ -1,4 +1,4 @@
-"""The page of a fit: what it shows, what it must not do, and how it looks in a browser."""
+"""The page of a fit: its contents, its safety, and its layout in a browser."""
 
 import html
 import json
@@ -22,7 +22,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory):
-    """A model and its page: a column named <script>, a target named so too, categories, held-out rows."""
+    """A model and its page: a column and a target named <script>, categories, held-out rows."""
     folder = tmp_path_factory.mktemp("report")
     for name, n, seed in (("rows", 700, 0), ("new", 150, 1)):
         write_rows(folder / f"{name}.csv", n, seed)
@@ -46,7 +46,7 @@ def test_names_from_files_are_shown_and_never_run(reported):
     assert "<img" not in page
 
 
-def test_the_page_fetches_nothing_and_every_figure_has_words(reported):
+def test_the_page_loads_nothing_and_every_figure_has_alternative_text(reported):
     page = (reported / "m.html").read_text()
     assert "default-src 'none'" in page
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
@@ -59,7 +59,7 @@ def test_the_page_fetches_nothing_and_every_figure_has_words(reported):
     assert all(len(one) > 40 for one in words)
 
 
-def test_the_page_says_what_how_good_how_far_and_which_rows(reported):
+def test_the_page_shows_fit_errors_certificate_and_influential_rows(reported):
     page, model = (reported / "m.html").read_text(), load(reported / "m")
     loo = float(np.sqrt(np.mean(model.loo_residuals_**2)))
     for text in (
@@ -77,7 +77,7 @@ def test_the_page_says_what_how_good_how_far_and_which_rows(reported):
 
 
 @pytest.mark.parametrize("width", [360, 1200])
-def test_in_a_browser_the_page_fits_its_window_without_complaint(reported, width, tmp_path):
+def test_the_page_fits_the_browser_window_without_errors(reported, width, tmp_path):
     scroll_width, n_words, smallest, messages = look(reported / "m.html", width, tmp_path)
     assert messages == []
     assert scroll_width <= width
@@ -95,7 +95,7 @@ def test_report_draws_the_page_of_the_fit_again(reported, ridgemark, tmp_path):
     assert drawn == re.sub(measured, "", first)  # a model file holds no times
 
 
-def test_report_measures_other_rows(folder, ridgemark, tmp_path):
+def test_report_measures_the_error_on_test_rows(folder, ridgemark, tmp_path):
     arguments = ("--target", "y", "--columns", "a,b", "--landmarks", 40, "--output", tmp_path / "m")
     assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
     page = tmp_path / "page.html"
@@ -117,7 +117,7 @@ def test_report_measures_other_rows(folder, ridgemark, tmp_path):
     ],
 )
 @pytest.mark.parametrize("n_targets", [1, 2])
-def test_a_model_of_python_has_a_page_of_what_it_knows(options, n_targets):
+def test_a_model_saved_from_python_has_a_page(options, n_targets):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     y = X[:, [0]] + 0.1 * rng.normal(size=(90, n_targets))
@@ -158,5 +158,5 @@ def test_without_the_extra_a_page_is_refused_before_the_work(folder, ridgemark, 
     assert ridgemark(*base)[0] == 0
 
 
-def test_text_that_turns_text_around_is_not_shown():
+def test_bidirectional_control_characters_are_removed():
     assert printable("a\u202eb\x1b[31m\x00") == "a\ufffdb\ufffd[31m\ufffd"

@@ -1,4 +1,4 @@
-"""`ridgemark reproduce` as a user meets it: files, page, errors."""
+"""`ridgemark reproduce`: files, page, errors."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ def run(*arguments, **environment):
 
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
-    """A quick run with one small data set, and no other, in the data folder."""
+    """A quick run with only one small data set in the data folder."""
     pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("reproduce")
     data = folder / "data"
@@ -90,7 +90,7 @@ def test_the_page_begins_with_what_the_paper_says_and_names_missing_files(reprod
     assert all(re.findall(r'role="img" aria-label="([^"]*)"', page))
 
 
-def test_the_page_fetches_nothing(reproduced):
+def test_the_page_loads_nothing(reproduced):
     page = (reproduced[0] / "index.html").read_text()
     assert "default-src 'none'" in page
     assert "<script" not in page
@@ -102,12 +102,12 @@ def test_the_page_fetches_nothing(reproduced):
 
 
 @pytest.mark.parametrize("width", [360, 1200])
-def test_in_a_browser_the_page_fits_its_window_without_complaint(reproduced, width, tmp_path):
+def test_the_page_fits_the_browser_window_without_errors(reproduced, width, tmp_path):
     scroll_width, n_words, smallest, messages = look(reproduced[0] / "index.html", width, tmp_path)
     assert messages == []
     assert scroll_width <= width
     assert n_words > 50
-    assert smallest >= 8  # pixels: words in figures can be read on a phone
+    assert smallest >= 8  # pixels: text in figures is readable on a phone
 
 
 def test_without_the_extra_records_are_written_beside_what_is_there(tmp_path):
@@ -136,7 +136,7 @@ def test_without_the_extra_records_are_written_beside_what_is_there(tmp_path):
 
 @pytest.fixture
 def refused(monkeypatch, capsys):
-    """Run the command in this process; it must end with code 2 and one line that says why."""
+    """Run the command in this process; it must exit with code 2 and one error line."""
 
     def run_here(pattern, *arguments):
         monkeypatch.setattr(sys, "argv", ["ridgemark", "reproduce", *map(str, arguments)])
@@ -246,7 +246,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
     from ridgemark.cli import reproduce as module
 
     def interrupt(*_):
-        assert len(list(tmp_path.iterdir())) == 1  # what is being written
+        assert len(list(tmp_path.iterdir())) == 1  # the temporary folder
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "reproduce", interrupt)

@@ -1,4 +1,4 @@
-"""The standard output of `--json` is JSON and nothing else, also for fits of hardly any features."""
+"""With `--json` the standard output holds only JSON, also for fits with very few features."""
 
 import json
 import subprocess
@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 
-# One process runs all commands. LAPACK writes to the file descriptor itself, when its buffer is flushed: perhaps at the
-# end of the process.
+# One process runs all commands: LAPACK writes to the file descriptor directly, perhaps only when its buffer is flushed
+# at the end of the process.
 _RUN = """
 import json, sys
 from ridgemark.cli import main

@@ -1,4 +1,4 @@
-"""The verdicts say plainly what is not reproduced; records become plain data."""
+"""Verdicts state what is not reproduced; records become plain data."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def _row(position, **numbers):
 @pytest.mark.parametrize(
     ("value", "whole", "same"), [(1450.9, 1450, True), (746.7, 747, True), (31.9996, 31, False), (31.4, 32, False)]
 )
-def test_a_whole_number_may_be_rounded_or_cut(value, whole, same):
+def test_a_whole_number_may_be_rounded_or_truncated(value, whole, same):
     assert _prints_as(value, whole) is same
 
 
@@ -53,7 +53,7 @@ def test_the_printed_d_mof_is_never_called_the_definition():
     [
         (0, "Bern Synth", (0.998, 1.004), "yes"),
         (1, "Linear Gas", (1.0,), "no"),
-        (3, "Linear Pum", (1.0,), "no"),  # 0.99 printed: where L = K a ratio below one cannot be
+        (3, "Linear Pum", (1.0,), "no"),  # 0.99 is printed: with L = K a ratio below one is impossible
         (6, "RBF Gas", (1.1, 1.9), "in part"),
         (6, "RBF Gas", (1.1, 1.3), "no"),
     ],
@@ -64,7 +64,7 @@ def test_risk_ratios_are_judged_over_the_protocols(position, name, means, same):
     assert _risk_ratio(name, [_row(position)]).same == "not run"
 
 
-def test_records_become_plain_data_without_what_json_cannot_say():
+def test_records_become_plain_data_without_nan_and_infinities():
     record = {"a": np.float64(1.5), "b": (np.arange(2), math.nan, math.inf), "c": Settings(), "d": None}
     expected = {"a": 1.5, "b": [[0, 1], None, None], "c": {"seed": 0, "repeats": 10, "quick": False}, "d": None}
     assert json.loads(json.dumps(plain(record), allow_nan=False)) == expected

@@ -1,4 +1,4 @@
-"""The experiments at small sizes: what they measure agrees with plain computations and with the paper's statements."""
+"""The experiments at small sizes agree with plain computations and with the paper's statements."""
 
 import functools
 from dataclasses import replace
@@ -43,7 +43,7 @@ def _kernel(spectrum):
     return (spectrum.eigenvectors * spectrum.eigenvalues) @ spectrum.eigenvectors.T
 
 
-# --- What the experiments are made of ---
+# --- Components of the experiments ---
 
 
 def test_merged_draws_give_the_same_l_gamma_as_the_repeats(spectrum):
@@ -141,7 +141,7 @@ def test_a_stand_in_gives_what_depends_on_inputs_alone_and_says_why_the_rest_is_
     assert "pumadyn-32fh.npz is not in the data folder" in row.missing
 
 
-def test_a_sets_own_file_comes_before_its_stand_in():
+def test_the_file_of_a_set_takes_precedence_over_its_stand_in():
     designs = Designs({"pumadyn-32nm": _small_set(), "pumadyn-32fh": _small_set(100)}, SEED)
     row = measure_row(designs, replace(TABLE_1[9], effective_dimension=20), 1)
     assert (row.source, row.n_rows, row.missing) == ("pumadyn-32fh", 100, "")
@@ -167,7 +167,7 @@ def _real_designs(name):
 
 @pytest.mark.parametrize("position", range(1, 11))
 def test_every_d_eff_of_the_table_on_real_data(position):
-    """Whole numbers, as printed; 1450 is 1450.9 cut, and two linear Pumadyn rows print 31 where the rank is 32."""
+    """Whole numbers, as printed; 1450 is 1450.9 truncated; two linear Pumadyn rows print 31 where the rank is 32."""
     printed = TABLE_1[position]
     name = printed.stand_in or printed.file
     design = _real_designs(name).open(printed)
@@ -186,7 +186,7 @@ def test_cross_validation_recovers_the_printed_lambda_on_the_synthetic_set():
     assert not choice.on_edge
 
 
-def test_cross_validation_looks_over_bandwidths_and_needs_targets_of_its_own():
+def test_cross_validation_searches_bandwidths_and_needs_targets():
     designs = Designs({"pumadyn-32fm-fann1024": _small_set(), "pumadyn-32nm": _small_set()}, SEED)
     choice = cross_validate(designs, PART_OF_32FM, (0.5, 2.0, 8.0))
     assert choice.bandwidth in (0.5, 2.0, 8.0)
@@ -258,7 +258,7 @@ def test_needed_columns_keep_the_ratio_and_one_draw_fewer_does_not(spectrum):
     assert ratio(int(draws)) <= 1.05 < ratio(int(draws) - 1)
 
 
-def test_theorem_3_counts_are_the_theorems():
+def test_theorem_3_counts_match_the_formula():
     counts = theorem_3_counts(Designs({}, SEED), SYNTH, 1)
     assert counts.promised == bounds.theorem_3_count(500, 24.578742, 0.05)
     assert counts.used == 48
@@ -266,16 +266,16 @@ def test_theorem_3_counts_are_the_theorems():
     assert theorem_3_counts(Designs({}, SEED), TABLE_1[1], 1) is None
 
 
-def test_the_open_question_looks_at_every_set_at_hand():
+def test_the_open_question_uses_every_available_set():
     found = open_question(Designs({"gas-batch2": _small_set()}, SEED), 1, (1e-1, 1e-2), 60)
     assert {point.source for point in found} == {"synthetic", "clusters", "gas-batch2"}
     assert all(point.effective_dimension <= point.sharp_effective_dimension for point in found)
 
 
-def test_theorem_4_holds_where_it_speaks():
+def test_theorem_4_holds_where_it_applies():
     found = theorem_4(SEED, 3, (20, 2560))
     assert all(t.holds for t in found)
-    assert found[0].errors[1].bound < found[0].largest_score  # where it says something
+    assert found[0].errors[1].bound < found[0].largest_score  # where it is informative
     assert found[1].errors[1].bound is None
     assert found[0].errors[0].mean > found[0].errors[1].mean
 
@@ -286,7 +286,7 @@ def test_a_score_above_the_exact_one_or_below_the_bound_breaks_theorem_4():
         assert not replace(found, errors=(replace(found.errors[0], **broken),)).holds
 
 
-def test_l_gamma_comes_to_l_as_gamma_vanishes():
+def test_l_gamma_converges_to_l_as_gamma_vanishes():
     curves = {c.tolerance: np.array(c.mean) for c in sketch_ridge(SEED, 2, (30, 60))}
     assert curves[0.01] == pytest.approx(curves[0.0], rel=0.03)
     assert abs(curves[1.0] - curves[0.0]).max() > abs(curves[0.01] - curves[0.0]).max()

@@ -1,4 +1,4 @@
-"""Table 1's d_eff and d_mof columns, with the conventions that decode them."""
+"""Table 1's d_eff and d_mof columns, with the conventions that reproduce them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Model files taken apart and put together again with a right checksum, whatever they say."""
+"""Parse model files, and build files with a valid checksum and arbitrary contents."""
 
 import dataclasses
 import hashlib
@@ -17,7 +17,7 @@ from ridgemark.persistence.container import FORMAT
 
 
 def same(one, other):
-    """Equal in type, in every bit, and in how arrays lie in memory."""
+    """Return whether two values are equal in type, bits and memory order."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):
@@ -46,7 +46,7 @@ def fitted(n=150, **options):
 
 
 def parse(data):
-    """Return the header and the arrays of a model file, by other means than the package's own."""
+    """Return the header and the arrays of a model file, without code of the package."""
     length = int.from_bytes(data[:8], "little")
     entry = json.loads(data[8 : 8 + length])["__metadata__"]["ridgemark"]
     arrays = {name: array.copy() for name, array in load(data).items()}
@@ -63,7 +63,7 @@ def checksum(text, arrays):
 
 
 def forge(header, arrays=None, number=FORMAT):
-    """Return a file with a right checksum, whatever it says."""
+    """Return a file with a valid checksum and these contents."""
     text = header if isinstance(header, str) else json.dumps({"format": number} | header)
     arrays = {name: np.ascontiguousarray(array) for name, array in (arrays or {"x": np.zeros(1)}).items()}
     return save(arrays, {"ridgemark": checksum(text, arrays) + text})

@@ -1,4 +1,4 @@
-"""A model file is refused unless every byte is as it was written."""
+"""A model file is refused if any byte has changed."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def model_file(tmp_path_factory):
 
 
 def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
-    """Read by other means: safetensors, JSON and SHA-256."""
+    """Read with safetensors, JSON and SHA-256 only."""
     data, _, _ = model_file
     header, arrays = parse(data)
     assert header["format"] == FORMAT
@@ -53,7 +53,7 @@ def test_arrays_of_every_type_come_back(tmp_path):
 
 
 def _corruption(data, rng):
-    """One random accident: a flipped bit, a cut, a hole, an insertion, swapped or overwritten sections."""
+    """One random corruption: a flipped bit, a truncation, a hole, an insertion, swapped or overwritten sections."""
     start, stop = np.sort(rng.integers(0, len(data), 2))
     block = 64 * int(rng.integers(1, 9))
     here, there = np.sort(64 * rng.choice(len(data) // 64, 2, replace=False))
@@ -92,14 +92,14 @@ def test_every_corruption_is_refused_or_predicts_the_same_bits(count, model_file
     assert unharmed < count / 10  # only swaps of equal bytes, or empty ones
 
 
-def test_a_file_cut_short_says_how_much_is_missing(model_file, tmp_path):
+def test_the_error_of_a_truncated_file_states_both_sizes(model_file, tmp_path):
     data, path = model_file[0], tmp_path / "m"
     path.write_bytes(data[:-100])
     with pytest.raises(ModelFileError, match=f"it has {len(data) - 100} bytes and should have {len(data)};"):
         ridgemark.load(path)
 
 
-def test_every_single_byte_is_under_the_checksum(tmp_path):
+def test_every_byte_is_covered_by_the_checksum(tmp_path):
     path = tmp_path / "m"
     write_model(path, {"text": "some", "number": 2.5}, {"x": np.arange(3.0), "y": np.ones((1, 2), np.float32)}, True)
     data = path.read_bytes()
@@ -135,13 +135,13 @@ def _earlier(number):
     ],
     ids=["empty", "text", "letter", "pickle", "1", "2", "newer", "older", "0", "flag", "word", "other safetensors"],
 )
-def test_a_foreign_file_is_told_by_its_kind(content, message, tmp_path):
+def test_the_error_names_the_kind_of_a_foreign_file(content, message, tmp_path):
     (tmp_path / "m").write_bytes(content)
     with pytest.raises(ModelFileError, match=message):
         ridgemark.load(tmp_path / "m")
 
 
-def test_numpy_files_are_told_by_their_kind(tmp_path):
+def test_the_error_names_the_kind_of_a_numpy_file(tmp_path):
     for save, message in ((np.savez, "npz or zip archive"), (np.save, r"NumPy \.npy array")):
         buffer = io.BytesIO()
         save(buffer, np.eye(3))
@@ -154,7 +154,7 @@ def test_numpy_files_are_told_by_their_kind(tmp_path):
     "text",
     ["[" * 100_000, '{"format":' * 50_000, "[]", "{}", "null", "1" * 9999, "", "x", '{"format": 3}', '{"format": NaN}'],
 )
-def test_a_header_that_is_no_header_is_refused(text, tmp_path):
+def test_an_invalid_header_is_refused(text, tmp_path):
     (tmp_path / "m").write_bytes(forge(text))
     with pytest.raises(ModelFileError):
         ridgemark.load(tmp_path / "m")
@@ -181,7 +181,7 @@ HUGE = 1 << 45
         None,
     ],
 )
-def test_an_array_that_is_not_there_is_refused_before_memory_is_asked_for(form, tmp_path):
+def test_a_missing_array_is_refused_before_memory_is_allocated(form, tmp_path):
     text = json.dumps({"__metadata__": {"ridgemark": "0" * 64 + '{"format": 3}'}, "x": form}).encode()
     (tmp_path / "m").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
     with pytest.raises(ModelFileError, match="is damaged"):
@@ -193,7 +193,7 @@ def _sparse_file(path, size, beginning=b""):
     os.truncate(path, size)
 
 
-def test_a_file_of_40_gigabytes_of_nothing_is_refused_at_once(tmp_path):
+def test_a_sparse_file_of_40_gigabytes_is_refused_at_once(tmp_path):
     size, path = 40 * 10**9, tmp_path / "m"
     header = {"__metadata__": {"ridgemark": "0" * 64 + '{"format": 3}'}}
     form = {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}
@@ -220,14 +220,14 @@ def test_the_limit_on_the_size_can_be_raised(tmp_path, monkeypatch):
     assert same(ridgemark.load(path).predict(new), model.predict(new))
 
 
-def test_too_little_memory_is_an_error_in_words(tmp_path, monkeypatch):
+def test_a_lack_of_memory_is_a_clear_error(tmp_path, monkeypatch):
     path = fitted()[0].save(tmp_path / "m")
 
     def fail(data):
         raise MemoryError
 
     monkeypatch.setattr("safetensors.numpy.load", fail)
-    with pytest.raises(ModelFileError, match="needs more memory than there is"):
+    with pytest.raises(ModelFileError, match="needs more memory than is available"):
         ridgemark.load(path)
 
 
@@ -248,7 +248,7 @@ def test_a_missing_file_a_directory_and_a_pipe_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("path", [None, 3, b"model", "", ["model"], Gaussian()], ids=repr)
-def test_what_is_no_path_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     for use in (fitted()[0].save, ridgemark.load):
         with pytest.raises(ridgemark.errors.ParameterError, match="path must be the name of a model file"):
             use(path)

@@ -1,4 +1,4 @@
-"""A save is whole or did not happen, whatever fails on the way; a file is damaged or read whole."""
+"""A save is atomic, whatever fails; a file is read completely or refused as damaged."""
 
 import os
 import stat
@@ -48,7 +48,7 @@ def test_a_target_that_cannot_be_written_is_refused_with_the_remedy(tmp_path):
 def test_a_protected_file_or_folder_is_left_alone(tmp_path):
     path = _save(tmp_path / "m", "old")
     path.chmod(0o444)
-    with pytest.raises(ModelFileError, match="protected against writing"):
+    with pytest.raises(ModelFileError, match="write-protected"):
         _save(path, "new")
     tmp_path.chmod(0o555)
     with pytest.raises(ModelFileError, match="Permission denied"):
@@ -67,7 +67,7 @@ def test_the_mode_is_the_users_and_that_of_a_replaced_file_is_kept(tmp_path):
     assert stat.S_IMODE(_save(path, "new").stat().st_mode) == 0o600
 
 
-def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+def test_a_link_is_kept_and_its_target_is_replaced(tmp_path):
     (tmp_path / "folder").mkdir()
     real = _save(tmp_path / "folder" / "real", "old")
     (tmp_path / "link").symlink_to(real)
@@ -85,14 +85,14 @@ def test_an_existing_file_is_kept_where_overwriting_is_not_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("hard_links", [True, False])
-def test_of_many_that_create_one_file_exactly_one_does(hard_links, tmp_path, monkeypatch):
+def test_exactly_one_of_many_concurrent_creations_succeeds(hard_links, tmp_path, monkeypatch):
     if not hard_links:
 
         def refuse(self, target):
             raise PermissionError("no hard links here")
 
         monkeypatch.setattr(Path, "hardlink_to", refuse)
-    # No one sees the file before writing: what decides is the rename alone.
+    # No thread sees the file before writing: only the rename decides.
     monkeypatch.setattr("ridgemark.persistence.files._check_target", lambda *_: None)
     results, start = [], threading.Barrier(8)
 
@@ -127,7 +127,7 @@ def test_a_failure_anywhere_leaves_the_old_file_and_nothing_else(failure, where,
             _save(path, "new")
     if isinstance(failure, OSError):
         assert "No space left on device" in str(caught.value)
-        assert "an earlier file of that name is as it was" in str(caught.value)
+        assert "an earlier file of that name is unchanged" in str(caught.value)
     assert _load(path) == "old"
     assert _names(tmp_path) == ["m"]
 
@@ -144,7 +144,7 @@ def _python(code, *arguments):
 
 
 def test_a_full_disk_at_any_byte_leaves_the_old_file_and_nothing_else(tmp_path):
-    """A limit on the file's size fails the write itself, as a full disk does."""
+    """With a limit on the file size the write itself fails, as on a full disk."""
     code = """
 import resource, sys
 from pathlib import Path
@@ -173,7 +173,7 @@ print(refused, read_model(path)[1]["b"].sum())
 
 
 def test_a_killed_process_leaves_the_old_or_the_new_file_never_a_broken_one(tmp_path):
-    """Fifty processes that save one version after the other without a pause, each killed at a random moment."""
+    """Fifty processes save one version after another without a pause; each is killed at a random time."""
     code = """
 import os, random, signal, sys, time
 from pathlib import Path
@@ -206,12 +206,12 @@ for _ in range(50):
 print(unfinished, moved)
 """
     unfinished, moved = map(int, _python(code, tmp_path))
-    # On a quiet machine more than half of each; a busy one may starve either process.
+    # On an idle machine more than half of each; on a busy one either process may starve.
     assert unfinished >= 1  # some were killed in the middle of a save
     assert moved >= 1  # and some had saved before
 
 
-def test_saving_takes_no_copy_of_the_arrays_and_loading_one(tmp_path):
+def test_saving_makes_no_copy_of_the_arrays_and_loading_makes_one(tmp_path):
     code = """
 import resource, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Model files with a right checksum and wrong contents: refused, or a model that predicts finite numbers."""
+"""Model files with a valid checksum and invalid contents are refused, or give a model with finite predictions."""
 
 import copy
 import json
@@ -55,15 +55,15 @@ def _refused(header, arrays, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["predict", "__dict__", "__class__", "save", "_rows", "kernel", "n_landmarks_", ""])
-def test_a_name_that_no_model_has_is_refused(name, originals, tmp_path):
+def test_an_unknown_name_is_refused(name, originals, tmp_path):
     for node in (3, "text", {"dict": {}}, {"object": ["Linear", {}]}, {"array": False}, {"given": 0}):
         header, arrays, _ = _default(originals)
         header["fitted"][name] = node
         arrays[name or "x"] = np.ones(3)
-        assert "besides its fields" in _refused(header, arrays, tmp_path)
+        assert "has the unknown fields" in _refused(header, arrays, tmp_path)
 
 
-def test_every_name_is_needed(originals, tmp_path):
+def test_every_name_is_required(originals, tmp_path):
     for header, arrays, _, _ in (originals[0], originals[-1]):
         for part in ("fitted", "parameters"):
             for name in header[part]:
@@ -159,7 +159,7 @@ def test_an_array_that_does_not_fit_is_refused(name, value, originals, tmp_path)
         ("given", None),
     ],
 )
-def test_a_value_that_no_model_has_is_refused(path, value, originals, tmp_path):
+def test_an_invalid_value_is_refused(path, value, originals, tmp_path):
     header, arrays, _ = _default(originals)
     *outer, last = path.split(".")
     node = header
@@ -188,7 +188,7 @@ _NODES += [{"object": ["Polynomial", {"degree": 60, "offset": 1e5, "bandwidth": 
 
 
 def _places(node):
-    """Return every container with every key in it."""
+    """Return all pairs of a container and one of its keys."""
     entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     return [place for key, part in entries for place in [(node, key), *_places(part)]]
 
@@ -262,7 +262,7 @@ def _mutated(header, arrays, rng):
 
 
 def _questions(model, new):
-    """Ask everything else; an answer in words is right too."""
+    """Call all other methods; an error of the package is allowed too."""
     asked = [lambda: repr(model), lambda: model.ridge_path_.on_edge]
     if isinstance(model, NystromRidge):
         asked += [
@@ -291,7 +291,7 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
             model = ridgemark.load(path)
         except ModelFileError:
             continue
-        except RidgemarkError as error:  # a file may say that it needs the user's own kernel
+        except RidgemarkError as error:  # a file may claim to need the user's own kernel
             assert "load it with kernel=" in str(error)
             continue
         loaded += 1
@@ -299,4 +299,4 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
         assert found.shape == predictions.shape
         assert np.isfinite(found).all()
         _questions(model, new)
-    assert 0.02 * count < loaded < 0.6 * count  # some harm nothing that is needed
+    assert 0.02 * count < loaded < 0.6 * count  # some mutations change nothing essential

@@ -1,4 +1,4 @@
-"""A saved model comes back to the last bit, with every attribute; equal fits are equal files."""
+"""A loaded model equals the saved one in every bit and attribute; equal fits give equal files."""
 
 import itertools
 import warnings
@@ -124,7 +124,7 @@ def test_code_is_not_in_the_file_and_must_be_given_again(kernel, names, tmp_path
             ridgemark.load(path, kernel=wrong)
 
 
-def test_a_kernel_is_not_given_where_the_file_holds_it(tmp_path):
+def test_a_kernel_argument_is_refused_if_the_file_holds_the_kernel(tmp_path):
     path = fitted()[0].save(tmp_path / "m")
     with pytest.raises(ParameterError, match="holds its kernel; leave kernel="):
         ridgemark.load(path, kernel=_square)
@@ -202,7 +202,7 @@ def test_a_subclass_is_not_saved(tmp_path):
         model.save(tmp_path / "m")
 
 
-def test_what_is_nested_too_deep_is_refused(tmp_path):
+def test_values_nested_too_deep_are_refused(tmp_path):
     deep = fits = Linear()
     for _ in range(200):
         deep = deep + Linear()

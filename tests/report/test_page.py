@@ -1,4 +1,4 @@
-"""The blocks of a page: everything is escaped, nothing is fetched, tables and figures can be read without seeing."""
+"""The blocks of a page: text is escaped, nothing is loaded, tables and figures are accessible."""
 
 import re
 from html.parser import HTMLParser
@@ -12,7 +12,7 @@ EVIL = "<script>alert('x')</script>\"&'"
 
 
 class Parsed(HTMLParser):
-    """The tags of a document; fails where one is closed that was not open."""
+    """The tags of a document; fails if a tag is closed that was not opened."""
 
     VOID = ("meta", "br", "img", "use", "path")
 
@@ -61,7 +61,7 @@ def test_a_plain_cell_that_looks_like_a_badge_is_still_escaped():
     )
 
 
-def test_a_page_fetches_nothing_and_runs_nothing():
+def test_a_page_loads_nothing_and_runs_no_script():
     made = html.page("title", [html.paragraph("text")])
     tags = Parsed(made).tags
     policies = [attrs["content"] for tag, attrs in tags if attrs.get("http-equiv") == "Content-Security-Policy"]
@@ -80,7 +80,7 @@ def test_a_page_says_its_language_title_and_width():
     assert [tag for tag, _ in tags].count("h1") == 1
 
 
-def test_tables_head_their_rows_and_columns_and_scroll_by_keyboard():
+def test_tables_have_row_and_column_headers_and_scroll_by_keyboard():
     tags = Parsed(html.table("numbers", [Column("row"), Column("n", numeric=True)], [["a", "1"], ["b", "2"]])).tags
     assert [attrs["scope"] for tag, attrs in tags if tag == "th"] == ["col", "col", "row", "row"]
     region = next(attrs for tag, attrs in tags if attrs.get("role") == "region")
@@ -94,7 +94,7 @@ def test_a_row_of_the_wrong_length_is_refused():
         html.table("t", [Column("a"), Column("b")], [["only one"]])
 
 
-def test_a_figure_has_its_words_for_who_cannot_see_it():
+def test_a_figure_has_alternative_text():
     made = html.figure("<svg></svg>", "risk falls with p", "caption")
     assert any(
         attrs.get("role") == "img" and attrs["aria-label"] == "risk falls with p" for _, attrs in Parsed(made).tags

@@ -1,4 +1,4 @@
-"""Charts: the same text for the same chart, words as words, the page's colours, no id twice."""
+"""Charts: reproducible, with text as text, the page's colours and unique ids."""
 
 import functools
 import re
@@ -9,7 +9,7 @@ import pytest
 from ridgemark.errors import MissingExtraError
 from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
 
-# Old releases of matplotlib import what new releases of pyparsing have renamed.
+# Old releases of matplotlib use names that new releases of pyparsing have deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated - use:DeprecationWarning")
 
 CHART = Chart(
@@ -39,13 +39,13 @@ def test_a_chart_is_the_same_text_every_time():
     assert draw(CHART, "a") == drawn(CHART, "a")
 
 
-def test_words_stay_words_and_are_escaped():
+def test_text_stays_text_and_is_escaped():
     svg = drawn(CHART, "a")
     assert "columns &lt;p&gt; &amp; $x_1$" in svg
     assert all(f">{label}</text>" in svg for label in ("one", "two", "three", "exact", "y = x", "risk"))
 
 
-def test_colours_are_the_pages_so_that_dark_and_print_work():
+def test_colours_are_variables_of_the_page():
     svg = drawn(CHART, "a")
     assert "var(--series-0)" in svg
     assert "var(--ink)" in svg
@@ -66,13 +66,13 @@ def test_a_chart_takes_the_pages_width():
     assert " height=" not in head
 
 
-def test_a_narrow_logarithmic_axis_has_labels_enough():
+def test_a_narrow_logarithmic_axis_has_enough_labels():
     narrow = Chart("x", "y", [Series("one", (1, 2, 3), (0.31, 0.6, 2.5))], log_y=True)
     labels = re.findall(r">([\d.]+)</text>", draw(narrow, "narrow"))
     assert {"0.5", "0.7", "2"} <= set(labels)
 
 
-def test_a_line_through_very_many_points_need_not_show_them():
+def test_markers_of_a_line_can_be_turned_off():
     x = tuple(range(50))
     marked, plain = (draw(Chart("x", "y", [Series("one", x, x, marked=mark)]), "line") for mark in (True, False))
     assert marked.count("<use") - plain.count("<use") >= 50

@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet opens safely."""
+"""CSV tables that are safe in a spreadsheet."""
 
 import csv
 
@@ -8,7 +8,7 @@ from ridgemark.report.tables import write_csv
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
-def test_text_that_a_spreadsheet_would_run_is_marked_as_text(tmp_path, text):
+def test_text_that_a_spreadsheet_would_evaluate_is_marked_as_text(tmp_path, text):
     write_csv(tmp_path / "t.csv", [text], [[text]])
     with (tmp_path / "t.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["'" + text]] * 2

@@ -1,4 +1,4 @@
-"""The same rows in every kind of source, so that one set of tests holds for all of them."""
+"""The same rows in every kind of source, so that one set of tests covers all of them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def dense(features: Any) -> np.ndarray:
 
 
 def refusal(source: Any, **choice: Any) -> str:
-    """Open a source, read it all, and return the message with which it is refused."""
+    """Open a source, read it completely, and return the error message."""
     with pytest.raises(RidgemarkError) as caught:
         for _ in open_rows(source, **choice).blocks(1000):
             pass

@@ -11,7 +11,7 @@ from tests.rows.cases import CASES, Case
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make even these few rows span several chunks and pieces."""
+    """Reduce chunk sizes so that a few rows span several chunks and pieces."""
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 100)
     monkeypatch.setattr("ridgemark.rows.arrow._PIECE_BYTES", 4 * 8 * 5)
 

@@ -55,9 +55,9 @@ KINDS = pytest.mark.parametrize("kind", [table_itself, parquet, ipc_file])
         (pa.array([dt.date(2020, 1, 1)] * 2), "column 'x' of {} holds dates or times (type date32[day])"),
         (pa.array([dt.datetime(2020, 1, 1)] * 2), "column 'x' of {} holds dates or times (type timestamp[us])"),
         (pa.array([dt.timedelta(1)] * 2), "column 'x' of {} holds time spans"),
-        (pa.array([[1], [2]]), "column 'x' of {} holds no numbers (type list"),
-        (pa.array([{"a": 1}] * 2), "column 'x' of {} holds no numbers (type struct"),
-        (pa.array([b"a", b"b"]), "column 'x' of {} holds no numbers (type binary)"),
+        (pa.array([[1], [2]]), "column 'x' of {} holds values that are not numbers (type list"),
+        (pa.array([{"a": 1}] * 2), "column 'x' of {} holds values that are not numbers (type struct"),
+        (pa.array([b"a", b"b"]), "column 'x' of {} holds values that are not numbers (type binary)"),
         (pa.nulls(2), "row 0, column 'x' of {} is missing"),
     ],
 )
@@ -94,7 +94,7 @@ def test_names_with_dots_and_any_order_of_columns_work(kind: Any) -> None:
 
 
 @KINDS
-def test_no_rows_and_no_such_column_are_refused(kind: Any) -> None:
+def test_empty_tables_and_missing_columns_are_refused(kind: Any) -> None:
     assert "at least one row" in refusal(kind(pa.table({"age": pa.array([], pa.float64())})))
     source = kind(pa.table({"age": [1.0]}))
     assert "did you mean 'age'? its columns are 'age'" in refusal(source, target="agee")
@@ -152,7 +152,7 @@ def _good() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["d.parquet", "d.arrow", "d.feather", "s.arrow"])
-def test_a_cut_or_foreign_file_is_refused_with_its_name(name: str) -> None:
+def test_a_truncated_or_foreign_file_is_refused_with_its_name(name: str) -> None:
     content = _good()[name]
     middle = len(content) // 2
     broken = [content[:3], content[:100], content[:middle], content[:-5], b"a,b\n1,2\n" * 5, b"FEA1" + bytes(40)]
@@ -160,10 +160,10 @@ def test_a_cut_or_foreign_file_is_refused_with_its_name(name: str) -> None:
         Path(name).write_bytes(bad)
         message = refusal(name)
         assert f"'{name}' cannot be read as " in message
-        assert "it may be cut short or hold another format: write it again" in message
+        assert "it may be truncated or have another format; write it again" in message
 
 
-def test_a_parquet_file_garbled_inside_is_refused_when_read() -> None:
+def test_a_corrupted_parquet_file_is_refused_when_read() -> None:
     content = bytearray(_good()["d.parquet"])
     content[4:200] = b"\xff" * 196
     Path("d.parquet").write_bytes(content)

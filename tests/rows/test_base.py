@@ -45,7 +45,7 @@ def test_pieces_of_any_sizes_become_blocks_of_one_size(sizes: list[int], block_r
 
 
 @pytest.mark.parametrize("indices", [3, [[1]], [1.0], [True, False], ["a"]])
-def test_take_wants_a_list_of_row_numbers(indices: object) -> None:
+def test_take_requires_a_list_of_row_numbers(indices: object) -> None:
     with pytest.raises(ParameterError, match=r"list of row numbers; got .*; for a mask use numpy\.flatnonzero"):
         ArrayRows(np.ones((5, 2))).take(indices)  # type: ignore[arg-type]
 
@@ -58,7 +58,7 @@ def test_a_budget_gives_as_many_rows_as_it_holds() -> None:
     assert block_rows_for(np.int64(100), 100, 50) == 1  # type: ignore[arg-type]
 
 
-def test_a_budget_below_one_row_is_refused_with_what_a_row_takes() -> None:
+def test_a_budget_below_one_row_is_refused_with_the_size_of_a_row() -> None:
     with pytest.raises(ParameterError, match="which takes 800 bytes; got 799; raise memory_budget"):
         block_rows_for(799, 800, 5)
 

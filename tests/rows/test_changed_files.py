@@ -1,4 +1,4 @@
-"""A file that changes while it is read is refused: no crash, and no numbers from two versions of it."""
+"""A file that changes while it is read is refused: no crash, and no mixture of two versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(path: Path, table: Any = TABLE) -> None:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     file = tmp_path / f"rows.{request.param}"
     write(file, np.asfortranarray(TABLE) if "fortran" in request.param else TABLE)
-    os.utime(file, (0, 0))  # long before: a clock of coarse steps must not hide the change
+    os.utime(file, (0, 0))  # long ago: a coarse clock must not hide the change
     return file
 
 
@@ -54,7 +54,7 @@ def replace(path: Path) -> None:
     other = path.with_name(f"other{path.suffix}")
     write(other, -TABLE)
     os.utime(other, ns=(0, path.stat().st_mtime_ns))
-    os.truncate(other, path.stat().st_size)  # other place, same size and time
+    os.truncate(other, path.stat().st_size)  # another inode with the same size and time
     other.replace(path)
 
 
@@ -105,7 +105,7 @@ def test_any_rows_and_columns_of_an_npy_file_are_those_of_the_array(tmp_path: Pa
     table = np.asarray(np.random.default_rng(1).integers(0, 9, (3000, 7)).astype(dtype), order=order)
     np.save(tmp_path / "x.npy", table)
     rows = open_rows(tmp_path / "x.npy", target=2, columns=[6, 0, 5], weight=3)
-    wanted = np.random.default_rng(2).integers(0, 3000, 500)  # repeats, in no order
+    wanted = np.random.default_rng(2).integers(0, 3000, 500)  # unordered, with repeats
     for block in (rows.take(wanted), rows.take([]), *rows.blocks(999)):
         expected = table[block.indices].astype(np.float64)
         assert np.array_equal(block.features, expected[:, [6, 0, 5]])

@@ -27,7 +27,7 @@ def test_features_come_in_the_order_asked() -> None:
     assert rows.take([1]).targets.tolist() == [[1.0, 2.0]]
 
 
-def test_a_position_counts_columns_and_a_name_comes_first() -> None:
+def test_names_take_precedence_over_positions() -> None:
     assert open_rows(TABLE, target=-1).target_names == ("w",)
     assert open_rows({5: [1.0], 0: [2.0], "y": [3.0]}, target=0).target_names == ("0",)
     assert open_rows({5: [1.0], 0: [2.0], "y": [3.0]}, target=2).target_names == ("y",)
@@ -35,7 +35,7 @@ def test_a_position_counts_columns_and_a_name_comes_first() -> None:
     assert open_rows(TABLE, columns=np.array(["w"])).feature_names == ("w",)
 
 
-def test_a_missing_column_names_the_ones_there_are() -> None:
+def test_the_error_of_a_missing_column_lists_the_columns() -> None:
     message = refusal(TABLE, target="incone")
     assert "target: there is no column 'incone' in the dict of columns; did you mean 'income'?" in message
     assert "its columns are 'age', 'income', 'height', 'w'" in message
@@ -45,13 +45,13 @@ def test_a_missing_column_names_the_ones_there_are() -> None:
 
 
 def test_an_array_has_positions_only() -> None:
-    expected = "its columns have no names but the positions 0 to 2"
+    expected = "its columns have no names, only the positions 0 to 2"
     for target in ("y", 3, -4):
         assert expected in refusal(np.ones((2, 3)), target=target)
 
 
 def test_a_column_with_two_roles_is_refused() -> None:
-    both = "a column has one role: take it out of one"
+    both = "a column has one role: remove it from one"
     assert f"column 'age' is both in columns and in target; {both}" in refusal(TABLE, target="age", columns=["age"])
     assert "column 'w' is both in columns and in weight" in refusal(TABLE, weight="w", columns=["w", "age"])
     assert "column 'w' is both in target and in weight" in refusal(TABLE, weight="w", target="w")
@@ -59,7 +59,7 @@ def test_a_column_with_two_roles_is_refused() -> None:
     assert "column 1 is both in columns and in target" in refusal(np.ones((2, 3)), target=1, columns=[1])
 
 
-def test_no_feature_left_is_refused() -> None:
+def test_a_choice_without_features_is_refused() -> None:
     assert "no column left for the features" in refusal(TABLE, target=list(TABLE))
 
 
@@ -70,11 +70,11 @@ def test_only_names_and_positions_choose_columns() -> None:
     assert "weight must be one column; got 2" in refusal(TABLE, weight=["age", "w"])
 
 
-def test_columns_with_one_name_are_refused() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     assert "more than one column named '1'; names must differ: rename" in refusal({"1": [1.0], 1: [2.0]})
 
 
-def test_a_column_without_a_name_may_be_there_but_not_be_used() -> None:
+def test_an_unnamed_column_may_exist_but_not_be_used() -> None:
     table = {"": [0.0, 1.0], **TABLE}
     message = refusal(table)
     assert "column 0 of the dict of columns has no name" in message
@@ -91,6 +91,6 @@ def test_a_name_is_shown_on_one_line_short_and_without_control_characters(name: 
     assert str(caught.value).isprintable()
 
 
-def test_a_long_list_of_names_is_cut_and_counted() -> None:
+def test_a_long_list_of_names_is_shortened_and_counted() -> None:
     assert listed(range(14)).endswith("'11' and 2 more")
     assert len(shown("x" * 500)) < 70

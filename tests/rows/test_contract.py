@@ -1,4 +1,4 @@
-"""What holds for every kind of source."""
+"""Properties of every kind of source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_source_is_a_row_source_that_says_what_it_holds(row_source: Case) -> N
 
 
 @pytest.mark.parametrize("block_rows", [1, 2, 7, 10, 19, 56, 57, 58, 10**9])
-def test_blocks_are_the_data_whatever_their_size(row_source: Case, block_rows: int) -> None:
+def test_blocks_hold_the_data_at_every_block_size(row_source: Case, block_rows: int) -> None:
     blocks = list(row_source.rows.blocks(block_rows))
     assert [block.n_rows for block in blocks[:-1]] == [block_rows] * (len(blocks) - 1)
     assert np.array_equal(np.concatenate([block.indices for block in blocks]), np.arange(N_ROWS))
@@ -45,7 +45,7 @@ def test_blocks_hold_contiguous_floats_of_the_declared_types(row_source: Case) -
         assert block.weights.shape == (block.n_rows,)
 
 
-def test_two_iterations_side_by_side_do_not_disturb_each_other(row_source: Case) -> None:
+def test_concurrent_iterations_are_independent(row_source: Case) -> None:
     one, other = row_source.rows.blocks(8), row_source.rows.blocks(8)
     next(one)
     for first, second in zip_longest(row_source.rows.blocks(8), other):
@@ -55,7 +55,7 @@ def test_two_iterations_side_by_side_do_not_disturb_each_other(row_source: Case)
 
 
 @pytest.mark.parametrize("indices", [[0], [56, 0, 56], [5, 5, 5, 4], list(range(N_ROWS))[::-1], []])
-def test_take_gives_the_rows_in_the_order_asked(row_source: Case, indices: list[int]) -> None:
+def test_take_returns_the_rows_in_the_requested_order(row_source: Case, indices: list[int]) -> None:
     block = row_source.rows.take(indices)
     assert block.indices.tolist() == indices
     assert block.features.dtype == row_source.dtype
@@ -65,7 +65,7 @@ def test_take_gives_the_rows_in_the_order_asked(row_source: Case, indices: list[
 
 
 @pytest.mark.parametrize("indices", [[57], [-1], [0, 99]])
-def test_take_refuses_rows_that_are_not_there(row_source: Case, indices: list[int]) -> None:
+def test_take_refuses_rows_that_do_not_exist(row_source: Case, indices: list[int]) -> None:
     with pytest.raises(ParameterError, match="57 rows are numbered 0 to 56"):
         row_source.rows.take(indices)
 
@@ -87,7 +87,7 @@ def test_a_block_size_must_be_a_positive_integer(row_source: Case) -> None:
 def test_an_abandoned_iteration_closes_its_file(row_source: Case) -> None:
     iteration = row_source.rows.blocks(3)
     next(iteration)
-    del iteration  # an open file would be a ResourceWarning, which is an error here
+    del iteration  # an open file would raise a ResourceWarning, which is an error here
 
 
 def test_every_kind_gives_the_same_bytes(tmp_path: Path, small_chunks: None) -> None:

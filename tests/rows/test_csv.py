@@ -19,7 +19,7 @@ from tests.rows.cases import refusal, values
 
 @pytest.fixture(autouse=True, scope="module", params=["numpy", "pyarrow"])
 def parser(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both parsers, of which pyarrow's is for long chunks, hold to the same."""
+    """Run each test with both parsers; pyarrow's is normally used only for long chunks."""
     if request.param == "pyarrow":
         pytest.importorskip("pyarrow")
     with pytest.MonkeyPatch.context() as patch:
@@ -74,7 +74,7 @@ def test_what_the_csv_module_writes_is_read_back(
     assert source.take(backwards).features[:, 0].tolist() == [row[0] for row in rows][::-1]
 
 
-def test_blank_lines_spaces_and_a_byte_order_mark_are_passed_over(write: Any) -> None:
+def test_blank_lines_spaces_and_a_byte_order_mark_are_skipped(write: Any) -> None:
     rows = open_rows(write("\ufeff\n a , b\n\n 1 , 2\n \t\n3,4"), target="b")
     assert rows.feature_names == ("a",)
     assert values(rows) == [[1.0], [3.0]]
@@ -90,7 +90,7 @@ def test_true_and_false_are_one_and_zero(write: Any) -> None:
     assert values(open_rows(write("a,b\n1,True\n2,false\n"))) == [[1.0, 1.0], [2.0, 0.0]]
 
 
-def test_a_single_column_is_a_file_too(write: Any) -> None:
+def test_a_file_of_one_column_is_read(write: Any) -> None:
     assert values(open_rows(write("a\n1\n\n2\n"))) == [[1.0], [2.0]]
 
 
@@ -110,7 +110,10 @@ def test_a_single_column_is_a_file_too(write: Any) -> None:
         ("1,é\x1b\n", r"row 0 (line 2), column 'b' of 'd.csv' holds text, 'é\x1b'"),
         ("1,2\n1,2,3\n4,5\n", "row 1 (line 3) of 'd.csv' has 3 cells and the first line has 2"),
         ("1,2\n1\n4,5\n", "row 1 (line 3) of 'd.csv' has 1 cells and the first line has 2"),
-        ("1,2\n\n4", "row 1 (line 4) of 'd.csv' has 1 cells and the first line has 2; every row must have as many; "),
+        (
+            "1,2\n\n4",
+            "row 1 (line 4) of 'd.csv' has 1 cells and the first line has 2; every row must have the same number; ",
+        ),
         ('1,2\n3,"4\n', "the row at line 3 of 'd.csv' opens a quoted field that is never closed"),
     ],
 )
@@ -119,12 +122,12 @@ def test_a_bad_row_is_named_by_row_line_and_column(write: Any, body: str, expect
 
 
 def test_every_message_about_a_cell_ends_with_a_remedy(write: Any) -> None:
-    assert "convert it, or leave the column out with columns=[...]" in refusal(write("a\nx\n"))
+    assert "convert it, leave the column out with columns=[...] (command line: --columns)" in refusal(write("a\nx\n"))
     assert "fill it in or drop the row first" in refusal(write("a,b\n1,\n"))
-    assert "the file may be cut short" in refusal(write("a,b\n1,2\n3"))
-    assert "the file may be cut short" in refusal(write("a,b\n1,2\n3\n\n"))
+    assert "the file may be truncated" in refusal(write("a,b\n1,2\n3"))
+    assert "the file may be truncated" in refusal(write("a,b\n1,2\n3\n\n"))
     assert "correct that line" in refusal(write("a,b\n3\n1,2\n"))
-    assert "decimal mark" in refusal(write("a;b\n1,5;2\n"))
+    assert "decimal comma" in refusal(write("a;b\n1,5;2\n"))
 
 
 @pytest.mark.parametrize("chunk_bytes", [16, 2**20])
@@ -137,7 +140,7 @@ def test_line_numbers_count_through_quotes_and_chunks(
     assert "row 21 (line 24) of 'd.csv' has 2 cells" in refusal(write(text.replace("3,,x", "3,4")), columns=["id"])
 
 
-def test_large_floats_are_no_large_integers(write: Any) -> None:
+def test_large_floats_are_not_refused_as_integers(write: Any) -> None:
     assert values(open_rows(write("a,b\n9007199254740993.0,1e300\n"))) == [[2.0**53, 1e300]]
     assert values(open_rows(write("a\n9007199254740992\n"))) == [[2.0**53]]
 
@@ -150,7 +153,7 @@ def test_columns_not_in_use_may_hold_anything(write: Any) -> None:
 @pytest.mark.parametrize("text", ['a,b\n5" pipe,2\n6" pipe,3\n', 'b\n" "\n'])
 def test_a_stray_quote_is_refused_rather_than_guessed(write: Any, text: str) -> None:
     message = refusal(write(text), columns=["b"])
-    assert "a quote or a carriage return stands inside a field that is not quoted" in message
+    assert "a field that is not quoted contains a quote or a carriage return" in message
 
 
 def test_a_stray_carriage_return_is_refused(write: Any) -> None:
@@ -162,19 +165,19 @@ def test_a_stray_carriage_return_is_refused(write: Any) -> None:
     [
         (b"", "'d.csv' is empty (0 bytes)"),
         (b"\n \r\n\n", "'d.csv' is empty: it holds only blank lines"),
-        (b"a,b\n", "'d.csv' has a header and no rows; at least one row is needed"),
-        (b"a,b", "'d.csv' has a header and no rows"),
+        (b"a,b\n", "'d.csv' has a header but no rows; at least one row is needed"),
+        (b"a,b", "'d.csv' has a header but no rows"),
         (b'a,"b\n1,2\n', "line 1 of 'd.csv' opens a quoted field that is never closed"),
         ("a,b\n1,2\n".encode("utf-16"), "'d.csv' is not plain text, or not UTF-8"),
         ("é,b\n1,2\n".encode("latin-1"), "the first line of 'd.csv' is not in UTF-8 (byte 0); save the file as UTF-8"),
-        (b"a,b\r1,2\r", "carriage return alone; save it with line feeds"),
+        (b"a,b\r1,2\r", "carriage returns only; save it with line feeds"),
         (b"PAR1\x15\x04", "'d.csv' is not plain text"),
         (gzip.compress(b"a\n1\n", mtime=0), "'d.csv' is compressed (name it .csv.gz)"),
         (b"a,a\n1,2\n", "more than one column named 'a'"),
         (b",a\n0,2\n", "column 0 of 'd.csv' has no name; such a column is often a row number"),
     ],
 )
-def test_a_file_that_is_no_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
+def test_a_file_that_is_not_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
     path = write(text)
     assert expected in refusal(path)
 
@@ -203,15 +206,13 @@ def test_numbers_in_the_first_line_are_names_when_columns_are_asked_for_by_name(
 @pytest.mark.parametrize(
     ("text", "choice", "remedy"),
     [
-        ("1,2\n4,5\n", {}, "if the file has no header, ask by position: target=0"),
-        ("1,2\n4,5\n", {"target": "y"}, "if they are names, ask for columns as text: target='2'"),
-        ("1,2\n4,5\n", {"target": "y", "columns": [0]}, "ask by position"),
+        ("1,2\n4,5\n", {}, "if the file has no header, give positions: target=0"),
+        ("1,2\n4,5\n", {"target": "y"}, "if they are names, give columns as text: target='2'"),
+        ("1,2\n4,5\n", {"target": "y", "columns": [0]}, "give positions"),
         ("0,1\n4,5\n", {"target": 1}, "if the file has no header, add one"),
     ],
 )
-def test_numbers_in_the_first_line_are_refused_when_they_could_be_either(
-    write: Any, text: str, choice: Any, remedy: str
-) -> None:
+def test_numbers_in_the_first_line_are_refused_when_ambiguous(write: Any, text: str, choice: Any, remedy: str) -> None:
     message = refusal(write(text), **choice)
     assert "the first line of 'd.csv' holds numbers, not column names" in message
     assert remedy in message
@@ -224,10 +225,10 @@ def test_positions_work_with_a_header_too(write: Any) -> None:
 @pytest.mark.parametrize("weight", ["-1", "nan", "inf", "0"])
 def test_bad_weights_are_refused(write: Any, weight: str) -> None:
     message = refusal(write(f"a,w\n1,{weight}\n2,0\n"), weight="w")
-    assert ("every weight is zero" if weight == "0" else "row 0 (line 2), column 'w' of 'd.csv' is ") in message
+    assert ("all weights are zero" if weight == "0" else "row 0 (line 2), column 'w' of 'd.csv' is ") in message
 
 
-def test_values_of_their_own_do_not_go_with_a_file(write: Any) -> None:
+def test_target_and_weight_arrays_are_refused_for_a_file(write: Any) -> None:
     assert "target must be column names or positions; got" in refusal(write("a,b\n1,2\n"), target=np.ones(1))
 
 
@@ -240,7 +241,7 @@ COMPRESSED = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (j, j * j) for j in 
 def test_a_broken_compressed_file_is_refused(write: Any, content: bytes) -> None:
     message = refusal(write(content, "d.csv.gz"))
     assert "'d.csv.gz' cannot be read as gzip-compressed CSV" in message
-    assert "it may be cut short or hold another format" in message
+    assert "it may be truncated or have another format" in message
 
 
 def test_a_file_that_changes_between_passes_is_refused(write: Any) -> None:
@@ -266,4 +267,4 @@ def test_take_reads_only_the_chunks_it_needs(write: Any, monkeypatch: pytest.Mon
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")
 def test_a_pipe_is_refused_as_it_can_be_read_only_once(write: Any) -> None:
     os.mkfifo("p.csv")
-    assert "'p.csv' is no regular file and can be read only once; save the rows to a file" in refusal("p.csv")
+    assert "'p.csv' is not a regular file and can be read only once; save the rows to a file" in refusal("p.csv")

@@ -41,7 +41,7 @@ def test_estimators_refuse_integers_that_floats_cannot_hold(name: str, estimator
         estimator.fit(table, Y)
 
 
-def test_so_they_do_in_targets_weights_and_rows_to_predict() -> None:
+def test_large_integers_are_refused_in_targets_weights_and_rows_to_predict() -> None:
     X, large = np.arange(60.0).reshape(30, 2), np.arange(30) + 2**60
     model = NystromRidge(ridge=1e-3).fit(X, Y)
     for call in (

@@ -1,4 +1,4 @@
-"""Files larger than the blocks are read in memory that does not grow with the file."""
+"""The memory to read a file does not grow with the size of the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def passes(rows: RowSource, block_rows: int) -> None:
 @pytest.mark.parametrize("dtype", ["f8", "i4"])
 def test_a_file_or_map_of_200_megabytes_is_read_in_a_few(tmp_path: Path, dtype: str, mapped: bool) -> None:
     shape = (200 * 10**6 // (20 * np.dtype(dtype).itemsize), 20)
-    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", dtype, shape)  # zeros that take no disk
+    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", dtype, shape)  # a sparse file
     del array
     source = np.load(tmp_path / "x.npy", mmap_mode="r") if mapped else tmp_path / "x.npy"
     assert peak(lambda: passes(open_rows(source, target=3), 20_000)) < 16 * MEBIBYTE
@@ -57,7 +57,7 @@ def test_a_parquet_file_with_one_row_group_is_read_in_pieces(tmp_path: Path) -> 
     assert peak(lambda: passes(rows, 4096)) < 50 * MEBIBYTE < 4 * column.nbytes
 
 
-def test_rows_taken_from_a_map_are_given_back_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_rows_taken_from_a_map_are_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save(tmp_path / "x.npy", np.arange(3000.0).reshape(1000, 3))
     rows, released = open_rows(np.load(tmp_path / "x.npy", mmap_mode="r"), target=1), []
     monkeypatch.setattr(ArrayColumns, "release", lambda self, row: released.append(row))

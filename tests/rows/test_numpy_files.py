@@ -51,13 +51,13 @@ def test_an_npy_file_is_not_mapped() -> None:
     [
         (b"", "'x.npy' is empty (0 bytes)"),
         (b"a,b\n1,2\n3,4\n", "'x.npy' cannot be read as a NumPy array file (.npy): the magic string"),
-        (npy(X)[:-5], "an array of shape (4, 3) needs 224 bytes and the file has 219; it may be cut short"),
+        (npy(X)[:-5], "an array of shape (4, 3) needs 224 bytes and the file has 219; it may be truncated"),
         (npy(X)[:40], "'x.npy' cannot be read as a NumPy array file (.npy)"),
         (npy(X)[:4], "'x.npy' cannot be read as a NumPy array file (.npy)"),
         (npy(X)[:10] + b"\xff" * 20 + npy(X)[30:], "'x.npy' cannot be read as a NumPy array file (.npy)"),
         (npy(X).replace(b"shape", b"shope"), "'x.npy' cannot be read as a NumPy array file (.npy)"),
-        (npy(X)[:6] + b"\x03\x00" + npy(X)[8:], "its format version is 3.0, which holds no plain numbers"),
-        (npy(OBJECTS), "'x.npy' holds pickled Python objects, which are never loaded"),
+        (npy(X)[:6] + b"\x03\x00" + npy(X)[8:], "its format version is 3.0, which does not hold plain numbers"),
+        (npy(OBJECTS), "'x.npy' holds pickled Python objects, never loaded"),
         (npy(np.zeros(3, [("a", float)])), "'x.npy' holds structured records"),
         (npy(X[0]), "'x.npy' must be two-dimensional"),
         (npy(X[:0]), "'x.npy' must have at least one row and one column; got 0 rows and 3 columns"),
@@ -107,8 +107,8 @@ def test_a_target_names_an_array_of_the_archive_or_a_column_of_x() -> None:
         (npz(X=X)[:200], {}, "'d.npz' cannot be read as a NumPy archive (.npz)"),
         (npz(X=X)[:80] + b"\xff" * 20 + npz(X=X)[100:], {}, "'d.npz' cannot be read as a NumPy archive (.npz)"),
         (npz(a=X, b=X), {}, "'d.npz' has no array 'X', which must hold the features; it has 'a', 'b'"),
-        (npz(X=OBJECTS), {}, "'d.npz' holds pickled Python objects, which are never loaded"),
-        (npz(X=X, y=OBJECTS[:, 0]), {}, "'d.npz' holds pickled Python objects, which are never loaded"),
+        (npz(X=OBJECTS), {}, "'d.npz' holds pickled Python objects, never loaded"),
+        (npz(X=X, y=OBJECTS[:, 0]), {}, "'d.npz' holds pickled Python objects, never loaded"),
         (npz(X=X, y=X[:, 0]), {"target": "z"}, "target: 'd.npz' has no array 'z'; it has 'y'"),
         (npz(X=X, y=X[:, 0]), {"target": "X"}, "target: 'd.npz' has no array 'X'; it has 'y'"),
         (npz(X=X), {"weight": "w"}, "weight: 'd.npz' has no array 'w'; it has only X"),
@@ -130,7 +130,7 @@ def test_a_named_column_of_an_archive_is_named_in_errors() -> None:
     assert "it has only X, and X has the columns 'a', 'b', 'c'" in refusal("d.npz", target="q")
 
 
-def test_a_member_that_is_no_array_is_refused() -> None:
+def test_a_member_that_is_not_an_array_is_refused() -> None:
     with zipfile.ZipFile("d.npz", "w") as archive:
         archive.writestr("X.npy", b"junk")
     assert "'d.npz' cannot be read as a NumPy archive (.npz)" in refusal("d.npz")

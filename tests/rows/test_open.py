@@ -18,26 +18,26 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_an_open_source_comes_back_as_it_is() -> None:
+def test_a_row_source_is_returned_unchanged() -> None:
     rows = ArrayRows(np.ones((2, 2)))
     assert open_rows(rows) is rows
-    assert "has its columns chosen already" in refusal(rows, target=1)
+    assert "already has its columns chosen" in refusal(rows, target=1)
 
 
 @pytest.mark.parametrize("one_shot", [(x for x in [[1.0]]), iter([[1.0]]), map(list, [[1.0]]), zip([1.0], strict=True)])
-def test_what_can_be_read_only_once_is_refused_with_the_remedy(one_shot: Any) -> None:
+def test_a_one_shot_source_is_refused_with_the_remedy(one_shot: Any) -> None:
     with pytest.raises(NotRestartableError, match=r"can be read only once.*give an array \(numpy\.array\(list"):
         open_rows(one_shot)
 
 
-def test_an_open_file_is_refused_in_favour_of_its_path() -> None:
+def test_an_open_file_is_refused_with_the_remedy_to_give_its_path() -> None:
     Path("d.csv").write_text("a\n1\n")
     with Path("d.csv").open() as file, pytest.raises(NotRestartableError, match="give its path instead"):
         open_rows(file)
 
 
 @pytest.mark.parametrize("source", [None, 3, 2.5, {1, 2}, b"d.csv", object(), range, len])
-def test_what_holds_no_rows_is_refused_by_its_type(source: Any) -> None:
+def test_an_object_without_rows_is_refused_with_its_type(source: Any) -> None:
     with pytest.raises(DataTypeError, match=r"rows must come from an array.*or the path of a file; got .*, of type"):
         open_rows(source)
 
@@ -46,7 +46,7 @@ def test_lists_of_lists_are_arrays() -> None:
     assert values(open_rows([[1, 2], [3, 4]])) == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_an_object_that_would_load_itself_whole_is_not_asked_to() -> None:
+def test_a_lazy_object_is_not_loaded() -> None:
     class Lazy:
         def __array__(self) -> np.ndarray:
             raise AssertionError
@@ -69,13 +69,13 @@ def test_an_object_that_would_load_itself_whole_is_not_asked_to() -> None:
         ("x" * 5000 + ".csv", "is not the name of a file that can be read"),
         ("", "the path is empty"),
         (".", "'.' is a directory; give a file, or a directory with .parquet files"),
-        ("d.xlsx", "'d.xlsx' has no extension that is known; rename it to what it holds: .csv, "),
-        ("d", "'d' has no extension that is known"),
+        ("d.xlsx", "'d.xlsx' has no known extension; rename it by its format: .csv, "),
+        ("d", "'d' has no known extension"),
         (["d.csv", "d.csv"], "several files must be Parquet or Arrow files; got 'd.csv'; join the files"),
         (["no.parquet"], "there is no file 'no.parquet'"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_refused_with_its_name(path: Any, expected: str) -> None:
+def test_an_unusable_path_is_refused_with_its_name(path: Any, expected: str) -> None:
     for name in ("d.csv", "d.xlsx", "d"):
         Path(name).write_text("a\n1\n")
     message = refusal(path)
@@ -83,7 +83,7 @@ def test_a_path_that_leads_nowhere_is_refused_with_its_name(path: Any, expected:
     assert len(message) < 300
 
 
-def test_file_errors_are_the_kinds_python_habit_expects() -> None:
+def test_file_errors_derive_from_the_usual_python_errors() -> None:
     with pytest.raises(SourceFileError) as caught:
         open_rows("no.csv")
     assert isinstance(caught.value, RidgemarkError)
@@ -98,7 +98,7 @@ def test_the_end_of_a_long_path_is_kept() -> None:
     assert "/directory/d.csv' holds text, 'x'" in refusal(deep / "d.csv")
 
 
-def test_extensions_are_known_in_any_case() -> None:
+def test_extensions_are_case_insensitive() -> None:
     Path("D.CSV").write_text("a\n1\n")
     assert open_rows("D.CSV").n_rows == 1
     assert open_rows(Path("D.CSV").absolute()).n_rows == 1

@@ -29,7 +29,7 @@ def test_booleans_are_zero_and_one(frame: Any) -> None:
 
 
 @pytest.mark.parametrize("frame", [pandas_frame, polars_frame])
-def test_a_frame_of_float32_stays_so_and_a_mixed_one_does_not(frame: Any) -> None:
+def test_a_float32_frame_stays_float32_and_a_mixed_one_does_not(frame: Any) -> None:
     assert open_rows(frame([1, 2]), columns=["z"]).dtype == np.float32
     assert open_rows(frame([1, 2])).dtype == np.float64
     assert open_rows(frame([1, 2]), target="x").dtype == np.float32
@@ -101,8 +101,16 @@ def test_polars_types_are_refused_with_the_remedy() -> None:
         ([True, None], pl.Boolean, MISSING),
         ([None, None], pl.Null, "row 0, column 'x' of the DataFrame is missing"),
         (["a", "b"], pl.Categorical, "column 'x' of the DataFrame holds categories"),
-        ([[1], [2]], pl.List(pl.Int64), "column 'x' of the DataFrame holds no numbers (type List(Int64))"),
-        ([{"a": 1}] * 2, pl.Struct({"a": pl.Int64}), "column 'x' of the DataFrame holds no numbers (type Struct"),
+        (
+            [[1], [2]],
+            pl.List(pl.Int64),
+            "column 'x' of the DataFrame holds values that are not numbers (type List(Int64))",
+        ),
+        (
+            [{"a": 1}] * 2,
+            pl.Struct({"a": pl.Int64}),
+            "column 'x' of the DataFrame holds values that are not numbers (type Struct",
+        ),
     ]:
         assert expected in refusal(polars_frame(column, dtype))
     assert "call its collect() first" in refusal(polars_frame([1, 2]).lazy())
@@ -138,6 +146,6 @@ def test_a_dict_needs_columns_of_one_length() -> None:
     assert "got 0 rows and 0 columns" in refusal({})
 
 
-def test_a_dict_with_nothing_or_text_in_a_cell_is_refused() -> None:
+def test_none_or_text_in_a_dict_is_refused() -> None:
     assert "row 1, column 'a' of the dict of columns is missing" in refusal({"a": [1, None]})
     assert "column 'a' of the dict of columns holds text" in refusal({"a": ["u", "v"]})

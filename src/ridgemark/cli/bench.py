@@ -1,4 +1,4 @@
-"""`ridgemark bench`: how fast a fit is on this machine, beside the bare arithmetic in it and beside scikit-learn."""
+"""`ridgemark bench`: time a fit on this machine against its bare arithmetic and against scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
 @click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
 @click.option(
-    "--rows", default=50_000, show_default=True, type=click.IntRange(min=1000), metavar="COUNT", help="Rows to make up."
+    "--rows",
+    default=50_000,
+    show_default=True,
+    type=click.IntRange(min=1000),
+    metavar="COUNT",
+    help="Number of synthetic rows.",
 )
 @click.option(
-    "--features", default=20, show_default=True, type=click.IntRange(min=3), metavar="COUNT", help="Features of a row."
+    "--features", default=20, show_default=True, type=click.IntRange(min=3), metavar="COUNT", help="Number of features."
 )
 @click.option(
-    "--landmarks", default=500, show_default=True, type=click.IntRange(min=1), metavar="COUNT", help="Landmarks."
+    "--landmarks",
+    default=500,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Number of landmarks.",
 )
 @click.option(
     "--repeats",
@@ -28,15 +38,15 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
     show_default=True,
     type=click.IntRange(min=1),
     metavar="COUNT",
-    help="Rounds; medians are shown.",
+    help="Repeats; medians are shown.",
 )
 @shared.json_option
 def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
-    """Time a fit beside bare arithmetic and scikit-learn.
+    """Time a fit against its bare arithmetic and scikit-learn.
 
-    A fit and a prediction on made-up rows, every round all of them in turn. All get the same kernel, ridge and number
-    of landmarks. The bare arithmetic is what no fit in one pass can do without: the kernel by one matrix product, its
-    exponential, and one symmetric update.
+    Times a fit and a prediction on synthetic rows; each repeat runs all contenders in turn, with the same kernel, ridge
+    and number of landmarks. The bare arithmetic is the least that a fit in one pass must do: one matrix product for
+    the kernel, its exponential, and one symmetric update.
     """
     if landmarks > rows:
         msg = f"--landmarks must be at most --rows, got {landmarks} and {rows}"

@@ -1,4 +1,4 @@
-"""`ridgemark certify`: how far a model is from exact kernel ridge regression on its rows."""
+"""`ridgemark certify`: bound the distance of a model from exact kernel ridge regression on its rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for, require_targets
+from ridgemark.cli.data import load_model, open_for, require_features, require_targets
 from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
 
 
 @click.command(
     "certify",
-    short_help="Say how far a model is from exact.",
+    short_help="Bound how far a model is from exact.",
     epilog="Example: ridgemark certify model.ridgemark rows.csv --kind audit",
 )
 @click.argument("model", type=shared.PATH)
@@ -27,20 +27,21 @@ from ridgemark.cli.progress import progress
     default="audit",
     show_default=True,
     type=click.Choice(["audit", "operator", "trace"]),
-    help="audit: for these targets. operator: for every signal, with a factor on the risk. trace: free, and loose.",
+    help="audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
 )
 @shared.target_option
 @shared.columns_option
 @shared.weight_option
 @shared.json_option
 def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
-    """Measure how far the fit in the file MODEL is from exact; DATA holds the rows it was fitted on.
+    """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
-    Target, features and weight are those of the fit; a model saved from Python does not know their names, so give them.
+    Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
     """
     fitted = load_model(model, "certify")
     source = open_for(fitted, data, options, with_target=True)
     require_targets(source, np.size(fitted.intercept_), data)
+    require_features(source, getattr(fitted, "feature_names_in_", None), data)
     with progress() as tell:
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)

@@ -1,4 +1,4 @@
-"""One job done by several: bare arithmetic, this package and scikit-learn, timed in turn."""
+"""The contenders of `ridgemark bench`: bare arithmetic, this package and scikit-learn, timed in turn."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Floats = NDArray[np.float64]
 Calls = Mapping[str, Callable[[], Any]]
 
 _BLOCK = 4096
-_REST = 0.15  # seconds in which threads that wait by spinning go to sleep
+_REST = 0.15  # seconds after which spinning threads go to sleep
 
 
 def synthetic_rows(n: int, n_features: int = 20, seed: int = 0) -> tuple[Floats, Floats]:
-    """Return rows of a standard normal and a target of three of their features, with noise."""
+    """Return standard normal rows and a noisy target that depends on three of their features."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
     return X, np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n)
 
 
 def bare_fit(X: Floats, Z: Floats, bandwidth: float) -> Floats:
-    """Do the least that any fit in one pass does: the kernel by one product, its exponential, a symmetric update."""
+    """Do the minimum of any fit in one pass: one product for the kernel, its exponential, a symmetric update."""
     rows, points = _augmented(X, Z, bandwidth)
     buffer = np.empty((_BLOCK, len(Z)))
     gram = np.zeros((len(Z), len(Z)), order="F")
@@ -41,7 +41,7 @@ def bare_fit(X: Floats, Z: Floats, bandwidth: float) -> Floats:
 
 
 def bare_predict(X: Floats, Z: Floats, bandwidth: float, coefficients: Floats) -> Floats:
-    """Do the least that any prediction does: the kernel by one product, its exponential, and a product."""
+    """Do the minimum of any prediction: one product for the kernel, its exponential, and a product."""
     rows, points = _augmented(X, Z, bandwidth)
     buffer = np.empty((_BLOCK, len(Z)))
     blocks = (rows[start : start + _BLOCK] for start in range(0, len(X), _BLOCK))
@@ -49,7 +49,7 @@ def bare_predict(X: Floats, Z: Floats, bandwidth: float, coefficients: Floats) -
 
 
 def _augmented(X: Floats, Z: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """Return rows and landmarks whose product is the exponent: squared lengths are two more columns."""
+    """Return rows and landmarks whose product is the exponent: two added columns hold the squared norms."""
     rows = np.c_[X, (X * X).sum(axis=1), np.ones(len(X))]
     return rows, np.c_[2 * Z, -np.ones(len(Z)), -(Z * Z).sum(axis=1)] / (2 * bandwidth**2)
 
@@ -60,12 +60,12 @@ def _kernel_block(rows: Floats, points: Floats, buffer: Floats) -> Floats:
 
 
 def landmark_ridge(Z: Floats, bandwidth: float, ridge: float) -> Any:
-    """Return our estimator with everything given."""
+    """Return our estimator with landmarks, bandwidth and ridge given."""
     return NystromRidge(bandwidth=bandwidth, ridge=ridge, selection=Z)  # type: ignore[no-untyped-call]
 
 
 def scikit_learn_ridge(n: int, n_landmarks: int, bandwidth: float, ridge: float) -> Any:
-    """Return scikit-learn's way with the same kernel, ridge and number of landmarks."""
+    """Return scikit-learn's pipeline with the same kernel, ridge and number of landmarks."""
     return make_pipeline(
         Nystroem(gamma=1 / (2 * bandwidth**2), n_components=n_landmarks, random_state=0),
         Ridge(alpha=ridge * n, solver="cholesky"),
@@ -73,7 +73,7 @@ def scikit_learn_ridge(n: int, n_landmarks: int, bandwidth: float, ridge: float)
 
 
 def in_turn(calls: Calls, repeats: int) -> dict[str, Floats]:
-    """Return the seconds of every call, each repeat one round of all of them."""
+    """Return the seconds of every call; each repeat runs all calls in turn."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -87,7 +87,7 @@ def in_turn(calls: Calls, repeats: int) -> dict[str, Floats]:
 def compare_fits(
     X: Floats, y: Floats, n_landmarks: int, bandwidth: float, ridge: float, repeats: int
 ) -> dict[str, Any]:
-    """Time one fit with landmarks and ridge given: medians of seconds, and of ratios within a round."""
+    """Time one fit with given landmarks and ridge: medians of seconds, and of ratios within a repeat."""
     Z, ours = _ours(X, n_landmarks, bandwidth, ridge)
     peer = scikit_learn_ridge(len(X), n_landmarks, bandwidth, ridge)
     taken = in_turn(
@@ -107,7 +107,7 @@ def compare_fits(
 def compare_predictions(
     X: Floats, y: Floats, n_landmarks: int, bandwidth: float, ridge: float, repeats: int
 ) -> dict[str, Any]:
-    """Time the predictions for all rows of a fit to some of them, as `compare_fits` does."""
+    """Time the predictions for all rows by a model fitted to some of them; see `compare_fits`."""
     Z, ours = _ours(X, n_landmarks, bandwidth, ridge)
     ours.fit(X[: 2 * n_landmarks], y[: 2 * n_landmarks])
     taken = in_turn(

@@ -1,4 +1,4 @@
-"""Data files as commands open them: columns by name or position, categories only where asked for."""
+"""Data files as commands open them: columns by name or position, categories only with --encode."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def open_data(
     weight: Key | None,
     levels: Levels | None = None,
 ) -> RowSource:
-    """Open a file; with `levels` the columns named there become one column of 0 and 1 for each level.
+    """Open a file; each column named in `levels` becomes one column of 0 and 1 per level.
 
     A file with encoded columns is held in memory.
     """
     if path.suffix.lower() == ".ridgemark":
-        msg = f"{shown(path)} holds a model, and no data; give a file of rows here"
+        msg = f"{shown(path)} holds a model, not data; give a data file here"
         raise ParameterError(msg)
     if not levels:
         return open_rows(path, target=target, columns=columns, weight=weight)
@@ -48,7 +48,7 @@ def open_data(
     plain = [names[j] for j in chosen.features if names[j] not in levels]
     numbers = open_rows(path, target=target, columns=plain or None, weight=weight) if plain else None
     if numbers is None:
-        msg = f"{shown(path)} has only encoded features; at least one column of numbers is needed beside them"
+        msg = f"{shown(path)} has only encoded features; at least one numeric feature is needed too"
         raise DataError(msg)
     block = numbers.take(np.arange(numbers.n_rows))
     table: dict[str, Any] = dict(zip(plain, np.asarray(block.features).T, strict=True))
@@ -59,7 +59,7 @@ def open_data(
 
 
 def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]]:
-    """Return the categories of every column to be encoded, sorted."""
+    """Return the sorted categories of every column to be encoded."""
     if not encode:
         return {}
     _, cells = _text_columns(path, [str(name) for name in encode])
@@ -72,12 +72,12 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
 
 
 def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
-    """Open a file with the features of a model's fit, and its target and weight where they are known or given."""
+    """Open a file with the features of a model, and its target and weight where known or given."""
     return _open_like(getattr(model, "run_", {}), model.n_features_in_, path, options, with_target)
 
 
 class Columns(NamedTuple):
-    """The columns that a model was or will be fitted on, counted and, where they have names, named."""
+    """Numbers of the columns that a model was or will be fitted on, and the feature names where known."""
 
     n_features: int
     n_targets: int
@@ -85,25 +85,30 @@ class Columns(NamedTuple):
 
 
 def open_test(run: Mapping[str, Any], fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
-    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+    """Open test rows and check every cell, so that errors are reported before a long fit."""
     source = _open_like(run, fitted.n_features, path, options, with_target=True)
     require_targets(source, fitted.n_targets, path)
-    names = source.feature_names
-    if names is not None and fitted.feature_names is not None and list(names) != list(fitted.feature_names):
-        msg = (
-            f"{shown(path)} has the features {listed(names)}, and the model {listed(fitted.feature_names)}; "
-            "choose them with --columns"
-        )
-        raise DataError(msg)
+    require_features(source, fitted.feature_names, path)
     for _ in source.blocks(_CHECKED):
         pass
     return source
 
 
+def require_features(source: RowSource, fitted: Sequence[str] | None, path: Path) -> None:
+    """Refuse rows whose feature names are not those of the model."""
+    names = source.feature_names
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        msg = (
+            f"{shown(path)} has the features {listed(names)}, and the model was fitted on {listed(fitted)}; "
+            "choose them with --columns"
+        )
+        raise DataError(msg)
+
+
 def require_targets(source: RowSource, n_targets: int, path: Path) -> None:
-    """Refuse rows that have not as many targets as the model."""
+    """Refuse rows whose number of targets is not that of the model."""
     if source.n_targets == 0:
-        msg = f"{shown(path)}: it is not known which column is the target; name it with --target"
+        msg = f"{shown(path)}: the target column is not known; name it with --target"
         raise ParameterError(msg)
     if source.n_targets != n_targets:
         msg = f"{shown(path)}: the model has {n_targets} targets, got {source.n_targets}; name them with --target"
@@ -113,7 +118,7 @@ def require_targets(source: RowSource, n_targets: int, path: Path) -> None:
 def _open_like(
     run: Mapping[str, Any], n_features: int, path: Path, options: Mapping[str, Any], with_target: bool
 ) -> RowSource:
-    """Open a file with the columns of a fit, as its record or the options tell."""
+    """Open a file with the columns of a fit, taken from the options or else from the record of the fit."""
     columns = options.get("columns")
     levels = run.get("levels") or {}
     if columns is None and (names := run.get("columns")) is not None:
@@ -125,7 +130,7 @@ def _open_like(
     source = open_data(path, target, columns, weight, levels)
     if source.n_features != n_features:
         msg = (
-            f"{shown(path)} has {source.n_features} columns that could be features, and the model was fitted on "
+            f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
             f"{n_features}; choose them with --columns"
         )
         raise DataError(msg)
@@ -133,18 +138,21 @@ def _open_like(
 
 
 def load_model(path: Path, *methods: str) -> Any:
-    """Load a model that can do all of these."""
+    """Load a model that has all these methods."""
     try:
         model = load(path)
+    except ParameterError as error:  # the kernel is code of the user's own
+        error.add_note("that is possible only in Python: ridgemark.load(path, kernel=...)")
+        raise
     except ModelFileError:
         if path.suffix.lower() not in _DATA:
             raise
-        msg = f"{shown(path)} holds data, and no model; the model comes first, as `ridgemark fit` wrote it"
+        msg = f"{shown(path)} holds data, not a model; give the model written by `ridgemark fit` first"
         raise ParameterError(msg) from None
     missing = [name for name in methods if not hasattr(model, name)]
     if missing:
         msg = (
-            f"{shown(path)} holds an {type(model).__name__}, which this command cannot use as it has no {missing[0]}; "
+            f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}, so this command cannot use it; "
             "give a model of `ridgemark fit`"
         )
         raise ParameterError(msg)
@@ -155,7 +163,7 @@ def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], d
     """Return the header of a CSV file and some of its columns as text."""
     name = path.name.lower()
     if not name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before"
+        msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
         raise ParameterError(msg)
     found = require_file(path)
     with open_csv(found) as raw:
@@ -177,8 +185,8 @@ def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Pa
     unknown = set(cells) - set(levels)
     if unknown:
         msg = (
-            f"column {shown(name)} of {shown(path)} holds {listed(sorted(unknown))}, which the fit did not see; "
-            f"it knows {listed(levels)}"
+            f"column {shown(name)} of {shown(path)} holds {listed(sorted(unknown))}, not a category of the fit; its "
+            f"categories are {listed(levels)}"
         )
         raise DataError(msg)
     return {f"{name}={level}": (values == level).astype(np.float64) for level in levels}

@@ -28,30 +28,30 @@ from ridgemark.selection import Leverage
 PAGE = Path("ridgemark-demo.html")
 
 _EDGES = np.linspace(0.0, 1.0, 11)
-_RARE = 0.3  # half the width of the middle where points are rare
+_RARE = 0.3  # half-width of the middle interval, where points are rare
 _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(short_help="Show what this is about, on a page.", epilog="Example: ridgemark demo --seed 3")
+@click.command(short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3")
 @click.option(
     "--seed",
     default=SEED,
     show_default=True,
     type=click.IntRange(min=0),
     metavar="NUMBER",
-    help="Seed of points and draws.",
+    help="Random seed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def demo(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.
 
-    500 points crowd at the borders of the unit interval and avoid its middle; the exact ridge leverage scores
-    show that the few rows in the middle carry most of the difficulty. Then 5,000 states of a robot arm with 32 inputs
-    are fitted, certified and held against 1,000 others, and ridgemark-demo.html is written into the current folder,
-    over that of an earlier run; the page needs the extra `report`.
+    500 points are dense at the borders of the unit interval and rare in its middle; the exact ridge leverage scores
+    show that the few rows in the middle carry most of the effective dimension. Then 5,000 states of a robot arm with 32
+    inputs are fitted, certified and tested on 1,000 others. The page ridgemark-demo.html is written into the current
+    folder and replaces that of an earlier run; it needs the extra `report`.
     """
-    check_outputs([("the page", PAGE)], [], force=True)  # its own page, also that of an earlier run
+    check_outputs([("the page", PAGE)], [], force=True)  # replaces the page of an earlier run
     result = synthetic_scores(seed=seed)
     model, signal_error = _fit_arm(seed)
     try:
@@ -67,17 +67,17 @@ def demo(seed: int, as_json: bool) -> None:
         print_json(_record(result, seed) | {"robot_arm": arm, "page": None if missing else str(PAGE.absolute())})
         return
     _print(result, seed)
-    click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the signal without noise")
+    click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the noise-free signal")
     print_fit(model)
     click.echo(f"No page was written: {missing}" if missing else str(PAGE.absolute()))
 
 
 def _fit_arm(seed: int) -> tuple[Any, float]:
-    """Return the fitted arm, and how far its predictions at other rows are from the signal without noise."""
+    """Return the fitted model, and the RMS distance of its predictions at other rows from the noise-free signal."""
     begin = time.perf_counter()
     rng = np.random.default_rng(seed)
     seen, new = arm_rows(_FITTED, rng), arm_rows(_HELD_OUT, rng)
-    selection = Leverage(n_pilot=_LANDMARKS)  # a smaller pilot cannot tell what 32 inputs do to the scores
+    selection = Leverage(n_pilot=_LANDMARKS)  # a smaller pilot gives poor scores for 32 inputs
     model: Any = NystromRidge(  # type: ignore[no-untyped-call]
         bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, selection=selection, random_state=seed
     )
@@ -93,9 +93,10 @@ def _arm_section(signal_error: float) -> html.Section:
         "known",
         [
             html.paragraph(
-                "The rows are simulated, so the truth is known: the acceleration of a robot arm's last joint from the "
-                f"angles, velocities, torques and loads of eight, measured with noise of {NOISE:g}. Predictions at "
-                f"{_HELD_OUT:,} other states are within {signal_error:.3g} (RMS) of the signal without noise."
+                "The rows are simulated, so the signal is known: the acceleration of a robot arm's last joint as a "
+                f"function of the angles, velocities, torques and loads of its eight joints, measured with noise of "
+                f"{NOISE:g}. Predictions at {_HELD_OUT:,} other states are within {signal_error:.3g} (RMS) of the "
+                "noise-free signal."
             )
         ],
     )
@@ -112,9 +113,9 @@ def _design_section(result: SyntheticScores) -> html.Section:
             html.paragraph(_verdict(result)),
             html.figure(
                 draw(chart, "design"),
-                f"Exact leverage scores of {N_ROWS} rows against x: small at the borders, where rows crowd, and up to "
+                f"Exact leverage scores of {N_ROWS} rows against x: small at the dense borders, and up to "
                 f"{result.scores.max():.2g} in the middle, where they are rare.",
-                f"Exact scores of {N_ROWS} rows that crowd at the borders of the unit interval.",
+                f"Exact scores of {N_ROWS} rows that are dense at the borders of the unit interval.",
             ),
         ],
     )

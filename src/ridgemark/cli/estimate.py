@@ -1,4 +1,4 @@
-"""What a fit will take, before it begins: operations counted, the machine's speed measured in milliseconds."""
+"""Time and memory of a fit, estimated before it begins from counted operations and the measured speed."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from ridgemark.rows import RowSource
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
 
-LONG = 10.0  # seconds from which a run is worth a word beforehand
-_MATRICES = 6  # p x p arrays that a fit holds at a time
-_BLOCK = 2048  # rows of a block, in three arrays for each thread
-_SEARCHED = 41  # ridges searched, whose residuals are held together, and once more as squares
-_PER_ROW = 12  # numbers a fit holds for every row: which are equal, scores from both sides, weights
-_PILOTS = 4  # passes over the rows with a pilot's landmarks
-_SIDE = 384  # of the matrices that measure the machine
-_SHARE = 0.27  # of that speed which whole fits reach: beside products there are exponentials, reading and sums
+LONG = 10.0  # seconds; a longer run is announced beforehand
+_MATRICES = 6  # p x p arrays that a fit holds at once
+_BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
+_SEARCHED = 41  # ridges searched; their residuals and squared residuals are held at once
+_PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
+_PILOTS = 4  # passes over the rows with the landmarks of the pilot
+_SIDE = 384  # size of the matrices whose product measures the speed
+_SHARE = 0.27  # fraction of that speed that a whole fit reaches, with exponentials, reading and sums
 
 
 def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float, float]:
-    """Return seconds and bytes a fit may take: for "auto", of the most landmarks it would use, `6 sqrt(n)`."""
+    """Return seconds and bytes a fit may take; "auto" counts as its maximum, `6 sqrt(n)` landmarks."""
     n, t = source.n_rows, source.n_targets
     p = min(n, max(500, math.ceil(6 * math.sqrt(n))) if n_landmarks == "auto" else int(n_landmarks))
     cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
     pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
     seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
-    held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not
+    held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not held
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
     return seconds, memory
 
 
 def forecast(source: RowSource, n_landmarks: Any, searched: bool) -> str | None:
-    """Return the estimate in words for a run that may be long; None for a short one."""
+    """Return the estimate as text if the run may be long, else None."""
     seconds, memory = estimate(source, n_landmarks, searched)
     if seconds < LONG:
         return None
     size = f"up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB"
-    return f"{source.n_rows:,} rows: {size}; Ctrl-C during the fit leaves nothing"
+    return f"{source.n_rows:,} rows: {size}; Ctrl-C during the fit writes nothing"
 
 
 def spoken(seconds: float) -> str:
-    """Return a time in the unit a reader would use."""
+    """Return a time in a suitable unit."""
     for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600)):
         if seconds < limit:
             return f"{seconds / size:.2g} {unit}"

@@ -1,9 +1,9 @@
-"""The files a command writes: one rule for all commands, checked before the work.
+"""The files a command writes: one set of rules for all commands, checked before the work.
 
-- An output must be neither an input nor another output, by whatever name or link they are given.
-- An existing file is replaced only with --force. A command that always writes a file of its own name replaces it.
-- Of a link the file that it leads to is written, and the link stays. A pipe or a device is written to.
-- A file appears whole or not at all.
+- An output must be neither an input nor another output; files are compared, not names or links.
+- An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
+- For a link, its target is written and the link is kept. A pipe or a device is written to directly.
+- A file is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import rename_to_new
 from ridgemark.rows.places import shown
 
-Named = Iterable[tuple[str, Path | None]]  # files by the option or argument that gives them
+Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
-_STDOUT = 1  # the file descriptor, whatever Python calls sys.stdout meanwhile
+_STDOUT = 1  # the file descriptor, whatever sys.stdout is
 
 
 def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:
-    """Refuse outputs that cannot be written or must not be, before anything is computed for them.
+    """Refuse outputs that cannot or must not be written, before any computation.
 
-    With `as_json` the standard output holds one JSON object and can hold no other output. Where an output is the
-    standard output, what the command prints goes to the error stream.
+    With `as_json` the standard output holds one JSON object and no other output. If an output file is the standard
+    output, printed text goes to the error stream.
     """
     given = [(name, path) for name, path in outputs if path is not None]
     for _, path in given:
@@ -55,7 +55,7 @@ def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = Fa
 
 
 def check_apart(outputs: Named, inputs: Named) -> None:
-    """Refuse an output that is an input, or another output: files are compared, not their names."""
+    """Refuse an output that is the same file as an input or another output."""
     read = {_identity(part): path for _, path in inputs if path is not None for part in _parts(path)}
     written: dict[tuple[int | str, ...], str] = {}
     for name, path in outputs:
@@ -72,16 +72,16 @@ def check_apart(outputs: Named, inputs: Named) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path leads to a pipe, a device or the standard output, which are written to and never replaced."""
+    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
     try:
         return not stat.S_ISREG(path.stat().st_mode) or _is_stdout(path)
-    except OSError:  # not there yet
+    except OSError:  # does not exist yet
         return False
 
 
 @contextmanager
 def staged(path: Path, force: bool) -> Iterator[Path]:
-    """Give a file to write, which becomes the one at `path` when all of it is there; without `force` only a new one."""
+    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
     if is_stream(path):
         with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
             temporary = Path(folder) / f"output{path.suffix}"
@@ -99,7 +99,7 @@ def staged(path: Path, force: bool) -> Iterator[Path]:
 
 
 def move(temporary: Path, path: Path, force: bool) -> None:
-    """Rename a file; without `force` only to a name that is free."""
+    """Rename a file; without `force`, only to an unused name."""
     target = Path(os.path.realpath(path))
     try:
         if not force:
@@ -127,7 +127,7 @@ def _check_place(path: Path) -> None:
 
 
 def _identity(path: Path) -> tuple[int | str, ...]:
-    """Return what is the same for all names of a file: its inode; for one not there yet, its folder's and its name."""
+    """Return an identity shared by all names of a file: its inode, or its folder's inode and its name if it is new."""
     target = Path(os.path.realpath(path))
     for known, rest in ((target, ()), (target.parent, (target.name,))):
         try:
@@ -139,7 +139,7 @@ def _identity(path: Path) -> tuple[int | str, ...]:
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return an input and, where it is a folder of Parquet files, these."""
+    """Return an input and, if it is a folder, its Parquet files."""
     return [path, *path.glob("*.parquet")] if path.is_dir() else [path]
 
 
@@ -151,5 +151,5 @@ def _is_stdout(path: Path) -> bool:
 
 
 def _open_stream(path: Path) -> IO[bytes]:
-    # The standard output may be a file with a position: opened again by its name it would be written from its start.
+    # The standard output may be a file: reopened by name, it would be overwritten from its start.
     return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")

@@ -1,4 +1,4 @@
-"""`ridgemark fit`: rows in a file to a model in a file."""
+"""`ridgemark fit`: fit a model to the rows of a file and save it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
 from ridgemark.selection import NAMED as SELECTIONS
 
-_AUDITED = 10_000  # rows up to which an audit, one product with the kernel matrix, takes seconds
+_AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 
 
 @click.command(
@@ -54,7 +54,7 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     show_default=True,
     type=shared.numbers_or("loo", "gcv"),
     metavar="NUMBER",
-    help="The paper's lambda: a number, numbers separated by commas to choose from, or loo or gcv: ten decades.",
+    help="The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
 )
 @shared.kernel_options
 @click.option(
@@ -63,7 +63,7 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     show_default=True,
     type=shared.count_or_auto,
     metavar="COUNT",
-    help="How many landmarks; auto: by the effective dimension.",
+    help="Number of landmarks; auto: from the effective dimension.",
 )
 @click.option(
     "--selection",
@@ -81,8 +81,8 @@ _AUDITED = 10_000  # rows up to which an audit, one product with the kernel matr
     type=click.Choice(["audit", "operator", "trace"]),
     help=f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
 )
-@click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
-@click.option("--report", type=shared.PATH, help="Page to write that shows the fit; needs the extra `report`.")
+@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
+@click.option("--report", type=shared.PATH, help="HTML page to write about the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -93,7 +93,7 @@ def fit_command(
 
     DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
     be a number; columns of categories are refused unless --encode names them. The model is saved as soon as it is
-    fitted, and again with what is then measured: certificate, intervals and the error on the rows of --test.
+    fitted, and saved again with its certificate, intervals and the error on the rows of --test.
     """
     test: Path | None = options["test"]
     check_outputs([("--output", output), ("--report", report)], [("DATA", data), ("--test", test)], force, as_json)
@@ -136,7 +136,7 @@ def fit_command(
 
 
 def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
-    """Open the rows to fit, and refuse them where they have no target."""
+    """Open the rows to fit; refuse rows without a target."""
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
@@ -147,9 +147,9 @@ def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]
 
 @contextmanager
 def _kept(model: Any, output: Path, force: bool) -> Iterator[Callable[[], None]]:
-    """Save a fitted model now, and give what saves it again; whatever fails meanwhile, the model is there.
+    """Save a fitted model now, and yield a function that saves it again; the model is kept if the body fails.
 
-    A pipe can be written to only once: there the model is saved when asked for, or when something fails.
+    A pipe can be written only once: there the model is saved when that function is called, or on failure.
     """
     saved = False
 
@@ -165,14 +165,14 @@ def _kept(model: Any, output: Path, force: bool) -> Iterator[Callable[[], None]]
     except BaseException as error:
         if not saved:
             save()
-        if not hasattr(error, "__notes__"):  # which say where else it is kept
+        if not hasattr(error, "__notes__"):  # notes already say where it is kept
             error.add_note(f"the model is kept in {shown(output)}")
         raise
 
 
 def _save(model: Any, output: Path, force: bool, keep: bool) -> None:
-    """Save a model; with `keep`, where that fails, in a new folder for temporary files instead."""
-    quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
+    """Save a model; if that fails and `keep` is set, save it in a new temporary folder instead."""
+    quiet = copy.copy(model).set_params(progress=False)  # progress is not part of the saved model
     try:
         with staged(output, force) as temporary:
             quiet.save(temporary)
@@ -187,7 +187,7 @@ def _save(model: Any, output: Path, force: bool, keep: bool) -> None:
 
 
 def fit_and_measure(model: Any, source: RowSource) -> None:
-    """Fit, and keep in `model.run_` what a report shows beside the model."""
+    """Fit, and store in `model.run_` what a report shows besides the model."""
     model.fit(source)
     model.run_ = {"target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)])}
     measure(model, source)
@@ -195,7 +195,7 @@ def fit_and_measure(model: Any, source: RowSource) -> None:
 
 def measure(model: Any, source: RowSource, kind: str | None = None) -> None:
     """Calibrate and certify a fitted model; add memory, observed and predicted values to `model.run_`."""
-    if model.solver_ == "direct":  # a gradient leaves no sums to look back with
+    if model.solver_ == "direct":  # the gradient solver keeps no sums for this
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
         kind = kind or ("audit" if source.n_rows <= _AUDITED else "trace")
@@ -209,7 +209,7 @@ def measure(model: Any, source: RowSource, kind: str | None = None) -> None:
 
 
 def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> dict[str, Any]:
-    """Return what other commands must know of a fit's columns."""
+    """Return what other commands must know about the columns of a fit."""
     return {
         "data": data.name,
         "target": options["target"],
@@ -225,21 +225,21 @@ def _called(column: shared.Key) -> str:
 
 
 def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> Any:
-    """Return the feature columns to ask another file for; None where columns have no names."""
+    """Return the feature columns to read from another file; None where columns have no names."""
     given: Sequence[shared.Key] | None = options["columns"]
     if given is not None:
         return list(given)
     names = source.feature_names
     if names is None:
         return None
-    if levels:  # the columns as they are in the file
+    if levels:  # the columns before encoding
         raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in names]
         names = tuple(dict.fromkeys(raw))
     return [shared.key(name) for name in names]
 
 
 def print_fit(model: Any) -> None:
-    """Print a fit in a few lines."""
+    """Print a summary of a fit."""
     run, error = model.run_, leave_one_out_error(model)
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
     chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"

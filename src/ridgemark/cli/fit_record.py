@@ -1,4 +1,4 @@
-"""From a fitted model to the record its page is drawn from: the one place where both are known."""
+"""Convert a fitted model to the record that its page is drawn from."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ridgemark.cli.estimate import spoken
 from ridgemark.cli.measures import COVERAGE, CRITERIA, kernel_words, landmark_words, leave_one_out_error
 from ridgemark.report.fit_page import FitRecord, PathCurves, Predictions, SortedScores, TargetErrors
 
-_POINTS = 200  # of a figure's cloud
+_POINTS = 200  # points in a scatter plot
 _TOP = 10
 
 
 def fit_record(model: Any, title: str | None = None) -> FitRecord:
-    """Return what a page shows of a fitted `NystromRidge`; what the model does not know is left out."""
+    """Return what a page shows of a fitted `NystromRidge`; what the model does not hold is left out."""
     run: dict[str, Any] = getattr(model, "run_", {})
     certificate = None if model.certificate_ is None else json.loads(model.certificate_.to_json())
     names = run.get("target_names") or [f"target {k}" for k in range(np.size(model.intercept_))]
@@ -102,7 +102,7 @@ def _path(model: Any, spread: Any) -> PathCurves | None:
 
 
 def _scores(model: Any, diagnosis: Any) -> SortedScores | None:
-    """Return the scores the landmarks were drawn by, or the leverage where they were drawn otherwise."""
+    """Return the scores by which landmarks were drawn, or the leverage if they were not drawn by scores."""
     scores = getattr(model, "leverage_scores_", None)
     if scores is None and diagnosis is None:
         return None
@@ -113,7 +113,7 @@ def _scores(model: Any, diagnosis: Any) -> SortedScores | None:
     place = np.empty(len(values), dtype=np.intp)
     place[order] = np.arange(len(values))
     shown = np.unique(np.geomspace(1, len(values), _POINTS).round().astype(np.intp)) - 1
-    shown = shown[values[order[shown]] > 0]  # which a logarithm can show
+    shown = shown[values[order[shown]] > 0]  # a logarithmic axis needs positive values
     indices = model.landmark_indices_
     landmarks = np.array([], dtype=np.intp) if indices is None else np.sort(place[np.asarray(indices, dtype=np.intp)])
     landmarks = landmarks[values[order[landmarks]] > 0]

@@ -1,4 +1,4 @@
-"""How good a fit is, as plain numbers: what a command prints, and what a page is drawn from."""
+"""Errors and summaries of a fit as plain numbers, for printing and for its page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ridgemark.selection import Selection
 
 COVERAGE = 0.9
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
-_SHOWN = 300  # rows in the figure of observed against predicted
+_SHOWN = 300  # rows in the plot of observed against predicted
 
 
 def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the root mean square of the leave-one-out residuals of every target; None where there are none."""
+    """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
     path = getattr(model, "ridge_path_", None)
     if path is not None and path.loo_error is not None:
         chosen = path.loo_error[path.chosen, np.arange(len(path.chosen))]
@@ -46,7 +46,7 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
-    """Return the error on other rows, how many of them the intervals hold, and some of them."""
+    """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
     block = source.take(np.arange(source.n_rows))
     assert block.targets is not None
     rows = _like_source(source, block.features)
@@ -76,24 +76,24 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
 
 
 def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen, in a word or as Python would write it."""
+    """Return how landmarks were chosen: a name, or the repr of the selection."""
     return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
 
 
 def kernel_words(model: Any) -> str:
-    """Return the kernel as Python would write it, its numbers to six digits."""
+    """Return the repr of the kernel with numbers to six digits."""
     return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
 
 
 def landmark_words(model: Any) -> str:
-    """Return how many landmarks, how they were chosen, and what decided their number."""
+    """Return the number of landmarks, how they were chosen, and which rule set their number."""
     rule = model.landmark_count_.rule
     why = "their number given" if rule == "given" else f"number by the rule: {rule}"
     return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
 
 
 def peak_memory() -> int | None:
-    """Return the most memory this process has held, in bytes; None where the system does not tell."""
+    """Return the peak memory of this process in bytes; None where the system does not report it."""
     with suppress(ImportError):
         import resource  # not on Windows
 
@@ -103,7 +103,7 @@ def peak_memory() -> int | None:
 
 
 def summary(model: Any) -> dict[str, Any]:
-    """Return what a fit is in plain numbers, for a machine."""
+    """Return the summary of a fit for --json."""
     run, certificate = getattr(model, "run_", {}), model.certificate_
     bandwidth = model.bandwidth_
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
@@ -127,7 +127,7 @@ def summary(model: Any) -> dict[str, Any]:
 
 
 def _has_intervals(model: Any) -> bool:
-    """Tell whether there are calibration rows, and enough for the coverage that is shown."""
+    """Return whether there are enough calibration rows for the coverage shown."""
     return hasattr(model, "calibration_") and len(model.calibration_.residuals) * (1 - COVERAGE) >= COVERAGE - 1e-9
 
 
@@ -138,7 +138,7 @@ def _ends(model: Any, rows: Any) -> dict[str, Any]:
 
 
 def _like_source(source: RowSource, features: Any) -> RowSource:
-    """Return rows taken from a source with the names they had there."""
+    """Return rows taken from a source, with its feature names."""
     if source.feature_names is None:
         return open_rows(features)
     return open_rows(dict(zip(source.feature_names, np.asarray(features).T, strict=True)))

@@ -1,4 +1,4 @@
-"""What several commands ask for, said once: columns, kernels, numbers or words."""
+"""Options shared by several commands: columns, kernels, numbers or words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = str | int
 
 
 def key(text: str) -> Key:
-    """Return a column as asked for: digits are a position (-1 the last) where no column has that name."""
+    """Return a column key: digits are a position (-1 is the last) unless a column has that name."""
     return int(text) if re.fullmatch(r"-?\d+", text) else text
 
 
@@ -30,7 +30,7 @@ def columns(text: str) -> list[Key]:
 
 
 def numbers_or(*words: str) -> Callable[[str], Any]:
-    """Return what reads one of some words, a number, or numbers separated by commas."""
+    """Return a parser of one of the words, a number, or numbers separated by commas."""
 
     def number(text: str) -> Any:
         if text in words:
@@ -64,26 +64,26 @@ columns_option = click.option(
     "--columns",
     type=columns,
     metavar="COLUMNS",
-    help="Feature columns separated by commas; by default all that have no other role.",
+    help="Feature columns separated by commas; by default all columns without another role.",
 )
 weight_option = click.option(
-    "--weight", type=key, metavar="COLUMN", help="Column of weights: how many rows each row counts for."
+    "--weight", type=key, metavar="COLUMN", help="Column of sample weights; a weight of 2 counts the row twice."
 )
 encode_option = click.option(
     "--encode",
     type=columns,
     metavar="COLUMNS",
-    help="CSV columns of categories, each made one column of 0 and 1 per category.",
+    help="CSV columns of categories; each becomes one column of 0 and 1 per category.",
 )
 seed_option = click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="NUMBER", help="Seed of all draws."
+    "--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="NUMBER", help="Random seed."
 )
-force_option = click.option("--force", is_flag=True, help="Replace output files that exist already.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 
 
 def kernel_options(command: Command) -> Command:
-    """Add the kernel and its bandwidth."""
+    """Add the options --kernel and --bandwidth."""
     names = sorted(set(KERNELS) - {"precomputed"})
     command = click.option(
         "--bandwidth",
@@ -91,8 +91,8 @@ def kernel_options(command: Command) -> Command:
         show_default=True,
         type=numbers_or("median"),
         metavar="NUMBER",
-        help="Of the kernel: median (of the distances of rows), a number, or one for each feature separated by commas.",
+        help="Kernel bandwidth: median (distance between rows), a number, or one per feature separated by commas.",
     )(command)
     return click.option(
-        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="How alike two rows are."
+        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="Kernel function."
     )(command)

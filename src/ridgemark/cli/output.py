@@ -1,4 +1,4 @@
-"""What commands print and write: one JSON object for machines, tables as CSV, NPY or Parquet."""
+"""What commands print and write: one JSON object, lines of text, and tables as CSV, NPY or Parquet."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
 from ridgemark.rows.places import shown
 
-_ROWS = 65536  # rows of a table held as Python numbers at a time
+_ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """Print a record; a number beyond the range, which JSON has no word for, as null."""
+    """Print a record as JSON; NaN and infinities become null."""
     click.echo(json.dumps(finite(record), allow_nan=False))
 
 
 def print_lines(lines: Sequence[tuple[str, str]]) -> None:
-    """Print what and how much, in two columns."""
+    """Print labels and values in two columns."""
     width = max(len(what) for what, _ in lines)
     for what, value in lines:
         click.echo(f"{what:<{width}}  {value}")
 
 
 def table_form(path: Path) -> str:
-    """Return the extension that says what to write: that of the path, and CSV for a stream that has none."""
+    """Return the extension that sets the format: that of the path, or .csv for a stream without one."""
     form = path.suffix.lower()
     if not form and is_stream(path):
         return ".csv"
     if form not in _WRITERS:
-        msg = f"{shown(path)} must end in {' or '.join(_WRITERS)}, which says what to write"
+        msg = f"{shown(path)} must end in {' or '.join(_WRITERS)}, which sets the format"
         raise ParameterError(msg)
     if form == ".parquet":
         require_pyarrow("Writing Parquet")
@@ -47,12 +47,12 @@ def table_form(path: Path) -> str:
 
 
 def write_table(path: Path, force: bool, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
-    """Write columns of numbers, part by part as they come, whole or not at all.
+    """Write columns of numbers part by part; the file is written completely or not at all.
 
     Parameters
     ----------
     path : Path
-        CSV with a header, one NPY array, or Parquet, as its extension says.
+        The extension sets the format: CSV with a header, one NPY array, or Parquet.
     force : bool
         Whether an existing file is replaced.
     header : sequence of str
@@ -60,7 +60,7 @@ def write_table(path: Path, force: bool, header: Sequence[str], n_rows: int, par
     n_rows : int
         Rows of all parts together.
     parts : iterable of sequences of arrays
-        The columns of some rows each.
+        Each part holds the columns of some rows.
     """
     with staged(path, force) as temporary:
         _WRITERS[table_form(path)](temporary, header, n_rows, parts)
@@ -94,7 +94,7 @@ _WRITERS = {".csv": _write_csv, ".npy": _write_npy, ".parquet": _write_parquet}
 
 
 def finite(value: Any) -> Any:
-    """Return plain numbers, text, lists and dicts; NaN and infinities as None."""
+    """Return a value as plain numbers, text, lists and dicts; NaN and infinities become None."""
     if isinstance(value, Mapping):
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""`ridgemark predict`: a model and rows to a table of predictions."""
+"""`ridgemark predict`: write a table of predictions of a model for the rows of a file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from ridgemark.cli.data import load_model, open_for
 from ridgemark.cli.files import check_outputs
 from ridgemark.cli.output import print_json, table_form, write_table
 from ridgemark.cli.progress import Tell, progress
-from ridgemark.errors import NumericalError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.passes import read_ahead
 from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.rows.places import shown
 
-_BLOCK = 2048  # rows of a block in a pass; parts of whole blocks are predicted as all rows together would be
+_BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
 _MOST_BLOCKS = 32
 
 
 @click.command(
     "predict",
-    short_help="Predict at the rows of a file with a model.",
+    short_help="Predict the target for the rows of a file.",
     epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9",
 )
 @click.argument("model", type=shared.PATH)
@@ -34,7 +35,7 @@ _MOST_BLOCKS = 32
     "--interval",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Also the ends of intervals that are to hold this share of new observations.",
+    help="Also write prediction intervals with this target coverage, e.g. 0.9.",
 )
 @shared.columns_option
 @shared.force_option
@@ -48,17 +49,23 @@ def predict_command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Predict the target at the rows of DATA with the model in the file MODEL.
+    """Predict the target for the rows of DATA with the model in the file MODEL.
 
-    DATA is read in blocks, and predictions are written as they come, whatever its size; columns that were no features
-    of the fit are not looked at.
+    DATA is read in blocks and predictions are written block by block, so memory does not grow with its size. Columns
+    that were not features of the fit are ignored.
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted = load_model(model, "predict", *(["predict_interval"] if interval else []))
+    if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
+        msg = (
+            f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
+            "which keeps them"
+        )
+        raise ParameterError(msg)
     source = open_for(fitted, data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
-        fitted.set_params(progress=False)  # told here, over all parts
+        fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)
     names = getattr(fitted, "run_", {}).get("target_names", range(n_targets))
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
@@ -72,7 +79,7 @@ def predict_command(
 
 
 def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:
-    """Predict the rows in parts, each read while an earlier one is predicted, and forgotten when it is written."""
+    """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:

@@ -1,4 +1,4 @@
-"""How far a pass has come, how fast, and how long it will take: on a terminal, on the error stream."""
+"""A progress bar with rate and remaining time on the error stream, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def progress() -> Iterator[Tell | None]:
-    """Give who is to be told `(what, rows_done, n_rows)`; None where nobody watches."""
+    """Yield the progress callback `(what, rows_done, n_rows)`, or None if the error stream is not a terminal."""
     console = Console(stderr=True)
     if not (sys.stderr.isatty() and console.is_terminal):
         yield None
@@ -32,7 +32,7 @@ def progress() -> Iterator[Tell | None]:
 
         def tell(what: str, done: int, total: int) -> None:
             nonlocal last
-            if what != last[0] or done < last[1]:  # another pass: its rate is its own
+            if what != last[0] or done < last[1]:  # a new pass, with its own rate
                 bar.reset(task, description=what, total=total)
             last = (what, done)
             bar.update(task, completed=done)

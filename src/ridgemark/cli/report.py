@@ -1,4 +1,4 @@
-"""`ridgemark report`: the page of a model."""
+"""`ridgemark report`: write an HTML page about a model."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ridgemark.report.plots import require_matplotlib
 
 @click.command(
     "report",
-    short_help="Write the page that shows a model.",
+    short_help="Write an HTML page about a model.",
     epilog="Example: ridgemark report model.ridgemark --output model.html --test other.csv",
 )
 @click.argument("model", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="Page to write, one HTML file.")
-@click.option("--test", type=shared.PATH, help="Data file of other rows with the target, to measure the error on.")
+@click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
+@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
 @shared.target_option
 @shared.columns_option
 @shared.weight_option
 @shared.force_option
 @shared.json_option
 def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
-    """Write one page that shows the fit in the file MODEL at a glance; needs the extra `report`.
+    """Write one HTML page about the model in the file MODEL; needs the extra `report`.
 
-    The page fetches nothing and runs nothing. A model saved from Python does not know the names of its columns: give
-    them beside --test.
+    The page loads nothing from the network and runs no script. For a model saved from Python, name the columns of
+    --test with the options.
     """
     check_outputs([("--output", output)], [("MODEL", model), ("--test", test)], force, as_json)
     require_matplotlib()
@@ -58,7 +58,7 @@ def report_command(model: Path, output: Path, test: Path | None, force: bool, as
 def write_page(
     model: Any, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
 ) -> None:
-    """Write the page of a model, with further sections at its end, whole or not at all."""
+    """Write the page of a model with further sections at its end, completely or not at all."""
     text = fit_page(fit_record(model, title), further)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

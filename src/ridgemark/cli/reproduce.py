@@ -36,21 +36,21 @@ _RECORDS = "records.json"
 
 @click.command(
     "reproduce",
-    short_help="Run the paper's experiments again, as one page.",
+    short_help="Repeat the paper's experiments and write a page.",
     epilog="Example: ridgemark reproduce --output reproduction --data data",
 )
 @click.option(
     "--output",
     required=True,
     type=click.Path(path_type=Path),
-    help="Folder to write: a new or empty one, or that of an earlier run, whose files are replaced.",
+    help="Output folder: new, empty, or from an earlier run, whose files are replaced.",
 )
 @click.option(
     "--data",
     envvar="RIDGEMARK_DATA",
     show_envvar=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder with the real data sets, NAME.npz each with X and y (docs/data.md).",
+    help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
 )
 @click.option(
     "--seed",
@@ -58,7 +58,7 @@ _RECORDS = "records.json"
     show_default=True,
     type=click.IntRange(min=0),
     metavar="NUMBER",
-    help="Seed of points and draws.",
+    help="Random seed.",
 )
 @click.option(
     "--repeats",
@@ -66,19 +66,19 @@ _RECORDS = "records.json"
     show_default=True,
     type=click.IntRange(min=1),
     metavar="COUNT",
-    help="Draws of the columns.",
+    help="Number of random draws of the columns.",
 )
-@click.option("--quick", is_flag=True, help="A look in about a minute: smaller grids and designs, 2 repeats.")
-@click.option("--force", is_flag=True, help="Write also into a folder that holds other files than an earlier run's.")
+@click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")
+@click.option("--force", is_flag=True, help="Allow an output folder that holds other files.")
 @shared.json_option
 def reproduce_command(
     output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool
 ) -> None:
-    """Run the paper's experiments and write one page and its records.
+    """Repeat the paper's experiments and write one page and its records.
 
-    Table 1, Figure 1, the introduction's comparison and the theorems' counts, beside what the paper prints. Writes
-    index.html, records.json and CSV files; the page needs the extra `report`. Takes some minutes. Without the real
-    data the rows that need them say which file is missing.
+    Table 1, Figure 1, the introduction's comparison and the theorems' counts are shown next to the printed values.
+    Writes index.html, records.json and CSV files; the page needs the extra `report`. Takes some minutes. Rows whose
+    data are missing name the missing file.
     """
     _check_folder(output, data, force)
     settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
@@ -91,7 +91,7 @@ def reproduce_command(
 
 
 def _read(folder: Path | None) -> Sets:
-    """Read the sets that are there; a file that is there and cannot be used is an error."""
+    """Read the existing sets; a file that exists and cannot be used is an error."""
     if folder is None:
         return {}
     paths = {name: folder / f"{name}.npz" for name in ORIGINS}
@@ -113,7 +113,7 @@ def _read_set(path: Path) -> DataSet:
 
 
 def _check_folder(output: Path, data: Path | None, force: bool) -> None:
-    """Refuse a folder that cannot be written, that holds the data, or that holds what another program wrote."""
+    """Refuse a folder that is not writable, holds the data, or holds files of other programs."""
     if not output.exists():
         return
     if not output.is_dir():
@@ -127,12 +127,12 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
     for path in (output, *held):
         check_apart([("--output", path)], [("--data", one) for one in read])
     if held and not force and not _is_reproduction(output):
-        msg = f"{output} holds other files; give a new folder, or --force to write among them"
+        msg = f"{output} holds other files; give a new folder, or --force to write into it"
         raise click.BadParameter(msg, param_hint="--output")
 
 
 def _is_reproduction(folder: Path) -> bool:
-    """Tell whether an earlier run of this command wrote into a folder, by the records it left."""
+    """Return whether a folder holds the records of an earlier run of this command."""
     try:
         return {"claims", "settings"} <= json.loads((folder / _RECORDS).read_bytes()).keys()
     except (OSError, ValueError, AttributeError):
@@ -141,13 +141,13 @@ def _is_reproduction(folder: Path) -> bool:
 
 @contextmanager
 def _staged(output: Path) -> Iterator[Path]:
-    """Give a folder beside the output, and move what was written there into place once all of it is there."""
+    """Yield a temporary folder next to the output; on success its files are moved into place."""
     output.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
     try:
         yield folder
-        folder.chmod(0o755)  # made for our eyes only
-        if output.exists():  # other files there stay
+        folder.chmod(0o755)  # mkdtemp made it private
+        if output.exists():  # other files there are kept
             for path in folder.iterdir():
                 move(path, output / path.name, force=True)
         else:
@@ -157,7 +157,7 @@ def _staged(output: Path) -> Iterator[Path]:
 
 
 def _write(run: Reproduction, folder: Path) -> str | None:
-    """Write all files; return the page's name, or None where the extra for figures is not installed."""
+    """Write all files; return the page's name, or None if the extra `report` is not installed."""
     records: dict[str, Any] = plain(run)
     records["claims"] = plain(claims(run))
     (folder / _RECORDS).write_text(json.dumps(records, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -174,7 +174,7 @@ def _write(run: Reproduction, folder: Path) -> str | None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Show on a terminal what is being run."""
+    """Show the current step on a terminal."""
     console = Console(stderr=True)
     if not (sys.stderr.isatty() and console.is_terminal):
         yield lambda _: None

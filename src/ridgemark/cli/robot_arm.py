@@ -1,4 +1,4 @@
-"""A simulated robot arm: how fast its hand accelerates, from 32 inputs, in the manner of the pumadyn data sets."""
+"""A simulated robot arm: the acceleration of its hand from 32 inputs, similar to the pumadyn data sets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROLES = ("angle", "velocity", "torque", "load")
 
 @dataclass(frozen=True, eq=False)
 class ArmRows:
-    """Inputs between -1 and 1, the acceleration they cause, and the acceleration as measured."""
+    """Inputs between -1 and 1, the true acceleration, and the measured acceleration."""
 
     inputs: Floats  # (n, 32)
     signal: Floats  # (n,)
@@ -30,7 +30,7 @@ class ArmRows:
 
 
 def arm_rows(n_rows: int, rng: np.random.Generator) -> ArmRows:
-    """Draw states of the arm, uniform, and measure with normal noise."""
+    """Draw states of the arm uniformly and measure the acceleration with normal noise."""
     inputs = rng.uniform(-1.0, 1.0, (n_rows, JOINTS * len(_ROLES)))
     signal = acceleration(inputs)
     return ArmRows(inputs, signal, signal + NOISE * rng.normal(size=n_rows))
@@ -39,8 +39,8 @@ def arm_rows(n_rows: int, rng: np.random.Generator) -> ArmRows:
 def acceleration(inputs: Floats) -> Floats:
     """Return `(2 torque - tanh(velocity) - weight cos(direction))/(3/4 + weight/4)` at the last joint.
 
-    The hand points in the direction `0.8 + 0.6 angle_8 + 0.3 angle_7` and weighs `1 + load_8/2`. All other inputs
-    change nothing, which the fit is not told.
+    The hand points in the direction `0.8 + 0.6 angle_8 + 0.3 angle_7` and weighs `1 + load_8/2`. The other inputs
+    have no effect; the fit does not know this.
     """
     angle, velocity, torque, load = np.split(inputs, len(_ROLES), axis=1)
     direction = 0.8 + 0.6 * angle[:, -1] + 0.3 * angle[:, -2]

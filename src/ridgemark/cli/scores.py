@@ -1,4 +1,4 @@
-"""`ridgemark scores`: which rows matter, from both sides."""
+"""`ridgemark scores`: lower and upper bounds of the ridge leverage scores of all rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from ridgemark.functions import leverage_scores
 
 @click.command(
     "scores",
-    short_help="Say which rows of a file matter.",
+    short_help="Bound the leverage scores of the rows.",
     epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv",
 )
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
 @click.option(
-    "--landmarks", type=click.IntRange(min=1), metavar="COUNT", help="Rows drawn for the pilot; by default 500."
+    "--landmarks",
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    help="Number of rows in the pilot sample; by default 500.",
 )
 @click.option(
     "--refine",
@@ -33,17 +36,15 @@ from ridgemark.functions import leverage_scores
     show_default=True,
     type=click.IntRange(min=0),
     metavar="COUNT",
-    help="How many times to draw the pilot again, by the scores found.",
+    help="Number of times to redraw the pilot by the scores found.",
 )
-@click.option("--exact", is_flag=True, help="From the whole kernel matrix: some thousand rows at most.")
-@click.option(
-    "--target", type=shared.columns, metavar="COLUMNS", help="Target column, which is left out of the features."
-)
+@click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
+@click.option("--target", type=shared.columns, metavar="COLUMNS", help="Target column, to exclude from the features.")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
 @click.option(
-    "--output", type=shared.PATH, help="Table of all rows to write, .csv, .npy or .parquet: row, lower, upper."
+    "--output", type=shared.PATH, help="Table to write (.csv, .npy or .parquet) with columns row, lower, upper."
 )
 @click.option(
     "--top",
@@ -51,7 +52,7 @@ from ridgemark.functions import leverage_scores
     show_default=True,
     type=click.IntRange(min=0),
     metavar="COUNT",
-    help="Rows to print, those of the highest scores.",
+    help="Number of rows with the highest scores to print.",
 )
 @shared.seed_option
 @shared.force_option
@@ -59,7 +60,7 @@ from ridgemark.functions import leverage_scores
 def scores_command(
     data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any
 ) -> None:
-    """Bound the ridge leverage score of every row of DATA: how much of its own fitted value a row decides."""
+    """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value."""
     if output is not None:
         table_form(output)
     check_outputs([("--output", output)], [("DATA", data)], force, as_json)
@@ -108,6 +109,6 @@ def scores_command(
 
 
 def _between(lower: float, upper: float, digits: str) -> str:
-    """Return both sides, or one number where they agree."""
+    """Return both bounds, or one number if they print alike."""
     one, other = format(lower, digits), format(upper, digits)
     return one if one == other else f"{one} to {other}"

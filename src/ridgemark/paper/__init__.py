@@ -1,1 +1,1 @@
-"""The paper's experiments."""
+"""The experiments of the paper (El Alaoui and Mahoney), reproduced."""

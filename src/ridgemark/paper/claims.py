@@ -1,4 +1,4 @@
-"""What the paper says, what was measured, and whether it is the same."""
+"""Statements of the paper, our measurements, and whether they agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUPS = ("Bern Synth", "Linear Gas", "Linear Pum", "RBF Gas", "RBF Pum")
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper beside its measurement."""
+    """One statement of the paper and its measurement."""
 
     place: str
     paper: str
@@ -28,7 +28,7 @@ class Claim:
 
 
 def claims(run: Reproduction) -> tuple[Claim, ...]:
-    """Return every statement checked by this run."""
+    """Return all statements checked by this run."""
     rows = [row for row in run.table_1 if row.printed.in_paper]
     groups = {name: [row for row in rows if row.printed.name.startswith(name)] for name in _GROUPS}
     return (
@@ -53,7 +53,7 @@ def _dimension(name: str, rows: list[Row]) -> Claim:
     known = [(said, got) for said, got in found if got is not None]
     if not known:
         return Claim(place, printed, "data missing", "not run")
-    if name == "Bern Synth":  # its points are drawn anew: d_eff moves by 0.7 (one standard deviation) between draws
+    if name == "Bern Synth":  # its points are random: the standard deviation of d_eff over draws is 0.7
         agreeing = sum(abs(said - got) <= 3 * 0.7 for said, got in known)
     else:
         agreeing = sum(_prints_as(got, said) for said, got in known)
@@ -81,7 +81,7 @@ def _risk_ratio(name: str, rows: list[Row]) -> Claim:
         return Claim(place, printed, "data missing", "not run")
     ranges = []
     agreeing = 0
-    # Ratios move in their second decimal with signal and draw; where L = K they cannot.
+    # Ratios vary in their second decimal with signal and draw, except where L = K.
     allowed = 0.005 if name.startswith("Linear") else 0.015
     for row in known:
         low, high = (f(ratio.mean for ratio in row.ratios) for f in (min, max))
@@ -92,7 +92,7 @@ def _risk_ratio(name: str, rows: list[Row]) -> Claim:
     if name.startswith("Linear"):
         measured += "; the drawn columns span all of K, so L = K and the ratio is 1 for any signal and noise"
     elif name == "RBF Gas" and agreeing:
-        measured += "; the printed values lie within what signal and noise, which the paper does not state, can give"
+        measured += "; the printed values are possible for some signal and noise, which the paper does not state"
     same: Same = _judge(agreeing, len(known))
     return Claim(place, printed, measured, "in part" if name == "RBF Gas" and same == "yes" else same)
 
@@ -150,9 +150,9 @@ def _approximate(run: Reproduction) -> Claim:
     gap = run.figure_1.approximation_gap
     return Claim(
         "Section 3.5",
-        "approximate scores serve as well as exact ones",
+        "approximate scores work as well as exact ones",
         f"risk within {gap:.1%} of the exact-leverage curve at every p (pilot of {run.figure_1.pilot} rows, drawn by "
-        "the upper side of the scores)",
+        "the upper bounds of the scores)",
         _yes(gap <= 0.05),
     )
 
@@ -164,8 +164,8 @@ def _introduction(run: Reproduction) -> Claim:
     best = ours is not None and all(other is None or ours < other for other in needed.values() if other != ours)
     return Claim(
         "Introduction",
-        "O(n d_eff) kernel evaluations by leverage, against O(n d_eff^2) divided and O(n d_mof) uniform",
-        f"evaluations to risk ratio {TOLERABLE}, the scores' pilot counted: {words}",
+        "O(n d_eff) kernel evaluations by leverage, against O(n d_eff^2) by divide and conquer and O(n d_mof) uniform",
+        f"evaluations to reach risk ratio {TOLERABLE}, including the pilot of the scores: {words}",
         _yes(best),
     )
 
@@ -177,7 +177,7 @@ def _theorem_3(run: Reproduction) -> Claim:
     total = len(run.theorem_3)
     return Claim(
         "Theorem 3",
-        "8 (d_eff/beta + 1/6) log(n/rho) columns suffice if lambda is not too small; Table 1 uses d_eff or 2 d_eff",
+        "8 (d_eff/beta + 1/6) log(n/rho) columns are enough if lambda is not too small; Table 1 uses d_eff or 2 d_eff",
         f"the count is below n in {speaks} of {total} rows and lambda meets the condition in {met}; the columns used "
         f"were enough for risk ratio {TOLERABLE} in {enough} of {total}",
         _judge(enough, total),
@@ -190,7 +190,7 @@ def _theorem_4(run: Reproduction) -> Claim:
     return Claim(
         "Theorem 4",
         "l_i - 2 epsilon <= l~_i <= l_i with probability 1 - rho",
-        f"never above l_i; below by at most the bound wherever it speaks (pilots: {speaking}), and far less",
+        f"never above l_i; below by much less than the bound wherever it applies (pilots: {speaking})",
         _yes(holds),
     )
 
@@ -202,20 +202,20 @@ def _open_question(run: Reproduction) -> Claim:
     return Claim(
         "Conclusion",
         "open: is d_eff also a lower bound on p?",
-        f"risk ratio {TOLERABLE} took fewer than d_eff(lambda) columns in {fewer} of {total} cases, and more than "
+        f"risk ratio {TOLERABLE} needed fewer than d_eff(lambda) columns in {fewer} of {total} cases, and more than "
         f"d_eff(lambda epsilon) in {more}",
         "open",
     )
 
 
 def _prints_as(value: float, whole: int) -> bool:
-    """Whether the table's whole number is this one, to one decimal rounded, as most of its numbers are, or cut."""
+    """Whether the table's whole number is this value, rounded (like most of its numbers) or truncated."""
     shown = round(value, 1)
     return whole in (round(shown), math.floor(shown))
 
 
 def _stand_in(rows: list[Row]) -> str:
-    """Say which rows' own inputs are absent."""
+    """Name the sets whose inputs replace missing ones."""
     taken = {row.source: row for row in rows if row.source is not None and row.source == row.printed.stand_in}
     return "".join(f" (on the inputs of {source}, of the same distribution)" for source in taken)
 

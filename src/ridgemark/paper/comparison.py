@@ -23,12 +23,12 @@ N_ROWS = 1000
 COLUMNS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
 PARTS = (2, 4, 8, 16, 32, 64, 128, 256)
 LEVERAGE, UNIFORM, DIVIDE = "leverage Nystrom", "uniform Nystrom", "divide and conquer"
-TOLERABLE = 1.05  # risk ratio that counts as as good as exact
+TOLERABLE = 1.05  # risk ratio up to which a fit counts as good as exact
 
 
 @dataclass(frozen=True)
 class Point:
-    """One method at one size: columns drawn, or parts; means over repeats, and the range of the risk."""
+    """One method at one size (columns drawn, or parts): means over repeats, and the range of the risk."""
 
     method: str
     size: int
@@ -44,13 +44,13 @@ class Comparison:
 
     n_rows: int
     exact_risk: float
-    effective_dimension: float  # at lambda, as the introduction has it
+    effective_dimension: float  # at lambda, as in the introduction
     max_degrees_of_freedom: float
     points: tuple[Point, ...]
     orders: dict[str, float]
 
     def evaluations_needed(self, method: str) -> float | None:
-        """Return the kernel evaluations from which on the mean risk is at most 1.05 times exact; None if none."""
+        """Return the kernel evaluations above which the mean risk is at most 1.05 times exact; None if never."""
         needed = None
         mine = [point for point in self.points if point.method == method]
         for point in sorted(mine, key=lambda point: -point.kernel_evaluations):
@@ -67,7 +67,7 @@ def comparison(
     columns: tuple[int, ...] = COLUMNS,
     parts: tuple[int, ...] = PARTS,
 ) -> Comparison:
-    """Measure risk and kernel evaluations on the synthetic design. The scores' pilot, as large as the draw, counts."""
+    """Measure risk and kernel evaluations on the synthetic design; the pilot, as large as the draw, is counted."""
     points = synthetic_points(n_rows, seed)
     signal = synthetic_signal(points)
     K = exact.kernel_matrix(points[:, None], Bernoulli(order=2))

@@ -1,4 +1,4 @@
-"""Lambda and bandwidth by cross validation, as the paper says it chose them: exact leave-one-out over a grid."""
+"""Lambda and bandwidth by cross validation, as stated in the paper: exact leave-one-out over a grid."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Floats = NDArray[np.float64]
 
 BANDWIDTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _DECADES = 10
-_DECADES_LOW_RANK = 18  # singular values of raw columns keep their relative accuracy over a far wider range
+_DECADES_LOW_RANK = 18  # singular values of raw columns are accurate over a much wider range
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What leave-one-out chooses on one set with one kernel, beside what the paper prints.
+    """The choice of leave-one-out on one set with one kernel, and the printed values.
 
     Errors are mean squared leave-one-out residuals in units of the targets' variance.
     """
@@ -39,7 +39,7 @@ class Choice:
     ridge: float
     error: float
     effective_dimension: float  # at the chosen lambda times epsilon
-    on_edge: bool  # whether the best lies at the end of the grid
+    on_edge: bool  # whether the best value is at the end of the grid
 
 
 def fitted(spectrum: Spectrum, targets: Floats, scaled_ridge: float) -> Floats:
@@ -53,32 +53,32 @@ def leave_one_out_errors(spectrum: Spectrum, targets: Floats, scaled_ridges: Flo
     shrinkage = spectrum.eigenvalues[:, None] / (spectrum.eigenvalues[:, None] + scaled_ridges)
     squares = spectrum.eigenvectors**2
     fits = spectrum.eigenvectors @ (shrinkage * (spectrum.eigenvectors.T @ targets)[:, None])
-    # Where rounding leaves nothing of 1 - l_i, its bound n lambda/(n lambda + K_ii) stands.
+    # 1 - l_i is at least n lambda/(n lambda + K_ii), also where rounding makes it zero.
     floor = scaled_ridges / (scaled_ridges + (squares @ spectrum.eigenvalues)[:, None])
     residuals = (targets[:, None] - fits) / np.maximum(1.0 - squares @ shrinkage, floor)
     return np.mean(residuals**2, axis=0)
 
 
 def leave_one_out_error(spectrum: Spectrum, targets: Floats, scaled_ridge: float) -> float:
-    """Return the leave-one-out error of one n lambda."""
+    """Return the leave-one-out error at one n lambda."""
     return float(leave_one_out_errors(spectrum, targets, np.array([scaled_ridge]))[0])
 
 
 def leave_one_out_ridge(spectrum: Spectrum, targets: Floats) -> float:
-    """Return the n lambda of the grid with the least leave-one-out error."""
+    """Return the n lambda of the grid with the smallest leave-one-out error."""
     ridges = scaled_ridges(spectrum)
     return float(ridges[np.argmin(leave_one_out_errors(spectrum, targets, ridges))])
 
 
 def scaled_ridges(spectrum: Spectrum) -> Floats:
-    """Return the grid of n lambda: half decades down from ten times tr K, ten of them, 18 for a kernel of low rank."""
+    """Return the grid of n lambda: half decades down from 10 tr K, over 10 decades (18 for a low-rank kernel)."""
     low_rank = len(spectrum.eigenvalues) < spectrum.n_rows
     decades = _DECADES_LOW_RANK if low_rank else _DECADES
     return 10.0 ** np.arange(-decades, 1.01, 0.5) * float(spectrum.eigenvalues.sum())
 
 
 def cross_validate(designs: Designs, row: PrintedRow, bandwidths: tuple[float, ...] = BANDWIDTHS) -> Choice | None:
-    """Choose lambda, and for the RBF kernel the bandwidth, on the set of a row; None without its own targets."""
+    """Choose lambda, and for the RBF kernel the bandwidth, on the set of a row; None if the set has no targets."""
     design = designs.open(row)
     if design is None or design.targets is None:
         return None

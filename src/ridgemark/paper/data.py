@@ -1,4 +1,4 @@
-"""The paper's data sets: what each is called here, where it comes from, and how it is prepared."""
+"""The paper's data sets: their names here, their origin, and their preparation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DataSet:
 
 
 Sets = Mapping[str, DataSet]
-"""Data sets by name; what is absent is left out of the experiments and said so."""
+"""Data sets by name; experiments report and skip missing ones."""
 
 _GAS = (
     "UCI, Gas Sensor Array Drift at Different Concentrations: batch{}.dat, the 128 raw columns as X, the gas "
@@ -41,7 +41,7 @@ ORIGINS: Mapping[str, str] = {
 
 
 def how_to_get(name: str) -> str:
-    """Say which file is missing and how to make it."""
+    """Return which file is missing and how to make it."""
     return (
         f"{name}.npz is not in the data folder. Source: {ORIGINS[name]}. Save it with "
         f'numpy.savez_compressed("{name}.npz", X=X, y=y) and give the folder with --data.'
@@ -49,6 +49,6 @@ def how_to_get(name: str) -> str:
 
 
 def standardised(X: Floats) -> Floats:
-    """Return columns of mean 0 and standard deviation 1 (ddof 0); columns constant up to rounding are left out."""
+    """Return columns of mean 0 and standard deviation 1 (ddof 0); columns constant up to rounding are dropped."""
     X = X[:, X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)]
     return (X - X.mean(axis=0)) / X.std(axis=0)

@@ -1,4 +1,4 @@
-"""Rows of Table 1 opened: the spectrum of the kernel matrix and the targets, each computed once."""
+"""Spectrum of the kernel matrix and targets for rows of Table 1, each computed once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What an experiment on one row of Table 1 works on."""
+    """The data of an experiment on one row of Table 1."""
 
-    source: str  # the set the inputs come from
+    source: str  # name of the set that supplies the inputs
     spectrum: Spectrum
-    targets: Floats | None  # None where the set at hand is a stand-in
+    targets: Floats | None  # None if the set is a stand-in
 
     @property
     def n_rows(self) -> int:
@@ -33,20 +33,20 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class Designs:
-    """Opens rows of Table 1 from the sets at hand."""
+    """Opens rows of Table 1 from the available sets."""
 
     sets: Sets
     seed: int
     _spectra: dict[tuple[str, str], Spectrum] = field(default_factory=dict)
 
     def source(self, row: PrintedRow) -> str | None:
-        """Return the name of the set that the row's inputs are taken from; None where there is none."""
+        """Return the name of the set that supplies the row's inputs, or None."""
         if row.file is None:
             return "synthetic"
         return next((name for name in (row.file, row.stand_in) if name in self.sets), None)
 
     def open(self, row: PrintedRow) -> Design | None:
-        """Return the row's design, or None where no data are at hand."""
+        """Return the row's design, or None if its data are missing."""
         source = self.source(row)
         if source is None:
             return None
@@ -56,9 +56,9 @@ class Designs:
         return Design(source, spectrum, targets if own else None)
 
     def rows(self, source: str) -> tuple[Floats, Floats]:
-        """Return raw inputs and targets of a set: all rows of it, the first 2,000 of a longer one.
+        """Return raw inputs and targets of a set, at most its first 2,000 rows.
 
-        There is no intercept in the paper: targets of real data are measured from their mean.
+        The paper has no intercept: targets of real data are centred.
         """
         if source == "synthetic":
             return synthetic_rows(N_ROWS, self.seed)
@@ -67,7 +67,7 @@ class Designs:
         return found.X[:MOST_ROWS], targets - targets.mean()
 
     def missing(self, row: PrintedRow) -> str:
-        """Say what of the row is missing and why; empty where nothing is."""
+        """Return what is missing in the row and why; empty if nothing is."""
         source = self.source(row)
         if row.file is None or source == row.file:
             return ""
@@ -75,7 +75,7 @@ class Designs:
             return how_to_get(row.stand_in or row.file)
         return (
             f"Inputs are those of {source}, which have the same distribution: d_eff, d_mof and the ratios shown depend "
-            "on inputs alone. The ratios that take the signal from this set's targets are missing. "
+            "only on inputs. The ratios that take the signal from this set's targets are missing. "
             f"{how_to_get(row.file)}"
         )
 
@@ -87,7 +87,7 @@ class Designs:
 
 
 def synthetic_rows(n_rows: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the synthetic design's points and targets drawn around its signal."""
+    """Return the points of the synthetic design and targets: its signal plus noise."""
     points = synthetic_points(n_rows, seed)
     noise = np.random.default_rng([seed, n_rows]).standard_normal(n_rows)
     return points[:, None], synthetic_signal(points) + np.sqrt(NOISE_VARIANCE) * noise

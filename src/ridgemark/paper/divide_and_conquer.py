@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def random_parts(n_rows: int, n_parts: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Divide the rows at random into parts of equal size, up to one row."""
+    """Divide the rows at random into parts whose sizes differ by at most one."""
     if not 1 <= n_parts <= n_rows:
         msg = f"n_parts must lie between 1 and the number of rows, {n_rows}, got {n_parts!r}"
         raise ParameterError(msg)
@@ -23,7 +23,7 @@ def random_parts(n_rows: int, n_parts: int, rng: np.random.Generator) -> list[ND
 def averaging_smoother(kernel_matrix: Floats, parts: list[NDArray[np.intp]], ridge: float) -> Floats:
     """Return A with fitted values `A y`: the mean over parts J of `k(x, X_J) (K_JJ + |J| lambda I)^-1 y_J`.
 
-    Every part uses the lambda of the whole, as the estimator asks: the parts fit too closely, and averaging mends it.
+    Every part uses the lambda of the whole set, as the method requires: each part overfits, and averaging helps.
     """
     smoother = np.zeros_like(kernel_matrix)
     for part in parts:
@@ -43,5 +43,5 @@ def averaging_risk(
 
 
 def kernel_evaluations(parts: list[NDArray[np.intp]]) -> int:
-    """Return the kernel entries of the fits, `sum |J|^2`, which is n^2/m."""
+    """Return the number of kernel evaluations of the fits, `sum |J|^2`, about n^2/m."""
     return sum(len(part) ** 2 for part in parts)

@@ -1,7 +1,7 @@
-"""Figure 1: the scores of the synthetic design, and risk against the number of columns for seven ways to draw them.
+"""Figure 1: the scores of the synthetic design, and risk against the number of columns for seven sampling methods.
 
-The paper draws by its approximate scores, eq. (9), which lie below the exact ones most where the pilot saw nothing.
-The library draws by the upper side of its bracket, from the same pilot. Both are shown.
+The paper draws by its approximate scores, eq. (9), which are farthest below the exact ones where the pilot has no rows.
+The library draws by the upper bounds of the scores, from the same pilot. Both are shown.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Floats = NDArray[np.float64]
 Chooser = Callable[[int, np.random.Generator], NDArray[np.intp]]
 
 COLUMNS = (10, 15, 20, 25, 30, 40, 48, 60, 80, 120, 160)
-PILOT = 150  # different rows for the approximate scores
+PILOT = 150  # distinct rows for the approximate scores
 _BAND = (0.1, 0.9)  # quantiles over repeats
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Risk against the number of columns for one way to draw them: mean and a band over repeats."""
+    """Risk against the number of columns for one sampling method: mean and a band over repeats."""
 
     method: str
     columns: tuple[int, ...]
@@ -72,9 +72,9 @@ class Figure1:
 
 
 def figure_1(seed: int, repeats: int, columns: tuple[int, ...] = COLUMNS) -> Figure1:
-    """Measure both panels. Columns are drawn with replacement, but for RPCholesky, whose columns all differ.
+    """Measure both panels. Columns are drawn with replacement, except for RPCholesky, whose columns are distinct.
 
-    Methods share their random numbers in each repeat, so that curves differ by what they draw from and not by chance.
+    Methods share the random numbers of each repeat, so that curves differ by their probabilities and not by chance.
     """
     scores = synthetic_scores(seed=seed)
     spectrum = exact.kernel_spectrum(scores.points[:, None], Bernoulli(order=2))
@@ -97,7 +97,7 @@ def figure_1(seed: int, repeats: int, columns: tuple[int, ...] = COLUMNS) -> Fig
 
 
 def _choosers(scores: SyntheticScores, spectrum: Spectrum, rank: int, rng: np.random.Generator) -> dict[str, Chooser]:
-    """Return the ways to draw: from the number of columns to different row numbers."""
+    """Return the sampling methods: functions from the number of columns to distinct row numbers."""
     passes = RowPasses(open_rows(scores.points[:, None]))
     problem = Problem(passes, passes.distinct_rows(), Bernoulli(order=2), N_ROWS * RIDGE, RISK_TOLERANCE)
     bracket = problem.scores(PILOT, 0, rng)

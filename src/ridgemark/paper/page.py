@@ -1,4 +1,4 @@
-"""The page of a run: what the paper says beside what was measured, tables, figures, and what they rest on."""
+"""The page of a run: statements of the paper and our measurements, tables, figures and settings."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def reproduction_page(run: Reproduction) -> str:
         ("The introduction's comparison", "comparison", comparison_section(run)),
         ("Theorem 3 and the open question", "theorem-3", theorem_3_section(run)),
         ("Theorem 4", "theorem-4", theorem_4_section(run)),
-        ("L_gamma beside L", "sketch-ridge", sketch_ridge_section(run)),
+        ("L_gamma compared with L", "sketch-ridge", sketch_ridge_section(run)),
         ("This run", "run", _run(run)),
     ]
     return html.page(
         _TITLE,
         [
             html.paragraph(
-                "El Alaoui and Mahoney's experiments, run again with ridgemark. Every number on this page is also "
+                "El Alaoui and Mahoney's experiments, repeated with ridgemark. Every number on this page is also "
                 "in the CSV files and in records.json beside it."
             ),
             *(
-                [html.note("A quick look: grids, designs and repeats are smaller than in a full run.")]
+                [html.note("A quick run: grids, designs and repeats are smaller than in a full run.")]
                 if run.settings.quick
                 else []
             ),
@@ -95,18 +95,18 @@ def _table_1(run: Reproduction) -> list[Html]:
         ),
         html.table("Table 1: dimensions", dimensions, [_dimension_cells(row) for row in run.table_1]),
         html.paragraph(
-            "Risk ratios risk(f_L)/risk(f_K) need a signal f* and a noise variance, which the paper states for no "
-            "set. The ones used here are ours:"
+            "Risk ratios risk(f_L)/risk(f_K) need a signal f* and a noise variance, which the paper does not "
+            "state. The ones used here are ours:"
         ),
         html.bullets([f"{name}: {text}." for name, text in PROTOCOLS.items()]),
         html.paragraph(
             "The p of the paper is drawn with replacement by the exact scores at lambda epsilon, "
-            f"{run.settings.repeats} times; mean and standard deviation over these. Noise only and noise free are "
+            f"{run.settings.repeats} times; mean and standard deviation are over draws. Noise only and noise free are "
             "the ratios of the variances and of the squared biases: for the same signals any other noise level "
             "gives a ratio between the two."
         ),
         html.table("Table 1: risk ratios", ratios, [cells for row in run.table_1 for cells in _ratio_cells(row)]),
-        *([html.heading("What is missing, and why"), html.bullets(missing)] if missing else []),
+        *([html.heading("What is missing and why"), html.bullets(missing)] if missing else []),
     ]
 
 
@@ -177,8 +177,8 @@ def _cross_validation(run: Reproduction) -> list[Html]:
     return [
         html.paragraph(
             "Exact leave-one-out in closed form over half decades of lambda and, for the RBF kernel, over "
-            "bandwidths, on every set whose own targets are at hand (pumadyn-32nm is none of the paper's sets). "
-            "Errors are mean squared residuals in units of the targets' variance; d_eff is taken at the chosen "
+            "bandwidths, on every set with its own targets (pumadyn-32nm is not one of the paper's sets). "
+            "Errors are mean squared residuals in units of the targets' variance; d_eff is computed at the chosen "
             "lambda times 0.01. The targets of the synthetic set are ours."
         ),
         html.table("Leave-one-out choices", columns, rows),
@@ -192,15 +192,15 @@ def _run(run: Reproduction) -> list[Html]:
             [
                 ("seed", str(settings.seed)),
                 ("repeats", str(settings.repeats)),
-                ("data sets at hand", str(len(run.sets))),
+                ("data sets available", str(len(run.sets))),
             ]
         ),
         html.table(
             "Versions", [Column("package"), Column("version")], [[name, text] for name, text in run.versions.items()]
         ),
         html.paragraph(
-            "All statements are about the risk on the training rows, for a lambda fixed before the targets are "
-            f"seen. Data sets: {', '.join(run.sets) or 'none; the rows above say which files are missing'}."
+            "All statements are about the risk on the training rows, for a lambda chosen independently of the "
+            f"targets. Data sets: {', '.join(run.sets) or 'none; the rows above say which files are missing'}."
         ),
     ]
 

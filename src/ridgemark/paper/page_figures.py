@@ -21,10 +21,10 @@ def figure_1_section(run: Reproduction) -> list[Html]:
         html.side_by_side([_scores_figure(figure.scores), _risk_figure(figure)]),
         html.paragraph(
             "The signal is k(x, 1/2)/k(1/2, 1/2), the noise variance 0.005 (ours). Approximate scores come from a "
-            f"pilot of {figure.pilot} rows drawn by K_ii (section 3.5): eq. (9) draws by the paper's own, which are "
-            "lowest where the pilot saw nothing; approximate leverage draws, as ridgemark does, by their upper "
-            f"bound from the same pilot. Rank-k leverage uses the {figure.rank} leading eigenvectors. The kernel's "
-            "diagonal is constant here, so diagonal and uniform sampling are the same and share random numbers. The "
+            f"pilot of {figure.pilot} rows drawn by K_ii (section 3.5): eq. (9) draws by the paper's scores, which are "
+            "lowest where the pilot has no rows; approximate leverage draws by their upper bounds from the same "
+            f"pilot, as ridgemark does. Rank-k leverage uses the {figure.rank} leading eigenvectors. The kernel's "
+            "diagonal is constant here, so diagonal and uniform sampling are the same. The "
             f"approximate-leverage curve lies within {figure.approximation_gap:.1%} of the exact-leverage curve."
         ),
     ]
@@ -38,15 +38,15 @@ def _scores_figure(scores: SyntheticScores) -> Html:
     )
     return html.figure(
         draw(chart, "scores"),
-        f"Scores of the {len(scores.points)} points of the synthetic design against x: low where points crowd at both "
-        f"ends of the interval, up to {scores.scores.max():.2f} in the middle where points are rare.",
+        f"Scores of the {len(scores.points)} points of the synthetic design against x: low where points are dense at "
+        f"both ends of the interval, up to {scores.scores.max():.2f} in the middle where points are rare.",
         f"Left: the scores at lambda epsilon. d_eff = {scores.effective_dimension:.1f}, d_mof = "
         f"{scores.max_degrees_of_freedom:.1f}.",
     )
 
 
 def _risk_figure(figure: Figure1) -> Html:
-    # Diagonal lies on uniform: dashes over a line show both, one band is enough.
+    # The curves of diagonal and uniform coincide: dashes over a line show both, and one band is enough.
     series = [
         Series(c.method, c.columns, c.mean, kind="dashed")
         if c.method == "diagonal"
@@ -59,8 +59,8 @@ def _risk_figure(figure: Figure1) -> Html:
     first = ", ".join(f"{c.method} {c.mean[0] / figure.exact_risk:.2f}" for c in figure.curves)
     return html.figure(
         draw(chart, "risk"),
-        f"Risk against the number of columns from {columns[0]} to {columns[-1]} for seven ways to draw them, on "
-        f"logarithmic axes. In units of the exact risk the curves begin at: {first}. All fall to the exact risk; "
+        f"Risk against the number of columns from {columns[0]} to {columns[-1]} for seven sampling methods, on "
+        f"logarithmic axes. In units of the exact risk the curves begin at: {first}. All fall to the exact risk, "
         "uniform and diagonal last.",
         f"Right: mean risk over {figure.repeats} repeats, bands from the 10% to the 90% quantile.",
     )
@@ -91,14 +91,14 @@ def comparison_section(run: Reproduction) -> list[Html]:
     columns = [
         Column("method"),
         Column("the introduction's order", numeric=True),
-        Column(f"measured to ratio {TOLERABLE}", numeric=True),
+        Column(f"measured for ratio {TOLERABLE}", numeric=True),
     ]
     words = "; ".join(f"{row[0]} {row[2]}" for row in rows)
     return [
         html.paragraph(
             f"The synthetic design with {found.n_rows} points at lambda = 1e-6: d_eff(lambda) = "
             f"{found.effective_dimension:.1f}, d_mof(lambda) = {found.max_degrees_of_freedom:.1f}. Leverage Nystrom "
-            "counts the columns of the pilot, as many as it draws, and those it draws; divide and conquer averages "
+            "counts the columns of the pilot and as many columns of the draw; divide and conquer averages "
             "fits on m random parts with the same lambda and counts n^2/m. Exact kernel ridge regression takes "
             f"{found.n_rows**2:,} evaluations. The order of uniform sampling is a worst case over signals."
         ),
@@ -106,18 +106,18 @@ def comparison_section(run: Reproduction) -> list[Html]:
             draw(chart, "comparison"),
             f"Risk over exact risk against kernel evaluations, logarithmic axes. Evaluations to reach {TOLERABLE}: "
             f"{words}.",
-            f"Means over {run.settings.repeats} repeats; bands from the least to the largest.",
+            f"Means over {run.settings.repeats} repeats; bands from the smallest to the largest.",
         ),
         html.table("Kernel evaluations", columns, rows),
     ]
 
 
 def theorem_3_section(run: Reproduction) -> list[Html]:
-    """Return Theorem 3: counts, and the open question."""
+    """Return the section on Theorem 3 and the open question."""
     columns = [
         Column("row"),
         *html.number_columns(
-            "n", "promised", "promised uniform", "used", "needed", "columns among them", "lambda", "lambda asked for"
+            "n", "promised", "promised uniform", "used", "needed", "distinct columns", "lambda", "lambda required"
         ),
     ]
     rows = [
@@ -136,17 +136,17 @@ def theorem_3_section(run: Reproduction) -> list[Html]:
     ]
     return [
         html.paragraph(
-            "Draws for which Theorem 3 promises the risk with epsilon = 0.01 and rho = 0.05 and exact scores (beta "
+            "Draws for which Theorem 3 guarantees the risk with epsilon = 0.01 and rho = 0.05 and exact scores (beta "
             "= 1), and for uniform draws; the paper's p; and the fewest draws by the scores with risk ratio at most "
-            f"{TOLERABLE} for the protocol prior, the median over repeats. The last column is the least lambda for "
-            "which the theorem as printed speaks; the same bound on the risk holds without that condition "
-            "(docs/theory.md). Where lambda is so large that the exact fit is near zero, one column does."
+            f"{TOLERABLE} for the protocol prior, the median over repeats. The last column is the smallest lambda "
+            "that the printed theorem allows; the same bound on the risk holds without that condition "
+            "(docs/theory.md). Where lambda is so large that the exact fit is near zero, one column is enough."
         ),
         html.table("Theorem 3: columns promised, used, needed", columns, rows),
         html.heading("Is d_eff also a lower bound?"),
         _open_question(run),
         html.paragraph(
-            "The answer depends on the signal: for f* = 0 one column does, since the variance only falls. For "
+            "The answer depends on the signal: for f* = 0 one column is enough, since the variance only decreases. For "
             "signals drawn from N(0, K) with noise variance n lambda, the columns needed mostly lie between "
             "d_eff(lambda) and d_eff(lambda epsilon), with (1 + 2 epsilon)^2 = 1.05. Gaussian kernel with the "
             "median bandwidth, Bernoulli kernel for the synthetic points; lambdas of 1e-1 to 1e-5 times the "
@@ -186,10 +186,10 @@ def _open_question(run: Reproduction) -> Html:
 
 
 def theorem_4_section(run: Reproduction) -> list[Html]:
-    """Return Theorem 4: errors of the approximate scores."""
+    """Return the section on Theorem 4: errors of the approximate scores."""
     figures = []
     for number, found in enumerate(run.theorem_4):
-        seen = [e for e in found.errors if e.largest > 1e-9]  # what is below is rounding
+        seen = [e for e in found.errors if e.largest > 1e-9]  # smaller errors are rounding
         said = [e for e in found.errors if e.bound is not None]
         series = [
             Series("largest l_i - l~_i", [e.n_draws for e in seen], [max(e.mean, 1e-9) for e in seen], None, None),
@@ -205,7 +205,7 @@ def theorem_4_section(run: Reproduction) -> list[Html]:
             log_x=True,
             log_y=True,
         )
-        promise = f"Theorem 4 promises something from {found.draws_for_any_promise:,} draws"
+        promise = f"Theorem 4 applies from {found.draws_for_any_promise:,} draws"
         figures.append(
             html.figure(
                 draw(chart, f"theorem-4-{number}"),
@@ -220,7 +220,7 @@ def theorem_4_section(run: Reproduction) -> list[Html]:
         html.paragraph(
             "The approximate scores never exceed the exact ones, and lie below them by at most 2 epsilon with "
             "probability 1 - rho when p = 8 (tr K/(n lambda epsilon) + 1/6) log(n/rho), rho = 0.05. In the first "
-            "design few rows carry the trace, and the bound comes to say something. For rows of equal K_ii, as in the "
+            "design few rows carry the trace, and the bound becomes informative. For rows of equal K_ii, as in the "
             "second, 2 epsilon stays above K_ii/(n lambda), which no score exceeds, until p > 16 n log(n/rho)."
         ),
         html.side_by_side(figures),
@@ -228,7 +228,7 @@ def theorem_4_section(run: Reproduction) -> list[Html]:
 
 
 def sketch_ridge_section(run: Reproduction) -> list[Html]:
-    """Return L_gamma beside L."""
+    """Return the comparison of L_gamma with L."""
     series = [
         Series("L" if c.tolerance == 0 else f"L_gamma, gamma = {c.tolerance:g} lambda", c.columns, c.mean)
         for c in run.sketch_ridge

@@ -1,4 +1,4 @@
-"""Table 1 as the paper prints it, with the conventions that decode it."""
+"""Table 1 as printed in the paper, and the conventions that reproduce it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ridgemark.kernels import Bernoulli, Gaussian, Kernel, Linear
 from ridgemark.paper.synthetic import RIDGE
 
-MOST_ROWS = 2000  # of a Pumadyn set: the first 2,000
+MOST_ROWS = 2000  # the first 2,000 rows of a Pumadyn set are used
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,17 @@ class PrintedRow:
     kernel : {"Bern", "Linear", "RBF"}
         RBF is `exp(-|x - z|^2/bandwidth^2)` on standardised columns; linear rows use raw columns.
     dataset : str
-        The paper's name of the set.
+        Name of the set in the paper.
     n_rows, n_features, bandwidth, ridge, effective_dimension, max_degrees_of_freedom, risk_ratio
         As printed; None for a dash.
     columns_per_dimension : int
-        p is this times d_eff.
+        p is this number times d_eff.
     file : str or None
         Name of the set among `Sets`; None for the synthetic design.
     stand_in : str or None
-        A set whose inputs have the same distribution, used where `file` is absent; its targets are not this set's.
+        A set whose inputs have the same distribution, used if `file` is missing; its targets are not used.
     in_paper : bool
-        False for a row beside the paper's eleven.
+        False for a row that is not one of the paper's eleven.
     """
 
     kernel: str
@@ -59,7 +59,7 @@ class PrintedRow:
         return self.columns_per_dimension * self.effective_dimension
 
     def make_kernel(self) -> Kernel:
-        """Return the kernel; the paper's bandwidth b is ours times sqrt(2)."""
+        """Return the kernel; the paper's bandwidth b is sqrt(2) times ours."""
         if self.kernel == "Bern":
             return Bernoulli(order=2)
         return Linear() if self.bandwidth is None else gaussian(self.bandwidth)
@@ -99,4 +99,4 @@ TABLE_1: tuple[PrintedRow, ...] = (
 PART_OF_32FM = replace(
     TABLE_1[8], dataset="Pum-32fm (1,024 rows)", file="pumadyn-32fm-fann1024", stand_in=None, in_paper=False
 )
-"""Part of a set of Table 1 that has its own targets; p is its own d_eff."""
+"""A part of a set of Table 1 with its own targets; p is its own d_eff."""

@@ -1,4 +1,4 @@
-"""Signals and noise for risk ratios: the paper states none, so these are ours, and named wherever a ratio is shown."""
+"""Signals and noise for risk ratios. The paper states none, so these are ours; every ratio shown names its protocol."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ PROTOCOLS: Mapping[str, str] = {
         "leave-one-out residual"
     ),
     "tuned": "the same with lambda by leave-one-out for the row's kernel",
-    "prior": "f* is drawn from N(0, K), the noise variance is n lambda: the law under which this fit is Bayes optimal",
+    "prior": "f* is drawn from N(0, K), the noise variance is n lambda: under this prior the fit is Bayes optimal",
     "smooth": "f* = K a with a from N(0, I), scaled to variance 1; the noise variance is 0.1",
 }
-"""What each protocol is. The first two need targets; the others draw anew in every repeat and need inputs alone."""
+"""Description of each protocol. The first two need targets; the others need only inputs and draw a new signal in
+every repeat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,5 +56,5 @@ def prior(spectrum: Spectrum, scaled_ridge: float, rng: np.random.Generator) -> 
 
 
 def _applied(spectrum: Spectrum, values: Floats, vector: Floats) -> Floats:
-    """Return `U diag(values) U' v`, which no sign or rotation of the eigenvectors changes: a seed fixes the signal."""
+    """Return `U diag(values) U' v`, which does not depend on the signs of the eigenvectors: a seed fixes the signal."""
     return spectrum.eigenvectors @ (values * (spectrum.eigenvectors.T @ vector))

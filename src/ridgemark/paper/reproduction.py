@@ -1,4 +1,4 @@
-"""All experiments in one run, and their records as plain data."""
+"""Run all experiments, and convert their records to plain data."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from ridgemark.paper.theorem_3 import Counts, Needed
 from ridgemark.paper.theorem_4 import Theorem4
 
 Progress = Callable[[str], None]
-"""Called with the name of what begins."""
+"""Called with the name of each step when it begins."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run depends on beside the data.
+    """Settings of a run, besides the data.
 
     `repeats` is for Table 1 and the comparison; cheap experiments take four times as many, and those that search for
-    the number of columns a third. `quick` shrinks grids and designs: a look, no reproduction.
+    the number of columns a third. `quick` shrinks grids and designs: a preview, not a reproduction.
     """
 
     seed: int = 0
@@ -62,9 +62,9 @@ class Reproduction:
     sketch_ridge: tuple[SketchRidgeCurve, ...]
 
 
-@one_blas_thread()  # the matrices are many and small: BLAS threads would mostly wait for each other
+@one_blas_thread()  # many small matrices: BLAS threads would mostly wait for each other
 def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress = lambda _: None) -> Reproduction:
-    """Run every experiment; `version` is the package's own, for the record."""
+    """Run every experiment; `version` is the version of the package, for the record."""
     seed, quick, many, few = settings.seed, settings.quick, 4 * settings.repeats, max(1, settings.repeats // 3)
     designs = Designs(sets, seed)
     rows = (*TABLE_1, PART_OF_32FM) if PART_OF_32FM.file in sets else TABLE_1
@@ -100,7 +100,7 @@ def reproduce(sets: Sets, settings: Settings, version: str, progress: Progress =
 
 
 def plain(record: Any) -> Any:
-    """Return a record as dicts, lists, strings and numbers; what is no finite number becomes None."""
+    """Return a record as dicts, lists, strings and numbers; NaN and infinities become None."""
     if is_dataclass(record) and not isinstance(record, type):
         return {f.name: plain(getattr(record, f.name)) for f in fields(record)}
     if isinstance(record, dict):
@@ -113,7 +113,7 @@ def plain(record: Any) -> Any:
 
 
 def _tunable(rows: tuple[PrintedRow, ...], sets: Sets) -> tuple[PrintedRow, ...]:
-    """Return the rows with targets of their own, and the complete Pumadyn set at hand, which the paper did not use."""
+    """Return the rows with their own targets, and the complete Pumadyn set if available, which is not in the paper."""
     own = tuple(row for row in rows if row.file is None or row.file in sets)
     if "pumadyn-32nm" not in sets:
         return own

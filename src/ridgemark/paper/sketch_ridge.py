@@ -1,4 +1,4 @@
-"""L_gamma beside L as the approximation that is fitted: the paper's footnote that frees lambda of its condition."""
+"""Fits with L_gamma in place of L: by a footnote of the paper, lambda then needs no condition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SketchRidgeCurve:
 
 
 def sketch_ridge(seed: int, repeats: int, columns: tuple[int, ...] = COLUMNS) -> tuple[SketchRidgeCurve, ...]:
-    """Measure on the synthetic design; every gamma sees the same draws."""
+    """Measure on the synthetic design, with the same draws for every gamma."""
     scores = synthetic_scores(seed=seed)
     spectrum = exact.kernel_spectrum(scores.points[:, None], Bernoulli(order=2))
     signal, scaled_ridge = synthetic_signal(scores.points), N_ROWS * RIDGE

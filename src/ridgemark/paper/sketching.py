@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def sketch(indices: NDArray[np.intp], weights: Floats, n_rows: int) -> Any:
-    """Return S of different columns, sparse, with `S S'` holding their weights on its diagonal."""
+    """Return the sparse sketch S of distinct columns; the diagonal of `S S'` holds their weights."""
     entries = (np.sqrt(weights), (indices, np.arange(len(indices))))
     return sparse.csc_matrix(entries, shape=(n_rows, len(indices)))
 
@@ -24,7 +24,7 @@ def sketch(indices: NDArray[np.intp], weights: Floats, n_rows: int) -> Any:
 def approximation(spectrum: Spectrum, draw: Draw, scaled_sketch_ridge: float = 0.0) -> Spectrum:
     """Return the spectrum of L, or of L_gamma, for columns drawn with replacement.
 
-    Repeated columns are merged: the weights `count/(p p_i)` leave `S S'`, and so L_gamma, as it is with the repeats.
+    Repeated columns are merged with weights `count/(p p_i)`, which changes neither `S S'` nor L_gamma.
     """
     return exact.nystrom_spectrum(spectrum, sketch(draw.indices, draw.weights, spectrum.n_rows), scaled_sketch_ridge)
 
@@ -37,7 +37,7 @@ def diagonal(spectrum: Spectrum) -> Floats:
 def approximate_scores(
     spectrum: Spectrum, scaled_ridge: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[Floats, int]:
-    """Return the scores of section 3.5 from columns drawn by `K_ii`, and how many different columns were drawn.
+    """Return the scores of section 3.5 from columns drawn by `K_ii`, and the number of distinct columns drawn.
 
     `l~_i = B_i' (B'B + n lambda I)^-1 B_i` with `B B' = L`: the scores of L in place of K.
     """
@@ -48,6 +48,6 @@ def approximate_scores(
 def columns_risk(
     spectrum: Spectrum, indices: NDArray[np.intp], signal: Floats, noise_variance: float, scaled_ridge: float
 ) -> Risk:
-    """Return the risk of the approximation from these different columns."""
+    """Return the risk of the approximation from these distinct columns."""
     columns = sketch(indices, np.ones(len(indices)), spectrum.n_rows)
     return exact.risk(exact.nystrom_spectrum(spectrum, columns), signal, noise_variance, scaled_ridge)

@@ -1,4 +1,4 @@
-"""The paper's synthetic design: a Bernoulli kernel and points that avoid the middle of the unit interval."""
+"""The paper's synthetic design: a Bernoulli kernel and points that are rare in the middle of the unit interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ridgemark.kernels import Bernoulli
 Floats = NDArray[np.float64]
 
 SEED = 0
-"""The published seed: d_eff moves by 0.7 over draws of the points."""
+"""The published seed; the standard deviation of d_eff over draws of the points is 0.7."""
 
 N_ROWS = 500
 RIDGE = 1e-6
@@ -21,12 +21,12 @@ RISK_TOLERANCE = 0.01
 """Table 1 prints d_eff at lambda epsilon with this epsilon (decoded, not stated in the paper)."""
 
 NOISE_VARIANCE = 0.005
-"""Of the targets around `synthetic_signal`, whose variance over the design is 0.058; ours, the paper states none."""
+"""Noise around `synthetic_signal`, whose variance over the design is 0.058; our choice, the paper states none."""
 
 
 @dataclass(frozen=True)
 class SyntheticScores:
-    """Exact scores of the synthetic design at one ridge, and what they sum up to."""
+    """Exact scores of the synthetic design at one ridge, and their sum and maximum."""
 
     points: Floats
     scores: Floats
@@ -36,7 +36,7 @@ class SyntheticScores:
 
     @property
     def coherence(self) -> float:
-        """`d_mof/d_eff`: how many times more columns uniform sampling may need."""
+        """`d_mof/d_eff`: the factor by which uniform sampling may need more columns."""
         return self.max_degrees_of_freedom / self.effective_dimension
 
 
@@ -50,9 +50,9 @@ def synthetic_points(n_rows: int = N_ROWS, seed: int = SEED) -> Floats:
 
 
 def synthetic_signal(points: Floats) -> Floats:
-    """Return `f*(x) = k(x, 1/2)/k(1/2, 1/2)`: a function of the kernel's own space with its bump in the rare middle.
+    """Return `f*(x) = k(x, 1/2)/k(1/2, 1/2)`: a function in the RKHS of the kernel with its peak in the middle.
 
-    The paper does not state its f. With this one and `NOISE_VARIANCE` the lambda of least risk is the one it prints.
+    The paper does not state its f. With this one and `NOISE_VARIANCE`, the lambda of smallest risk is the printed one.
     """
     kernel = Bernoulli(order=2)
     middle = np.array([[0.5]])

@@ -1,4 +1,4 @@
-"""Table 1: dimensions by their definitions, and risk ratios at the paper's p, drawn as in the paper."""
+"""Table 1: dimensions from their definitions, and risk ratios at the paper's p, with columns drawn as in the paper."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Ratio:
     Attributes
     ----------
     protocol : str
-        Which signal and noise.
+        Name of the signal and noise.
     mean, standard_deviation, lowest, highest : float
         Over repeats.
     noise_only, noise_free : float
-        The ratio of the variances alone and of the squared biases alone, on average: what any other noise level gives
-        for these signals lies between.
+        The mean ratios of the variances alone and of the squared biases alone; for these signals, any other noise
+        level gives a ratio between them.
     """
 
     protocol: str
@@ -42,7 +42,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of Table 1, measured; numbers are None where data are missing, and `missing` says which.
+    """One row of Table 1, measured; numbers are None if data are missing, which `missing` names.
 
     `effective_dimension` and both `max_degrees_of_freedom` are taken at lambda epsilon, epsilon = 0.01;
     `plain_effective_dimension` at lambda.
@@ -56,13 +56,13 @@ class Row:
     max_degrees_of_freedom_operator: float | None = None
     plain_effective_dimension: float | None = None
     n_draws: int | None = None
-    mean_columns: float | None = None  # different columns among the draws
+    mean_columns: float | None = None  # distinct columns among the draws
     ratios: tuple[Ratio, ...] = ()
     missing: str = ""
 
 
 def measure_row(designs: Designs, printed: PrintedRow, repeats: int) -> Row:
-    """Measure one row: dimensions, and the risk ratio for every protocol the data at hand allow."""
+    """Measure one row: dimensions, and the risk ratio for every protocol that the data allow."""
     design = designs.open(printed)
     if design is None:
         return Row(printed, None, missing=designs.missing(printed))

@@ -49,7 +49,7 @@ def tables(run: Reproduction) -> dict[str, Table]:
 
 
 def flat(records: Sequence[Any], kind: Any = None) -> Table:
-    """Return records whose fields are plain as a table; `kind` gives the header where there are none."""
+    """Return records with plain fields as a table; `kind` gives the header if there are no records."""
     names = [f.name for f in fields(kind or records[0])] if kind or records else []
     return names, [[getattr(record, name) for name in names] for record in records]
 

@@ -1,4 +1,4 @@
-"""Theorem 3: columns promised, used and needed; and the open question, whether d_eff is also a lower bound."""
+"""Theorem 3: columns guaranteed, used and needed; and the open question whether d_eff is also a lower bound."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 FAILURE_PROBABILITY = 0.05
 TOLERABLE = 1.05
 RIDGES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the open question, in units of the kernel's mean diagonal
-N_ASKED = 600  # rows of each set there
-_PRECISION = 0.05  # relative, of the number of draws found
-_MOST_DRAWS = 16  # per row: beyond that hardly a row is left undrawn
+N_ASKED = 600  # rows of each set in the open question
+_PRECISION = 0.05  # relative precision of the number of draws found
+_MOST_DRAWS = 16  # draws per row; with more, nearly every row is drawn
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Counts:
     promised_uniform: int
     used: int  # the paper's p
     needed: float  # draws by the scores with risk ratio at most 1.05: median over repeats
-    needed_columns: float  # different columns among them
-    condition_on_lambda: float  # the least lambda for which the theorem as printed speaks
+    needed_columns: float  # distinct columns among them
+    condition_on_lambda: float  # the smallest lambda that the printed theorem allows
     ridge: float
 
 
@@ -53,13 +53,13 @@ class Needed:
     n_rows: int
     ridge: float
     effective_dimension: float  # at lambda
-    sharp_effective_dimension: float  # at lambda epsilon with (1 + 2 epsilon)^2 = 1.05, as Theorem 3 has it
+    sharp_effective_dimension: float  # at lambda epsilon with (1 + 2 epsilon)^2 = 1.05, as in Theorem 3
     leverage: float
     uniform: float
 
 
 def theorem_3_counts(designs: Designs, row: PrintedRow, repeats: int) -> Counts | None:
-    """Return promised, used and needed draws for a row of Table 1; None where its data are missing."""
+    """Return promised, used and needed draws for a row of Table 1; None if its data are missing."""
     design = designs.open(row)
     if design is None:
         return None
@@ -102,7 +102,7 @@ def open_question(
 
 
 def _spectra(designs: Designs, most_rows: int) -> dict[str, Spectrum]:
-    """Return the synthetic design, clusters of very different size, and the sets at hand by the median bandwidth."""
+    """Return spectra of the synthetic design, of clusters of very different size, and of the available sets."""
     rng = np.random.default_rng(designs.seed)
     shares = 2.0 ** -np.arange(8)
     centres = 6.0 * rng.standard_normal((8, 4))
@@ -118,9 +118,9 @@ def _spectra(designs: Designs, most_rows: int) -> dict[str, Spectrum]:
 
 
 def needed(spectrum: Spectrum, weights: Floats, scaled_ridge: float, repeats: int, seed: int) -> tuple[float, float]:
-    """Return the fewest draws, and the different columns among them, with risk ratio at most 1.05: medians.
+    """Return the smallest number of draws with risk ratio at most 1.05, and of distinct columns in them: medians.
 
-    Signal and noise by the protocol "prior". Draws are the beginnings of one sequence, so that L only grows.
+    Signal and noise are those of protocol "prior". Draws are prefixes of one sequence, so L only grows.
     """
     rngs = [np.random.default_rng([seed, repeat]) for repeat in range(repeats)]
     draws, columns = np.median([_needed_once(spectrum, weights, scaled_ridge, rng) for rng in rngs], axis=0)
@@ -128,7 +128,7 @@ def needed(spectrum: Spectrum, weights: Floats, scaled_ridge: float, repeats: in
 
 
 def _needed_once(spectrum: Spectrum, weights: Floats, scaled_ridge: float, rng: np.random.Generator) -> tuple[int, int]:
-    """Double the number until it is enough, then halve the gap: few sketches are large where few columns do."""
+    """Double the number until it is enough, then bisect: few sketches are large if few columns are enough."""
     truth = prior(spectrum, scaled_ridge, rng)
     tolerable = TOLERABLE * exact.risk(spectrum, truth.signal, truth.noise_variance, scaled_ridge).total
     sequence = draw_sequence(weights, _MOST_DRAWS * spectrum.n_rows, rng)

@@ -24,7 +24,7 @@ class ScoreError:
     mean: float
     largest: float
     above_exact: float  # the largest l~_i - l_i, which the theorem says is never positive
-    bound: float | None  # 2 epsilon; None where the theorem does not speak (epsilon of 1/2 or more)
+    bound: float | None  # 2 epsilon; None where the theorem does not apply (epsilon of 1/2 or more)
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Theorem4:
     n_rows: int
     ridge: float
     effective_dimension: float
-    largest_score: float  # a bound above it says nothing: no approximate score is below 0
+    largest_score: float  # a larger bound is not informative: no approximate score is below 0
     draws_for_any_promise: int  # the theorem's count at its largest epsilon
     errors: tuple[ScoreError, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether every repeat at every number of draws kept the bound, and no score exceeded the exact one."""
+        """Whether the bound held in every repeat at every number of draws, and no score exceeded the exact one."""
         kept = all(e.bound is None or e.largest <= e.bound for e in self.errors)
         return kept and all(e.above_exact <= 1e-8 for e in self.errors)
 
 
 def theorem_4(seed: int, repeats: int, draws: tuple[int, ...] = DRAWS) -> tuple[Theorem4, ...]:
-    """Measure where few rows carry the trace, so that the bound comes to say something, and on the synthetic design.
+    """Measure on rows where few carry the trace, so that the bound is informative, and on the synthetic design.
 
     For rows of equal `K_ii` the bound stays above every score until `p > 16 n log(n/rho)`.
     """

@@ -1,7 +1,7 @@
 """Models in one file: a safetensors file of arrays and JSON, read by a fixed schema.
 
-A file chooses no code: a class is looked up by name among those the caller allows, every name, type and shape is one
-that the schema lists, and anything else is a `ModelFileError`.
+A file cannot choose code to run: a class is looked up by name among those the caller allows, the schema lists every
+name, type and shape, and anything else is a `ModelFileError`.
 """
 
 from ridgemark.persistence.container import read_model, write_model

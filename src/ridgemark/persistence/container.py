@@ -3,8 +3,8 @@
 The metadata has one entry, `ridgemark`: 64 hexadecimal digits, then JSON with the entry `format`. The digits are the
 SHA-256 of the JSON followed by name, type, shape and bytes of every array, in the order of names.
 
-The package safetensors reads and checks the file. Writing it takes a few lines, which copy no array: the package's
-`save` makes two copies of everything, and its `save_file` replaces the file itself, with another mode.
+The package safetensors reads and checks the file. The file is written here, without copying an array: the package's
+`save` makes two copies of every array, and its `save_file` replaces the file itself and changes its mode.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from numpy.typing import NDArray
 from safetensors import numpy as safetensors
 
 from ridgemark.errors import ModelFileError
-from ridgemark.persistence.files import reading, refusing, writing
+from ridgemark.persistence.files import EXPECTED, reading, refusing, writing
 from ridgemark.rows.limits import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
 FORMAT = 3
 _ENTRY = "ridgemark"
 _DIGITS = 2 * hashlib.sha256().digest_size
-_LENGTH = 8  # bytes of a safetensors file that say how long its header is
-_LONGEST_HEADER = 100_000_000  # bytes; safetensors reads no longer ones
-_EARLIER = b"\x93RIDGMRK"  # begins files of the formats 1 and 2
+_LENGTH = 8  # first bytes of a safetensors file, which hold the length of its header
+_LONGEST_HEADER = 100_000_000  # bytes; the limit of safetensors
+_EARLIER = b"\x93RIDGMRK"  # first bytes of formats 1 and 2
 _FOREIGN = {
     b"PK\x03\x04": "is an .npz or zip archive",
     b"\x93NUMPY": "is a NumPy .npy array",
-    b"\x80": "is a pickle, which is never loaded, as that may run any code",
+    b"\x80": "is a pickle, which is never loaded because loading it can run any code",
 }
 
 
 def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], overwrite: bool) -> None:
-    """Write a header, which JSON can hold, and C-contiguous arrays; the file is replaced whole or not at all."""
+    """Write a JSON-serialisable header and C-contiguous arrays; the file is replaced atomically."""
     text = json.dumps({"format": FORMAT, **header})
     forms: dict[str, Any] = {"__metadata__": {_ENTRY: _checksum(text, arrays) + text}}
-    ordered, end = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])), 0  # so that all are aligned
+    ordered, end = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])), 0  # keeps all arrays aligned
     for name, array in ordered:
         begin, end = end, end + array.nbytes
         forms[name] = {"dtype": _type_name(array), "shape": array.shape, "data_offsets": [begin, end]}
@@ -56,7 +56,7 @@ def write_model(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDAr
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a file whose size, format and checksum are right."""
+    """Return the header and the arrays of a file, after checking its size, format and checksum."""
     with refusing(path), reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         entry = _metadata(file, size, shown(path))
@@ -73,7 +73,7 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
-    """Return our metadata entry; refuse a file that is not ours, or not as long as its header says."""
+    """Return the entry `ridgemark`; refuse a file without it, or with a wrong length."""
     begin = file.read(_LENGTH + 1)
     if not begin:
         msg = "it is empty (0 bytes)"
@@ -84,7 +84,7 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
             raise ModelFileError(msg)
         what = next((what for start, what in _FOREIGN.items() if begin.startswith(start)), None)
         what = what or f"begins with {begin[:_LENGTH]!r}"
-        msg = f"{name} is not a ridgemark model file: it {what}; give a file that save wrote"
+        msg = f"{name} is not a ridgemark model file: it {what}; give {EXPECTED}"
         raise ModelFileError(msg)
     length = int.from_bytes(begin[:_LENGTH], "little")
     if length > min(_LONGEST_HEADER, size - _LENGTH):
@@ -93,7 +93,7 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
     header = json.loads(b"{" + file.read(length - 1))
     metadata = header.pop("__metadata__", {})
     if _ENTRY not in metadata:
-        msg = f"{name} is a safetensors file, but not a ridgemark model file; give a file that save wrote"
+        msg = f"{name} is a safetensors file, but not a ridgemark model file; give {EXPECTED}"
         raise ModelFileError(msg)
     expected = _LENGTH + length + max((one["data_offsets"][1] for one in header.values()), default=0)
     if size != expected:
@@ -128,5 +128,5 @@ def _bytes(array: NDArray[Any]) -> memoryview:
 
 
 def _type_name(array: NDArray[Any]) -> str:
-    """Return the type as safetensors calls it: F64, I32, U8, BOOL."""
+    """Return the safetensors name of the type: F64, I32, U8, BOOL."""
     return "BOOL" if array.dtype.kind == "b" else f"{array.dtype.kind.upper()}{8 * array.itemsize}"

@@ -1,4 +1,4 @@
-"""From the values of a model to JSON and arrays; `schema` has the way back."""
+"""Encode the values of a model as JSON and arrays; `schema` decodes them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from scipy import sparse
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
-_DEEPEST = 100  # far below where Python's own recursion ends, so that what was written can be read
+_DEEPEST = 100  # far below Python's recursion limit, so that every file written can be read
 
 
 class Encoder:
-    """Turns values into JSON, and gathers what JSON does not hold.
+    """Turn values into JSON, and collect what JSON cannot hold.
 
     Numbers, text, None and lists are written as they are, a record as the dict of its fields; everything else as a dict
-    of one entry, its tag. An array is named after its place, and its tag says whether its transpose was stored.
+    with one entry, its tag. An array is named after its place; its tag says whether its transpose was stored.
 
     Attributes
     ----------
     arrays : dict
         The arrays by their places, C-contiguous.
     given : list of callables
-        The functions, and other callables of no known class, of the kernel that has the most of them. They are
-        numbered within each kernel, since a fitted kernel is a copy of the one given and so may its functions be.
+        The functions, and other callables of unknown class, of the kernel that has the most of them. They are
+        numbered within each kernel, since a fitted kernel and its functions may be copies of those given.
     """
 
     def __init__(self, classes: Iterable[type]) -> None:
@@ -38,9 +38,9 @@ class Encoder:
         self.given: list[Any] = []
 
     def encode(self, value: Any, place: str, depth: int = 0, functions: list[Any] | None = None) -> Any:
-        """Return the JSON of a value; `place` names it, `functions` are those of its kernel so far."""
+        """Return the JSON of a value; `place` names it, `functions` are those found in its kernel so far."""
         if depth > _DEEPEST:
-            msg = f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file does not hold"
+            msg = f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file cannot hold"
             raise ParameterError(msg)
         kind, inner = type(value), partial(self.encode, depth=depth + 1, functions=functions)
         if value is None or kind in (str, int, float, bool):
@@ -84,7 +84,7 @@ class Encoder:
         if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
             raise _refusal(array, place)
         native = np.asarray(array).astype(array.dtype.newbyteorder("="), copy=False)
-        # The order in memory is kept, since sums in another order round otherwise.
+        # The memory order is kept, since sums in another order round differently.
         transposed = native.flags.fnc
         self.arrays[place] = np.ascontiguousarray(native.T if transposed else native).reshape(
             native.shape[::-1] if transposed else native.shape
@@ -95,6 +95,6 @@ class Encoder:
 def _refusal(value: Any, place: str) -> ParameterError:
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a value of type {type(value).__name__}"
     return ParameterError(
-        f"{place} is {what}, which a model file does not hold; it holds numbers, text, lists, tuples, dicts with text "
+        f"{place} is {what}, which a model file cannot hold; it can hold numbers, text, lists, tuples, dicts with text "
         "as keys, arrays of numbers, CSR matrices, kernels and selections"
     )

@@ -1,4 +1,4 @@
-"""Files read and replaced whole, every failure told in one way."""
+"""Reading model files and replacing them atomically; every failure is a `ModelFileError`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from pathlib import Path
 from ridgemark.errors import ModelFileError, RidgemarkError
 from ridgemark.rows.places import shown
 
+EXPECTED = "a model file written by save or `ridgemark fit`"
+
 
 @contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Say that a file is damaged, whatever its contents raise while they are read and checked."""
+    """Turn any exception raised by the contents of a file into the error that the file is damaged."""
     try:
         yield
     except ModelFileError:
         raise
     except MemoryError as error:
-        msg = f"{shown(path)} needs more memory than there is; load it on a larger machine"
+        msg = f"{shown(path)} needs more memory than is available; load it on a larger machine"
         raise ModelFileError(msg) from error
     except Exception as error:  # untrusted contents may raise anything
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -32,11 +34,11 @@ def refusing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[io.BufferedReader]:
-    """Open a regular file to read, and tell every failure of the system in one way."""
+    """Open a regular file for reading; every failure is a `ModelFileError`."""
     name = shown(path)
     try:
         if path.exists() and not path.is_file():
-            msg = f"{name} is {_kind(path)}; give a file that save wrote"
+            msg = f"{name} is {_kind(path)}; give {EXPECTED}"
             raise ModelFileError(msg)
         with path.open("rb") as file:
             yield file
@@ -53,10 +55,10 @@ def reading(path: Path) -> Iterator[io.BufferedReader]:
 
 @contextmanager
 def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
-    """Open a new file that becomes the one at `path` if all goes well, and tell every failure in one way."""
+    """Open a temporary file that is renamed to `path` on success; every failure is a `ModelFileError`."""
     temporary = None
     try:
-        target = Path(os.path.realpath(path))  # a link stays, and what it points to is replaced
+        target = Path(os.path.realpath(path))  # a link is kept, and its target is replaced
         mode = _check_target(target, overwrite)
         temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}.tmp")
         with temporary.open("xb") as file:
@@ -79,17 +81,17 @@ def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
         reason = getattr(error, "strerror", None) or error
         msg = (
             f"the model was not saved to {shown(path)}: {reason}; choose a place with free space where you may write; "
-            "an earlier file of that name is as it was"
+            "an earlier file of that name is unchanged"
         )
         raise ModelFileError(msg) from error
     finally:
         if temporary is not None:
-            with suppress(OSError):  # renamed, or never made
+            with suppress(OSError):  # already renamed, or never created
                 temporary.unlink()
 
 
 def _check_target(target: Path, overwrite: bool) -> int | None:
-    """Return the mode of the file to be replaced, None where there is none; refuse what cannot be replaced."""
+    """Return the mode of the file to be replaced, or None; refuse a target that cannot be replaced."""
     if not target.parent.is_dir():
         msg = f"there is no folder {shown(target.parent)} to save {shown(target.name)} in; create it first"
         raise ModelFileError(msg)
@@ -103,18 +105,18 @@ def _check_target(target: Path, overwrite: bool) -> int | None:
     if not overwrite:
         raise FileExistsError
     if not os.access(target, os.W_OK):
-        msg = f"{shown(target)} is protected against writing; give another name, or make it writable first"
+        msg = f"{shown(target)} is write-protected; give another name, or make it writable first"
         raise ModelFileError(msg)
     return stat.S_IMODE(mode)
 
 
 def rename_to_new(temporary: Path, target: Path) -> None:
-    """Rename, unless the name is taken meanwhile: a link is refused then, unlike `replace`."""
+    """Rename unless the target exists: unlike `replace`, `link` fails when the name was taken meanwhile."""
     try:
         target.hardlink_to(temporary)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links: hold the name with an empty file
+    except OSError:  # a file system without hard links: reserve the name with an empty file
         target.open("xb").close()
         try:
             temporary.replace(target)
@@ -124,7 +126,7 @@ def rename_to_new(temporary: Path, target: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Bring the rename itself to the disk, where the system can."""
+    """Flush the rename itself to disk, where the system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

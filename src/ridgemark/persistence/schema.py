@@ -1,7 +1,7 @@
-"""What a file may hold: readers of JSON and arrays that accept one type and shape, and refuse everything else.
+"""Schema of a model file: readers of JSON and arrays that accept one type and shape and refuse everything else.
 
-A reader is a function `(node, place, source) -> value`; what it does not accept is a ValueError. Sides of arrays have
-names: the first array with the side `p` decides what p is, and all others must agree.
+A reader is a function `(node, place, source) -> value` that raises ValueError for a node it does not accept. Sides of
+arrays have names: the first array with the side `p` sets p, and all others must agree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Side = str | int
 
 @dataclass
 class Source:
-    """The contents of a file: its arrays, which are taken out as they are read, and the sizes known so far."""
+    """The contents of a file: its arrays, removed as they are read, and the sizes known so far."""
 
     arrays: dict[str, NDArray[Any]]
     classes: Mapping[str, type]
@@ -31,17 +31,17 @@ class Source:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def match(self, side: Side, size: int, place: str) -> None:
-        """Refuse a size that is not the one the side has elsewhere."""
+        """Refuse a size that differs from an earlier size of the same side."""
         known = self.sizes.setdefault(side, size) if isinstance(side, str) else side
         if known != size:
-            raise refusal(place, f"has {size} entries where {side} = {known} are needed")
+            raise refusal(place, f"has {size} entries; {side} = {known} are required")
 
 
 Reader = Callable[[Any, str, Source], Any]
 
 
 def refusal(place: str, what: str) -> ValueError:
-    """Return the error for a value that cannot be at this place."""
+    """Return the error for a value that is not allowed at this place."""
     return ValueError(f"its entry {place} {what}")
 
 
@@ -53,7 +53,7 @@ def flag(node: Any, place: str, source: Source) -> bool:
 
 
 def text(*choices: str) -> Reader:
-    """Read text, one of the choices where there are any."""
+    """Read text; if there are choices, one of them."""
 
     def read(node: Any, place: str, source: Source) -> str:
         if type(node) is not str or (choices and node not in choices):
@@ -64,7 +64,7 @@ def text(*choices: str) -> Reader:
 
 
 def whole(lowest: int = 0, below: Side | None = None, size: str | None = None) -> Reader:
-    """Read an integer from `lowest` on, below a size; it decides the size named."""
+    """Read an integer of at least `lowest` and below a size; it sets the size named `size`."""
 
     def read(node: Any, place: str, source: Source) -> int:
         if type(node) is not int or node < lowest or (below is not None and node >= _number_of(below, source)):
@@ -77,7 +77,7 @@ def whole(lowest: int = 0, below: Side | None = None, size: str | None = None) -
 
 
 def number(lowest: float = -math.inf, above: float = -math.inf, finite: bool = True) -> Reader:
-    """Read a number that is not NaN, not below `lowest`, larger than `above`, and finite unless allowed otherwise."""
+    """Read a number that is not NaN, at least `lowest`, larger than `above`, and finite unless `finite` is False."""
 
     def read(node: Any, place: str, source: Source) -> float:
         value = float(node) if type(node) in (int, float) else math.nan
@@ -92,7 +92,7 @@ def number(lowest: float = -math.inf, above: float = -math.inf, finite: bool = T
 def array(
     *sides: Side, lowest: float = -math.inf, above: float = -math.inf, below: Side | None = None, finite: bool = True
 ) -> Reader:
-    """Read float64 numbers of this shape within a range; with `below`, row numbers below it."""
+    """Read a float64 array of this shape within a range; with `below`, row numbers below it."""
 
     def read(node: Any, place: str, source: Source) -> NDArray[Any]:
         values = _take(node, place, source)
@@ -134,7 +134,7 @@ def rows(count: Side, width: Side) -> Reader:
             parts = [source.arrays.pop(f"{place}.{name}") for name in ("data", "indices", "indptr")]
             is_array, *shape = node["csr"]
             values = (sparse.csr_array if is_array else sparse.csr_matrix)(tuple(parts), shape=tuple(shape))
-            values.check_format(full_check=True)  # an index out of range would read foreign memory
+            values.check_format(full_check=True)  # an index out of range would read memory outside the array
             numbers = values.data
         else:
             values = numbers = _take(node, place, source)
@@ -171,7 +171,7 @@ def either(single: Reader, several: Reader) -> Reader:
 
 
 def each(inner: Reader, count: Side | None = None) -> Reader:
-    """Read a list or a tuple of which `inner` reads every entry."""
+    """Read a list or a tuple; `inner` reads every entry."""
 
     def read(node: Any, place: str, source: Source) -> Any:
         is_tuple = isinstance(node, dict) and set(node) == {"tuple"}
@@ -187,14 +187,14 @@ def each(inner: Reader, count: Side | None = None) -> Reader:
 
 
 def record(make: Callable[..., Any], absent: tuple[str, ...] = (), /, **readers: Reader) -> Reader:
-    """Read a record of exactly these fields, but for those that may be absent, in this order."""
+    """Read a record with exactly these fields, in this order; those in `absent` may be missing."""
 
     def read(node: Any, place: str, source: Source) -> Any:
         found = set(node) if isinstance(node, dict) else {"no record"}
         missing, unknown = readers.keys() - found - set(absent), found - readers.keys()
         if missing or unknown:
             what = (
-                f"lacks {listed(sorted(missing))}" if missing else f"has {listed(sorted(unknown))} besides its fields"
+                f"lacks {listed(sorted(missing))}" if missing else f"has the unknown fields {listed(sorted(unknown))}"
             )
             raise refusal(place or "list of names", what)
         prefix = f"{place}." if place else ""
@@ -204,12 +204,12 @@ def record(make: Callable[..., Any], absent: tuple[str, ...] = (), /, **readers:
 
 
 def mapping(others: Reader, absent: tuple[str, ...] = (), /, **readers: Reader) -> Reader:
-    """Read a dict with these keys, but for those that may be absent; `others` reads every other key."""
+    """Read a dict with these keys; those in `absent` may be missing, and `others` reads every other key."""
 
     def read(node: Any, place: str, source: Source) -> dict[str, Any]:
         content = node.get("dict") if isinstance(node, dict) else None
         if not isinstance(content, dict) or not set(readers) - set(absent) <= set(content):
-            raise refusal(place, "has not the keys it must have")
+            raise refusal(place, "lacks required keys")
         return {key: readers.get(key, others)(part, f"{place}.{key}", source) for key, part in content.items()}
 
     return read
@@ -253,7 +253,7 @@ def _object(node: Any, place: str, source: Source) -> Any:
     name, parts = node
     known = source.classes.get(name) if isinstance(name, str) else None
     if known is None or not issubclass(known, Parameterised) or set(parts) != set(known._names()):
-        raise refusal(place, f"asks for an object {shown(name)} that no model has")
+        raise refusal(place, f"asks for an object {shown(name)}, which is not allowed")
     return known(**{key: free(part, f"{place}.{key}", source) for key, part in parts.items()})
 
 

@@ -1,1 +1,1 @@
-"""One self-contained HTML page from records: text, tables, figures. Never sees data or models."""
+"""Self-contained HTML pages of text, tables and figures, made from records and never from data or models."""

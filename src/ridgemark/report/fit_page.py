@@ -1,4 +1,4 @@
-"""The page of a fit: what was fitted, how good it is, how far from exact, and which rows drive it."""
+"""The page of a fit: what was fitted, its errors, its distance to exact, and the influential rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ridgemark.report.page import Column, Html
 from ridgemark.report.plots import Chart, Series, draw
 
 _MOST_NAMES = 24
-_MOST_TARGETS = 4  # with a figure of their own
-_INPUTS = {  # of a certificate, in words; what the page shows elsewhere is left out
+_MOST_TARGETS = 4  # targets that get their own figure
+_INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
     "target_rms": "spread of the target (sd)",
     "rms_left": "training error (RMS)",
@@ -31,23 +31,23 @@ _INPUTS = {  # of a certificate, in words; what the page shows elsewhere is left
     "ritz_value": "largest Ritz value",
     "failure_probability": "failure probability",
 }
-_CLOSE = 0.1  # of the leave-one-out error: a distance to exact below it changes no conclusion
+_CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 
 
 @dataclass(frozen=True)
 class TargetErrors:
-    """How well one target is predicted; None for what was not measured."""
+    """Errors of one target; None for what was not measured."""
 
     name: str
     spread: float | None  # standard deviation of the target
     loo: float | None  # root mean squares, in units of the target
     held_out: float | None = None
-    coverage: float | None = None  # share of held-out rows inside their intervals
+    coverage: float | None = None  # fraction of held-out rows inside their intervals
 
 
 @dataclass(frozen=True)
 class PathCurves:
-    """Errors over the ridges searched, as root mean squares in units of the targets' spread."""
+    """RMS errors over the ridges searched, in units of the targets' standard deviation."""
 
     ridges: Sequence[float]
     criterion: str  # "leave-one-out" or "generalised cross-validation"
@@ -58,7 +58,7 @@ class PathCurves:
 
 @dataclass(frozen=True)
 class SortedScores:
-    """Some rows by their place in the order of scores, the largest first, and the landmarks among all rows."""
+    """Scores of some rows by rank, the largest first, and the ranks of the landmarks among all rows."""
 
     what: str
     n_rows: int
@@ -70,7 +70,7 @@ class SortedScores:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Observed and predicted values of one target on some rows, with intervals where there are any."""
+    """Observed and predicted values of one target on some rows, with intervals if available."""
 
     observed: Sequence[float]
     predicted: Sequence[float]
@@ -80,7 +80,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """All a page of a fit shows, as plain numbers and text."""
+    """Everything the page of a fit shows, as plain numbers and text."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -93,10 +93,10 @@ class FitRecord:
     certificate: Mapping[str, Any] | None
     path: PathCurves | None
     scores: SortedScores | None
-    verdict: str | None  # whether scores were worth it
+    verdict: str | None  # whether sampling by scores pays
     influential: Sequence[Mapping[str, Any]]
     predictions: Sequence[Predictions]  # one for each target
-    predicted_rows: str  # which rows these are
+    predicted_rows: str  # description of these rows
     interval_coverage: float
     interval_promise: str | None
     costs: Sequence[tuple[str, str]]
@@ -109,7 +109,7 @@ def fit_page(record: FitRecord, further: Sequence[html.Section] = ()) -> str:
         ("How good it is", "good", _good(record)),
         ("How far from exact", "exact", _exact(record)),
         ("Which rows matter", "rows", _rows(record)),
-        ("Time and memory", "cost", [_pairs("What the fit took", record.costs)]),
+        ("Time and memory", "cost", [_pairs("Cost of the fit", record.costs)]),
         *further,
     ]
     return html.page(
@@ -124,7 +124,7 @@ def fit_page(record: FitRecord, further: Sequence[html.Section] = ()) -> str:
 
 
 def printable(name: str) -> str:
-    """Return text from a file without characters that show nothing or turn the text around."""
+    """Return text from a file without invisible characters or those that change the text direction."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
 
 
@@ -148,13 +148,13 @@ def _numbers(record: FitRecord) -> Html:
 
 
 def _glance(record: FitRecord) -> Html:
-    """Return three questions and their answers, with a word for each."""
+    """Return three questions with their answers and a one-word verdict each."""
     rows: list[list[str]] = []
     explained = [e for t in record.errors if (e := _explained(t.loo, t.spread)) is not None]
     if explained:
         worst = min(explained)
         tone: html.Tone = "good" if worst > 0.5 else "open" if worst > 0.05 else "bad"
-        word = {"good": "most of it", "open": "some of it", "bad": "hardly anything"}[tone]
+        word = {"good": "most of it", "open": "some of it", "bad": "very little"}[tone]
         rows.append(
             [
                 "Does it predict?",
@@ -169,7 +169,7 @@ def _glance(record: FitRecord) -> Html:
         dimension = "effective dimension {:.3g} to {:.3g} at lambda".format(*record.effective_dimension)
         rows.append(["Which rows carry it?", _sentence(record.verdict), dimension])
     if not rows:
-        return html.note("Neither leave-one-out residuals nor a certificate came with this model.")
+        return html.note("This model has neither leave-one-out residuals nor a certificate.")
     return html.table("At a glance", [Column("question"), Column("answer"), Column("in short")], rows, stacked=True)
 
 
@@ -245,7 +245,7 @@ def _path_figure(path: PathCurves) -> Html:
         draw(chart, "path"),
         f"Error against lambda from {min(path.ridges):.2g} to {max(path.ridges):.2g}: the {path.criterion} error is "
         f"least, {min(path.error):.3g} of the spread, at the chosen lambda {picked}.",
-        f"The path of lambdas: {path.criterion} chose {picked}. The training error says nothing of new rows.",
+        f"The path of lambdas: {path.criterion} chose {picked}. The training error is not an estimate for new rows.",
     )
 
 
@@ -256,7 +256,7 @@ def _predicted_figure(record: FitRecord, name: str, shown: Predictions, number: 
         [Series("observed", shown.predicted, shown.observed, shown.lower, shown.upper, kind="points")],
         diagonal="observed = predicted",
     )
-    with_bars = f" Bars are intervals meant to hold {record.interval_coverage:.0%} of observations."
+    with_bars = f" Bars are prediction intervals with target coverage {record.interval_coverage:.0%}."
     bars = "" if shown.lower is None else with_bars
     return html.figure(
         draw(chart, f"predicted-{number}"),
@@ -269,7 +269,7 @@ def _predicted_figure(record: FitRecord, name: str, shown: Predictions, number: 
 def _exact(record: FitRecord) -> list[Html]:
     certificate = record.certificate
     if certificate is None:
-        return [html.note("This model has no certificate: a gradient sums nothing to make one from.")]
+        return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     inputs = certificate["inputs"]
     shown = [(words, _value(inputs[name])) for name, words in _INPUTS.items() if name in inputs]
     certainty = {"deterministic": "always true", "probability": "true with a probability"}.get(
@@ -279,12 +279,12 @@ def _exact(record: FitRecord) -> list[Html]:
         ("kind", f"{certificate['kind']} ({certainty})"),
         ("cost", spent(certificate["cost"])),
     ]
-    if certificate["risk_factor"] is not None:  # an audit has none: it speaks of this target
+    if certificate["risk_factor"] is not None:  # an audit has none: it is about this target only
         facts.insert(1, ("risk over that of exact, at most", rounded_up(certificate["risk_factor"])))
     return [
         html.note(certificate["claim"]),
         _pairs("The certificate", facts),
-        _pairs("What it was made from", shown),
+        _pairs("Inputs of the certificate", shown),
         html.paragraph(f"Before any measurement: {inputs['theorem_3']}"),
     ]
 
@@ -313,12 +313,12 @@ def _rows(record: FitRecord) -> list[Html]:
             for one in record.influential
         ]
         blocks.append(html.table("The most influential rows, numbered from 0", columns, rows, stacked=True))
-    return blocks or [html.note("This model keeps no leave-one-out residuals, so no row can be judged.")]
+    return blocks or [html.note("This model has no leave-one-out residuals, so influential rows are not known.")]
 
 
 def _scores_figure(scores: SortedScores) -> Html:
     chart = Chart(
-        "place in the order",
+        "rank",
         scores.what,
         [
             Series("rows", scores.ranks, scores.scores, colour=7, marked=False),
@@ -330,10 +330,10 @@ def _scores_figure(scores: SortedScores) -> Html:
     head = f"{scores.what} of {scores.n_rows:,} rows"
     return html.figure(
         draw(chart, "scores"),
-        f"The {head} in falling order, from {max(scores.scores):.3g} down to {min(scores.scores):.3g}; landmarks are "
-        f"marked, the first at place {min(scores.landmark_ranks, default=0)}.",
-        f"{head[0].upper()}{head[1:]}, the largest first. Flat: all rows matter alike. Steep: a few carry the fit, and "
-        "landmarks should be among them.",
+        f"The {head} in descending order, from {max(scores.scores):.3g} to {min(scores.scores):.3g}; landmarks are "
+        f"marked, the first at rank {min(scores.landmark_ranks, default=0)}.",
+        f"{head[0].upper()}{head[1:]}, the largest first. Flat: all rows matter equally. Steep: a few rows "
+        "dominate the fit, and landmarks should be among them.",
     )
 
 
@@ -343,7 +343,7 @@ def _pairs(caption: str, entries: Sequence[tuple[str, str]]) -> Html:
 
 
 def _sentence(verdict: str) -> str:
-    """Return a verdict as a sentence; its scores are those of the draw, at a smaller lambda than that of the fit."""
+    """Return a verdict as a sentence; it is about the scores of the draw, at a smaller lambda than the fit's."""
     return f"For drawing landmarks, {printable(verdict)}."
 
 

@@ -11,7 +11,7 @@ from ridgemark.report.style import STYLE
 
 
 class Html(str):
-    """Text that is HTML already; a plain string is escaped wherever it is shown."""
+    """Text that is already HTML; a plain string is escaped when shown."""
 
     __slots__ = ()
 
@@ -21,13 +21,13 @@ Tone = Literal["good", "bad", "open"]
 Section = tuple[str, str, Sequence[Html]]
 """Title, anchor and contents."""
 
-# Nothing may be fetched and no script may run; matplotlib writes its styles into the figures' elements.
+# No requests and no scripts; inline styles are allowed because matplotlib writes them into figures.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, and whether it holds numbers, which stand to the right."""
+    """A column of a table: its heading, and whether it holds numbers, which are right-aligned."""
 
     heading: str
     numeric: bool = False
@@ -62,7 +62,7 @@ def page(title: str, blocks: Sequence[Html]) -> str:
 
 
 def section(title: str, anchor: str, blocks: Sequence[Html]) -> Html:
-    """Return a part of the page under its own heading, which links can reach by the anchor."""
+    """Return a section of the page with a heading; links reach it by the anchor."""
     inner = "\n".join(blocks)
     return Html(f'<section id="{escape(anchor)}">\n<h2>{escape(title)}</h2>\n{inner}\n</section>')
 
@@ -89,17 +89,17 @@ def bullets(entries: Sequence[str]) -> Html:
 
 
 def note(text: str) -> Html:
-    """Return a remark set off from the text."""
+    """Return a highlighted note."""
     return Html(f'<p class="note">{escape(text)}</p>')
 
 
 def badge(text: str, tone: Tone) -> Html:
-    """Return a short verdict; its words carry the meaning, its colour only repeats it."""
+    """Return a short verdict; the colour only repeats what the words say."""
     return Html(f'<span class="badge {tone}">{escape(text)}</span>')
 
 
 def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
-    """Return a row of large numbers, given as pairs of what and how much."""
+    """Return a row of large numbers, given as pairs of label and value."""
     cells = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in entries)
     return Html(f'<dl class="numbers">{cells}</dl>')
 
@@ -107,7 +107,7 @@ def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], stacked: bool = False) -> Html:
     """Return a table; the first column heads the rows.
 
-    Where the page is too narrow for it the table scrolls by itself or, if `stacked`, shows each row as a card.
+    On a narrow page the table scrolls by itself or, if `stacked`, shows each row as a card.
     """
     head = "".join(f'<th scope="col"{_align(column)}>{escape(column.heading)}</th>' for column in columns)
     body = "\n".join(_row(columns, row) for row in rows)
@@ -121,7 +121,7 @@ def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
 
 
 def figure(svg: str, alt: str, caption: str) -> Html:
-    """Return a figure; the alternative text says in words what it shows."""
+    """Return a figure; the alternative text describes what it shows."""
     return Html(
         f'<figure><div class="plot" role="img" aria-label="{escape(alt)}">{svg}</div>'
         f"<figcaption>{escape(caption)}</figcaption></figure>"
@@ -129,14 +129,14 @@ def figure(svg: str, alt: str, caption: str) -> Html:
 
 
 def side_by_side(figures: Sequence[Html]) -> Html:
-    """Return figures in a row where there is room, below each other elsewhere."""
+    """Return figures in a row, or below each other on a narrow page."""
     return Html('<div class="figures">' + "\n".join(figures) + "</div>")
 
 
 def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
     (first, head), *rest = zip(columns, cells, strict=True)
     others = "".join(f"<td{_align(column)}{_headed(column)}>{_shown(cell)}</td>" for column, cell in rest)
-    named = _headed(first) if first.numeric else ""  # a number alone does not say what it is
+    named = _headed(first) if first.numeric else ""  # a number needs its heading
     return f'<tr><th scope="row"{_align(first)}{named}>{_shown(head)}</th>{others}</tr>'
 
 

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: words stay words, and colours are the page's, so that they follow light, dark and print."""
+"""Charts as inline SVG: text stays text, and colours are those of the page in light, dark and print mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ridgemark.errors import MissingExtraError
 from ridgemark.report.style import SERIES
 
-# Colours no palette has: each is replaced by a variable of the page's style.
+# Placeholder colours: each is replaced by a variable of the page's style.
 _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(--line)"} | {
     f"#0102{number:02x}": f"var(--series-{number})" for number in range(SERIES)
 }
@@ -21,12 +21,12 @@ _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
-_SIZE = (4.3, 3.3)  # inches: about a phone's width, so that words are not shrunk there
+_SIZE = (4.3, 3.3)  # inches: about a phone's width, so that text is not shrunk there
 
 
 @dataclass(frozen=True)
 class Series:
-    """One curve or cloud of points; `low` and `high` draw a band around the curve, or a bar at each point."""
+    """One curve or scatter; `low` and `high` draw a band around the curve, or a bar at each point."""
 
     label: str
     x: Sequence[float]
@@ -34,13 +34,13 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     kind: Literal["line", "dashed", "points", "mark"] = "line"
-    colour: int | None = None  # number in the palette; by default its place among the series
-    marked: bool = True  # whether a line shows its points; one drawn through very many does not
+    colour: int | None = None  # index in the palette; by default the index of the series
+    marked: bool = True  # whether a line has markers; False for lines through very many points
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Series on one pair of axes, with level lines across."""
+    """Series on one pair of axes, with horizontal lines at `levels`."""
 
     x_label: str
     y_label: str
@@ -52,9 +52,9 @@ class Chart:
 
 
 def draw(chart: Chart, name: str) -> str:
-    """Return the chart as an SVG element; the name keeps its ids apart from those of other charts on the page.
+    """Return the chart as an SVG element; the name makes its ids unique on the page.
 
-    The same chart gives the same text, byte for byte.
+    Equal charts give equal bytes.
     """
     matplotlib = _matplotlib()
     settings = {
@@ -79,7 +79,7 @@ def draw(chart: Chart, name: str) -> str:
         "legend.fontsize": 8.5,
     }
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # settings of the user's own must not reach the page
+        matplotlib.rcdefaults()  # the user's settings must not affect the page
         matplotlib.rcParams.update(settings)
         figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
         _fill(figure, chart)
@@ -99,7 +99,7 @@ def _matplotlib() -> Any:
 
 
 def require_matplotlib() -> None:
-    """Raise the error that names the extra where matplotlib is not installed."""
+    """Raise the error that names the extra if matplotlib is not installed."""
     _matplotlib()
 
 
@@ -116,7 +116,7 @@ def _fill(figure: Any, chart: Chart) -> None:
     for label, level in chart.levels:
         axes.axhline(level, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=label)
     if chart.diagonal is not None:
-        start = chart.series[0].x[0]  # on the line where it is drawn, so that it does not widen the axes
+        start = chart.series[0].x[0]  # a point on the diagonal inside the data, so that the axes do not widen
         further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
         axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
     _plain_ticks(axes, chart)
@@ -160,7 +160,7 @@ def _add(axes: Any, series: Series, number: int) -> None:
 
 
 def _plain_ticks(axes: Any, chart: Chart) -> None:
-    """Write numbers as a reader would: 0.01 and 1e-05, never as pictures of powers."""
+    """Write tick labels as plain numbers, 0.01 and 1e-05, not as powers."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     for axis, logarithmic in ((axes.xaxis, chart.log_x), (axes.yaxis, chart.log_y)):
@@ -183,7 +183,7 @@ def _minor(between: str, value: float, _: object = None) -> str:
 
 
 def _inline(document: str, name: str) -> str:
-    """Return the svg element of a document, with the page's colours and with ids of its own."""
+    """Return the svg element of a document, with the page's colours and unique ids."""
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for token, variable in _TOKENS.items():
@@ -191,7 +191,7 @@ def _inline(document: str, name: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    # The page's font, and the page's width: only the shape of the drawing is its own.
+    # The page sets font and width; the drawing keeps only its aspect ratio.
     svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)
     head, rest = svg.split(">", 1)
     return re.sub(r' (width|height)="[^"]*"', "", head) + ">" + rest.strip()

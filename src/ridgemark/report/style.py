@@ -1,7 +1,7 @@
-"""The page's looks: light, dark, phone and print, from one set of colours."""
+"""The style sheet of a page: light, dark, phone and print."""
 
 SERIES = 8
-"""How many colours curves can have; after the Okabe-Ito palette, which colour-blind readers can tell apart."""
+"""Number of colours for curves; similar to the Okabe-Ito palette, which is safe for colour-blind readers."""
 
 STYLE = """
 :root {

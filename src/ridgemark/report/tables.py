@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet opens safely: no cell of text can be taken for a formula, numbers stay numbers."""
+"""CSV tables that are safe in a spreadsheet: no text cell is read as a formula, and numbers stay numbers."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def _safe(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would run."""
+    """Put an apostrophe before text that a spreadsheet would read as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

@@ -1,4 +1,4 @@
-"""Rows from anywhere: arrays, files and frames as numbered blocks of checked floats."""
+"""Row sources: arrays, files and data frames as numbered blocks of checked floats."""
 
 from ridgemark.rows.arrays import ArrayRows
 from ridgemark.rows.base import (

@@ -1,4 +1,4 @@
-"""Rows in memory or memory-mapped: arrays, sparse matrices, and whatever has columns that can be read anywhere."""
+"""Rows in memory or memory-mapped: arrays, sparse matrices and other data with random access to rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.columns import Columns
 from ridgemark.rows.places import Place
 
-_CHECK_BYTES = 2**24  # converted at a time when a source is checked on opening
-_SCATTERED = 32  # rows taken from a map at a time: with each the system may map two megabytes around it
-_IN_USE = 8  # blocks that may still be on their way when a further one is read
+_CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
+_SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
+_IN_USE = 8  # earlier blocks that may still be in use when another one is read
 
 
 class MatrixColumns(Columns):
-    """Columns of one array (n, k) of numbers of one type, wherever it lies; an array (n,) is one column."""
+    """Columns of one array (n, k) with one dtype, in memory or in a file; an array (n,) is one column."""
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], source: str, names: tuple[str, ...] | None, in_memory: bool
@@ -45,34 +45,34 @@ class MatrixColumns(Columns):
 
     @property
     def selection(self) -> slice | list[int]:
-        """The columns chosen as an index: a slice where they are neighbours, which makes a view instead of a copy."""
+        """Index of the chosen columns: a slice if they are adjacent, which gives a view instead of a copy."""
         first, last = self.which[0], self.which[-1] + 1
         return slice(first, last) if self.which == tuple(range(first, last)) else list(self.which)
 
 
 class ArrayColumns(MatrixColumns):
-    """Columns of a dense array, which may be memory-mapped: only the rows asked for are read and converted."""
+    """Columns of a dense array, which may be memory-mapped: only the requested rows are read and converted."""
 
     def __init__(self, array: Array, source: str, names: tuple[str, ...] | None = None) -> None:
         super().__init__(array.shape, array.dtype, source, names, in_memory=not _is_mapped(array))
         self._array = array.reshape(-1, 1) if array.ndim == 1 else array
 
     def release(self, row: int) -> None:
-        """Give the pages of a map's earlier rows back to the system: they stay in its cache, not in this process.
+        """Release the pages of a memory map before this row: they stay in the system's cache, not in this process.
 
-        A row still in use is read again from the cache; only a copy-on-write map would lose what was written to it.
+        A row still in use is read again from the cache. A copy-on-write map would lose changes, so it is skipped.
         """
         mapped = self._array
-        pages: Any = getattr(mapped, "_mmap", None)  # None for a map that was pickled, which is a copy in memory
+        pages: Any = getattr(mapped, "_mmap", None)  # None for an unpickled map, which is a copy in memory
         if isinstance(mapped, np.memmap) and pages is not None and mapped.mode != "c" and mapped.flags.c_contiguous:
-            first = mapped.offset % mmap.ALLOCATIONGRANULARITY  # where the array begins in its map
+            first = mapped.offset % mmap.ALLOCATIONGRANULARITY  # offset of the array in its map
             length = (first + row * mapped.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
             if length and hasattr(pages, "madvise"):
                 pages.madvise(mmap.MADV_DONTNEED, 0, length)
 
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
-        columns = self.selection  # of a map, a view reads nothing yet
+        columns = self.selection  # a view of a memory map reads nothing yet
         if self.in_memory or isinstance(rows, slice):
             values = self._array[rows][:, columns]
         else:
@@ -93,7 +93,7 @@ class SparseColumns(Columns):
         super().__init__(Header(source, matrix.shape[1]), matrix.shape[0])
         csr = sparse.csr_array(matrix)
         if not csr.has_canonical_format:
-            csr = csr.copy()  # the caller's matrix stays as it is
+            csr = csr.copy()  # the caller's matrix is not changed
             csr.sum_duplicates()
         place = self._stored_place(csr)
         self._csr = sparse.csr_array(
@@ -123,9 +123,9 @@ class SparseColumns(Columns):
 class ArrayRows(BaseRows):
     """Rows held in memory or memory-mapped.
 
-    Float32 and float64 stay as they are; float16 becomes float32; integers and booleans become float64, block by
-    block, so that a memory-mapped file is never loaded as a whole. What is in memory is checked at once, the rest as
-    it is read.
+    Float32 and float64 are kept; float16 becomes float32; integers and booleans become float64, block by block, so
+    that a memory-mapped file is never loaded as a whole. Data in memory are checked on opening, other data when
+    read.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class ArrayRows(BaseRows):
     Raises
     ------
     DataError
-        When shapes do not fit together or a value is no finite number; the message names row and column.
+        When shapes do not match or a value is not a finite number; the message names row and column.
     """
 
     def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
@@ -168,7 +168,7 @@ class ArrayRows(BaseRows):
                 )
                 raise DataError(msg)
         if self._targets is not None and not self._targets.which:
-            msg = f"{self._targets.header.source} has no column; leave target out when there is none"
+            msg = f"{self._targets.header.source} has no column; omit target if there is none"
             raise DataError(msg)
         if self._weights is not None and len(self._weights.which) != 1:
             got = f"{len(self._weights.which)} columns"
@@ -176,7 +176,7 @@ class ArrayRows(BaseRows):
             raise DataError(msg)
 
     def _check_values(self) -> None:
-        """Read once what is in memory, so that a bad cell is refused before any work begins."""
+        """Read data in memory once, so that a bad cell is refused before any work begins."""
         bytes_per_row = 8 * (self.n_features + self.n_targets + 1)
         total_weight = 0.0
         for rows in _slices(max(1, _CHECK_BYTES // bytes_per_row), 0, self.n_rows):
@@ -216,7 +216,7 @@ def _slices(step: int, start: int, stop: int) -> Iterator[slice]:
 
 
 def as_columns(values: Any, source: str) -> Columns:
-    """Return array-like values as columns; what is columns already stays as it is."""
+    """Return array-like values as `Columns`; a `Columns` object is returned unchanged."""
     if isinstance(values, Columns):
         return values
     if sparse.issparse(values):
@@ -225,7 +225,7 @@ def as_columns(values: Any, source: str) -> Columns:
 
 
 def as_array(values: Any, source: str) -> Array:
-    """Return array-like values as an array, refusing what numpy cannot take and hidden (masked) values."""
+    """Return array-like values as an array; refuse masked values and values that numpy cannot convert."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = np.argwhere(np.ma.getmaskarray(values))[0][0]
         msg = f"{source} is a masked array, and row {row} has a masked value; fill it in or drop the row first"
@@ -238,7 +238,7 @@ def as_array(values: Any, source: str) -> Array:
 
 
 def select_rows(source: Columns, target: Any = None, columns: Any = None, weight: Any = None) -> ArrayRows:
-    """Return rows from columns: target and weight are names or positions in `source`, or values of their own."""
+    """Return rows from columns; target and weight are names or positions in `source`, or arrays."""
     _require_matrix(source)
     target, target_values = _keys_or_values(target, source.n_rows, "the target array")
     weight, weight_values = _keys_or_values(weight, source.n_rows, "the weight array")
@@ -253,7 +253,7 @@ def select_rows(source: Columns, target: Any = None, columns: Any = None, weight
 def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns | None]:
     """Return (names or positions, None) or (None, values).
 
-    A list of integers is values when it has one for each row, positions otherwise; other lists speak for themselves.
+    A list of integers holds values if it has one entry per row, and positions otherwise.
     """
     if given is None or is_key(given):
         return given, None

@@ -1,4 +1,4 @@
-"""Rows in Parquet and Arrow files, streamed, and in Arrow tables; tables to Parquet. The one place with pyarrow."""
+"""Rows of Parquet and Arrow files and of Arrow tables, and writing Parquet. Only this module imports pyarrow."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
-_PIECE_BYTES = 2**21  # converted at a time: columns become rows in the processor's cache
-_BUFFER_BYTES = 2**20  # of a column of a Parquet file read at a time; else the columns of a row group are read whole
+_PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
+_BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read
 
 
 class ArrowColumns(FrameColumns):
@@ -47,7 +47,7 @@ class ArrowColumns(FrameColumns):
 class ArrowRows(ScannedRows):
     """Rows of Parquet files, or of an Arrow IPC (Feather) file, read batch by batch in bounded memory.
 
-    Several files are one data set, in the order given. `take` reads only the row groups, or record batches, it needs.
+    Several files form one data set, in the order given. `take` reads only the row groups or record batches it needs.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class ArrowRows(ScannedRows):
         choice = headers[0].choose(target, columns, weight)
         names = headers[0].names_of(choice.all) or ()
         for header in headers:
-            header.choose(columns=names)  # refuses a file that lacks one of the columns
+            header.choose(columns=names)  # refuses a file without one of the columns
         dtype = float_dtype(
             _numpy_dtype(reader.schema.field(name).type)
             for reader in self._readers
@@ -79,7 +79,7 @@ class ArrowRows(ScannedRows):
         self._first_chunks = np.cumsum([0, *(len(reader.chunk_rows) for reader in self._readers)])
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
-            msg = f"{headers[0].source} has columns and no rows; at least one row is needed"
+            msg = f"{headers[0].source} has columns but no rows; at least one row is needed"
             raise SourceFileError(msg)
         super().__init__(headers[0], choice, chunk_rows, dtype, files)
 
@@ -106,7 +106,7 @@ class ArrowRows(ScannedRows):
 
 
 class _Reader(ABC):
-    """One file: its schema, the rows in each of its chunks, and how to read some of them."""
+    """One file: its schema, the number of rows in each chunk, and how to read chunks."""
 
     form: str
     schema: Any
@@ -126,7 +126,7 @@ class _Reader(ABC):
 
     @abstractmethod
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
-        """Iterate over (chunk, row within it, record batch of at most `piece_rows`) for rising chunks."""
+        """Iterate over (chunk, row within it, record batch of at most `piece_rows`) for ascending chunks."""
 
 
 class _ParquetReader(_Reader):
@@ -141,14 +141,14 @@ class _ParquetReader(_Reader):
         with require_pyarrow().parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             for k in chunks:
                 offset = 0
-                # Without threads of its own: the processor's are at work on earlier blocks.
+                # Without threads of pyarrow: all cores work on earlier blocks.
                 for batch in file.iter_batches(piece_rows, row_groups=[k], columns=list(names), use_threads=False):
                     yield k, offset, batch
                     offset += batch.num_rows
 
 
 class _IpcReader(_Reader):
-    """The file form of Arrow IPC, which Feather is too, and its stream form, which some programs name .arrow."""
+    """The file format of Arrow IPC (also Feather), and its stream format, which some programs name .arrow."""
 
     form = "Arrow IPC (.arrow or .feather)"
 
@@ -169,7 +169,7 @@ class _IpcReader(_Reader):
         return (ipc.open_stream if self._is_stream else ipc.open_file)(file, options=options)
 
     def _batches(self, chunks: list[int] | None, fields: list[int]) -> Iterator[Any]:
-        """Iterate over the record batches with some fields, all of them or those asked for."""
+        """Iterate over the record batches in `chunks`, or over all, with the given fields."""
         pa = require_pyarrow()
         with pa.memory_map(str(self.path)) as file:
             reader = self._open(file, pa.ipc.IpcReadOptions(included_fields=fields))
@@ -177,7 +177,7 @@ class _IpcReader(_Reader):
                 yield from map(reader.get_batch, range(reader.num_record_batches) if chunks is None else chunks)
                 return
             wanted = None if chunks is None else set(chunks)
-            for k, batch in enumerate(reader):  # a stream has no index: what is not wanted is passed over
+            for k, batch in enumerate(reader):  # a stream has no index: other batches are read and skipped
                 if wanted is None or k in wanted:
                     yield batch
 
@@ -189,9 +189,9 @@ class _IpcReader(_Reader):
 
 
 def csv_numbers(text: bytes, delimiter: str, columns: Sequence[int], n_columns: int) -> Array | None:
-    """Return some columns (n, k) of CSV rows of plain numbers; None without pyarrow, and for what it does not take.
+    """Return some columns (n, k) of CSV rows of plain numbers; None without pyarrow or for text it cannot parse.
 
-    NumPy's parser gives the same bits and keeps every other thread from running meanwhile; this one does not.
+    NumPy's parser gives the same bits but holds the global interpreter lock; this one releases it.
     """
     try:
         import pyarrow as pa
@@ -215,7 +215,7 @@ def csv_numbers(text: bytes, delimiter: str, columns: Sequence[int], n_columns: 
 
 
 def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Array]]) -> None:
-    """Write columns of numbers, given in parts of some rows each, as they come; every part is a row group."""
+    """Write columns of numbers, given in parts of some rows; every part becomes a row group."""
     pa = require_pyarrow("Writing Parquet")
     with ExitStack() as stack:
         writer: Any = None
@@ -231,7 +231,7 @@ def _open(path: Path) -> _Reader:
 
 
 def _values(column: Any, place: Place) -> Array:
-    """Return an Arrow column as numpy numbers, refusing nulls and types that hold no numbers."""
+    """Return an Arrow column as numpy numbers; refuse nulls and non-numeric types."""
     types, kind = require_pyarrow().types, column.type
     if types.is_dictionary(kind):
         raise place.wrong_kind(CATEGORY, kind)
@@ -257,7 +257,7 @@ def _arrow_errors() -> tuple[type[BaseException], ...]:
 
 
 def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
-    """Return pyarrow, or say which extra brings it."""
+    """Return pyarrow, or raise the error that names its extra."""
     try:
         import pyarrow
         import pyarrow.ipc

@@ -1,4 +1,4 @@
-"""What every kind of data looks like to the rest of the package: numbered blocks of rows, read as often as asked."""
+"""The interface of all data sources: numbered blocks of rows that can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_MEMORY_BUDGET = 2**30
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows, as floats that have been checked.
+    """Some rows, as checked floats.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Block:
     targets : ndarray (n, t) or None
         In float64.
     weights : ndarray (n,) or None
-        In float64, none of them negative.
+        In float64, nonnegative.
     taken : ndarray (n,) or None
-        The numbers asked for, in a block made by `take`.
+        The requested row numbers, in a block made by `take`.
     along : tuple of ndarray
-        Further values with one row for each row, which a pass was given.
+        Further arrays given to a pass, with one entry per row.
     """
 
     start: int
@@ -73,7 +73,7 @@ class Block:
 
 @runtime_checkable
 class RowSource(Protocol):
-    """Rows that can be read again and again in numbered blocks, whatever holds them."""
+    """Rows that can be read repeatedly in numbered blocks."""
 
     @property
     def n_rows(self) -> int:
@@ -89,7 +89,7 @@ class RowSource(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: what the features of every block are."""
+        """float32 or float64: dtype of the features in every block."""
 
     @property
     def has_weights(self) -> bool:
@@ -97,24 +97,24 @@ class RowSource(Protocol):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, where the source has them."""
+        """Names of the features, or None."""
 
     @property
     def target_names(self) -> tuple[str, ...] | None:
-        """Names of the targets, where the source has them."""
+        """Names of the targets, or None."""
 
     def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Iterate over the rows from `start` to `stop`, by default all, in order and `block_rows` at a time."""
+        """Iterate over the rows `start` to `stop` (default: all) in order, `block_rows` at a time."""
 
     def take(self, indices: npt.ArrayLike) -> Block:
-        """Return the rows asked for, in the order asked; repeats are allowed."""
+        """Return the requested rows in the requested order; repeats are allowed."""
 
 
 class BaseRows(ABC):
-    """All of `RowSource` from two readers, `_pieces` and `_take`: the base of every source in the package.
+    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
 
-    A subclass sets the attributes below. Its pieces may have any sizes: they are regrouped here, so the blocks of
-    one data set are the same whatever it is stored in.
+    A subclass sets the attributes below. Pieces may have any sizes: they are regrouped here, so the blocks of a
+    data set do not depend on how it is stored.
     """
 
     n_rows: int
@@ -124,13 +124,13 @@ class BaseRows(ABC):
     has_weights: bool
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...] | None
-    reads_ahead: bool = False  # whether a thread reads while blocks are worked on: for what comes from a disk
+    reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
 
     @abstractmethod
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         """Iterate in order over blocks that cover the rows `start` to `stop`.
 
-        They may have any sizes (`block_rows` suits best), and the first and last may reach beyond.
+        Blocks may have any size (`block_rows` is best); the first and last may extend beyond these rows.
         """
 
     @abstractmethod
@@ -138,10 +138,10 @@ class BaseRows(ABC):
         """Return the rows with these numbers, which are known to exist."""
 
     def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Iterate over the rows `start` to `stop` in order, exactly `block_rows` at a time but for the last block.
+        """Iterate over the rows `start` to `stop` in order, `block_rows` at a time; the last block may be smaller.
 
-        Each call starts anew, and several iterations may run side by side. A source whose weights are all zero is
-        refused at the end of a pass over all rows, when that is known.
+        Calls are independent; several iterations may run concurrently. A source whose weights are all zero is refused
+        at the end of a pass over all rows.
         """
         size = positive_int(block_rows, "block_rows")
         return self._blocks(min(size, self.n_rows), start, self.n_rows if stop is None else stop)
@@ -163,7 +163,7 @@ class BaseRows(ABC):
                 if filled == 0:
                     start = piece.start + at
                     size = min(block_rows, stop - start)
-                    if piece.n_rows - at >= size:  # the whole block lies in this piece: no copy
+                    if piece.n_rows - at >= size:  # the whole block is in this piece: no copy
                         yield piece.part(at, at + size)
                         at += size
                         continue
@@ -184,7 +184,7 @@ class BaseRows(ABC):
         )
 
     def take(self, indices: npt.ArrayLike) -> Block:
-        """Return the rows asked for, in the order asked; repeats are allowed, negative numbers are not."""
+        """Return the requested rows in the requested order; repeats are allowed, negative numbers are not."""
         asked = np.asarray(indices)
         if asked.ndim != 1 or (asked.dtype.kind not in "iu" and asked.size):
             got = f"{asked.dtype} with shape {asked.shape}"
@@ -198,7 +198,7 @@ class BaseRows(ABC):
 
 
 def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
-    """Yield the pieces without the rows before `start` and from `stop` on."""
+    """Yield the pieces restricted to the rows `start` to `stop` (excluded)."""
     for piece in pieces:
         first, last = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
         if first < last:
@@ -206,14 +206,14 @@ def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:
-    """Return the block's weights, ones where it has none."""
+    """Return the block's weights, or ones if it has none."""
     return np.ones(block.n_rows) if block.weights is None else block.weights
 
 
 def unit_of_weights(weights: npt.NDArray[np.float64]) -> float:
     """Return the power of two nearest the mean of the positive weights.
 
-    Weights times a power of two have a unit that is exactly that many times larger.
+    Multiplying the weights by a power of two multiplies this unit by exactly that power.
     """
     exponent = math.frexp(float(weights.max()))[1]
     scaled = np.ldexp(weights[weights > 0], -exponent)  # below one, so that their sum does not overflow
@@ -222,14 +222,14 @@ def unit_of_weights(weights: npt.NDArray[np.float64]) -> float:
 
 
 def check_total_weight(total: float) -> None:
-    """Refuse weights that are all zero, given their sum."""
+    """Refuse weights whose sum is zero."""
     if total == 0.0:
-        msg = "every weight is zero, so no row counts; give at least one row a positive weight"
+        msg = "all weights are zero; give at least one row a positive weight"
         raise DataError(msg)
 
 
 def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | Array) -> None:
-    """Copy some rows of one block over some rows of another with the same columns."""
+    """Copy rows of one block into rows of another with the same columns."""
     target.features[into] = source.features[rows]
     if target.targets is not None and source.targets is not None:
         target.targets[into] = source.targets[rows]
@@ -238,7 +238,7 @@ def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | A
 
 
 def positive_int(value: Any, name: str) -> int:
-    """Return `value` as an int of at least 1, or refuse it by its name."""
+    """Return `value` as an int of at least 1; otherwise raise an error with this name."""
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -250,17 +250,17 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def block_rows_for(memory_budget: int | None, bytes_per_row: int, n_rows: int) -> int:
-    """Return how many rows a block may have: as many as the budget holds, and no more than there are.
+    """Return the number of rows of a block: as many as the budget holds, at most `n_rows`.
 
     Parameters
     ----------
     memory_budget : int or None
-        Bytes for one block and what is computed from it; None is `DEFAULT_MEMORY_BUDGET`, a constant, so that
-        results do not depend on what else the machine is doing.
+        Bytes for one block and everything computed from it; None means `DEFAULT_MEMORY_BUDGET`, a constant, so that
+        results do not depend on the load of the machine.
     bytes_per_row : int
-        Bytes that one row takes, with all that is computed from it.
+        Bytes of one row and everything computed from it.
     n_rows : int
-        Rows there are.
+        Number of rows in the source.
     """
     budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else positive_int(memory_budget, "memory_budget")
     rows = budget // positive_int(bytes_per_row, "bytes_per_row")

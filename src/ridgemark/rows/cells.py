@@ -1,4 +1,4 @@
-"""From values of any origin to checked floats: one function for columns and matrices, whatever holds them."""
+"""Conversion of columns and matrices from any source to checked floats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ridgemark.rows.base import Array
 from ridgemark.rows.places import Place
 
-LARGEST_EXACT = 2**53  # beyond it float64 skips integers
+LARGEST_EXACT = 2**53  # float64 does not hold every integer beyond it
 
 SINGLE: np.dtype[Any] = np.dtype(np.float32)
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
@@ -25,10 +25,10 @@ def float_dtype(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def numbers(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
-    """Return a column (n,) or matrix (n, k) as finite floats, without a copy where it holds them already.
+    """Return a column (n,) or matrix (n, k) as finite floats, without a copy if it already has this dtype.
 
-    Booleans become 0 and 1. Text, dates, missing values, NaN, infinities and integers beyond 2**53 are refused,
-    naming row and column.
+    Booleans become 0 and 1. Text, dates, missing values, NaN, infinities and integers beyond 2**53 are refused
+    with an error that names row and column.
     """
     kind = values.dtype.kind
     if kind == "O" and values.ndim == 1:
@@ -37,14 +37,14 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
         raise place.wrong_kind(kind, values.dtype)
     else:
         check_integers(values, place)
-    with np.errstate(over="ignore"):  # what a long double loses is found to be infinite below
+    with np.errstate(over="ignore"):  # an overflow becomes infinite and is refused below
         result: Array = np.require(np.asarray(values), dtype, ["C", "A"])
     _check_finite(result, place)
     return result
 
 
 def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Array:
-    """Return columns of any types side by side as finite floats (n, k); see `numbers`."""
+    """Return columns of any types stacked as finite floats (n, k); see `numbers`."""
     matrix = np.empty((len(columns[0]), len(columns)), dtype)
     for k, column in enumerate(columns):
         matrix[:, k] = numbers(column, dtype, place.some(k, k + 1))
@@ -52,9 +52,9 @@ def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Arr
 
 
 def _check_finite(values: Array, place: Place) -> None:
-    """Refuse NaN and infinities, naming the first."""
+    """Refuse NaN and infinities; the error names the first one."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # true for almost all data, and needs no temporary array
+        if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
             return
     row, column = _first(~np.isfinite(values))
     if row >= 0:
@@ -62,7 +62,7 @@ def _check_finite(values: Array, place: Place) -> None:
 
 
 def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
-    """Return finite weights (n, 1) as (n,), refusing negative ones."""
+    """Return finite weights (n, 1) as (n,); refuse negative ones."""
     weights = values[:, 0]
     row, _ = _first(weights < 0)
     if row >= 0:
@@ -71,14 +71,14 @@ def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
 
 
 def check_present(missing: Array, place: Place) -> None:
-    """Refuse a column with null values, given where they are."""
+    """Refuse a column with null values, given the mask of nulls."""
     row, _ = _first(missing)
     if row >= 0:
         raise place.missing(row)
 
 
 def check_integers(values: Array, place: Place) -> None:
-    """Refuse integers beyond 2**53 in an array, which as floats would lose digits; what is no integer passes."""
+    """Refuse integers beyond 2**53, which would lose digits as floats; other values pass."""
     if values.dtype.kind == "O":
         large = np.array([isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT for value in values.flat])
         row, column = _first(large.reshape(values.shape))
@@ -96,7 +96,7 @@ def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
     result = np.empty(len(values))
     for row, value in enumerate(values):
         if not isinstance(value, Real | Decimal | np.bool_):
-            # None, and the NA and NaT of data frames, which are equal to nothing, not even themselves
+            # None, or NA and NaT of data frames, which are not equal to themselves
             if value is None or type(value).__name__ in {"NAType", "NaTType"}:
                 raise place.missing(row)
             raise place.no_number(value, row)
@@ -104,13 +104,13 @@ def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
             raise place.too_large(value, row)
         try:
             result[row] = float(value)
-        except OverflowError:  # a fraction beyond the range
+        except OverflowError:  # a fraction beyond the float range
             raise place.bad_number(np.inf, row, 0) from None
     return result
 
 
 def _first(found: Array) -> tuple[int, int]:
-    """Return row and column of the first True in row order, or (-1, 0)."""
+    """Return row and column of the first True in row order; (-1, 0) if there is none."""
     if not found.any():
         return -1, 0
     return divmod(int(found.argmax()), found.shape[1]) if found.ndim == 2 else (int(found.argmax()), 0)

@@ -17,11 +17,11 @@ Key: TypeAlias = str | int
 
 @dataclass(frozen=True)
 class Choice:
-    """Positions of the chosen columns; there is at least one feature, and no column has two roles."""
+    """Positions of the chosen columns: at least one feature, and no column in two roles."""
 
     features: tuple[int, ...]
     targets: tuple[int, ...] = ()
-    weight: tuple[int, ...] = ()  # none or one
+    weight: tuple[int, ...] = ()  # at most one
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -31,16 +31,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Header:
-    """The columns there are to choose from: their names, or only their number.
+    """The available columns: their names, or only their number.
 
     Parameters
     ----------
     source : str
-        What has these columns, as messages call it.
+        Name of the data in messages.
     n_columns : int
         Number of columns.
     names : tuple of str, optional
-        Their names; a source without them is chosen from by position.
+        Names of the columns; without names, columns are chosen by position.
     """
 
     source: str
@@ -48,7 +48,7 @@ class Header:
     names: tuple[str, ...] | None = None
 
     def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
-        """Return the columns asked for; without `columns` the features are all that have no other role."""
+        """Return the requested columns; by default the features are all columns without another role."""
         self._check_names()
         targets = self._positions(target, "target")
         weights = self._positions(weight, "weight")
@@ -64,14 +64,14 @@ class Header:
             self._check_apart(features, targets, "columns", "target")
             self._check_apart(features, weights, "columns", "weight")
         if not features:
-            msg = f"{self.source} has no column left for the features; besides target and weight one is needed"
+            msg = f"{self.source} has no column left for the features; at least one is needed besides target and weight"
             raise DataError(msg)
         choice = Choice(features, targets, weights)
         self._check_named(choice)
         return choice
 
     def names_of(self, positions: Sequence[int]) -> tuple[str, ...] | None:
-        """Return the names of some columns, None where there are no names or no such columns."""
+        """Return the names of some columns; None without names or for an empty selection."""
         return tuple(self.names[j] for j in positions) if self.names is not None and positions else None
 
     def _positions(self, keys: Any, role: str) -> tuple[int, ...]:
@@ -80,12 +80,12 @@ class Header:
         positions = tuple(self._position(key, role) for key in as_keys(keys, role))
         twice = [j for j, count in Counter(positions).items() if count > 1]
         if twice:
-            msg = f"{role} has {self._shown(twice[0])} more than once; give each column one time"
+            msg = f"{role} has {self._shown(twice[0])} more than once; give each column once"
             raise ParameterError(msg)
         return positions
 
     def _position(self, key: Key, role: str) -> int:
-        # A name comes before a position: frames may have integers for names.
+        # A name takes precedence over a position: frames may have integers as names.
         if self.names is not None and str(key) in self.names:
             return self.names.index(str(key))
         if not isinstance(key, str) and -self.n_columns <= key < self.n_columns:
@@ -93,10 +93,10 @@ class Header:
         raise self.no_column(key, role)
 
     def no_column(self, key: Key, role: str) -> DataError:
-        """Refuse a column that is not there, with those that are."""
+        """Return the error for a missing column; it lists the existing ones."""
         what = shown(key) if isinstance(key, str) else str(key)
         if self.names is None:
-            there = f"its columns have no names but the positions 0 to {self.n_columns - 1}"
+            there = f"its columns have no names, only the positions 0 to {self.n_columns - 1}"
             return DataError(f"{role}: there is no column {what} in {self.source}; {there}")
         near = difflib.get_close_matches(str(key), self.names, n=1)
         hint = f"did you mean {shown(near[0])}? " if near else ""
@@ -117,14 +117,14 @@ class Header:
         if unnamed:
             msg = (
                 f"column {unnamed[0]} of {self.source} has no name; such a column is often a row number, written by "
-                "accident; name it, or leave it out with columns=[...]"
+                "accident; name it, or leave it out with columns=[...] (command line: --columns)"
             )
             raise DataError(msg)
 
     def _check_apart(self, first: tuple[int, ...], second: tuple[int, ...], one: str, other: str) -> None:
         both = [j for j in first if j in second]
         if both:
-            msg = f"{self._shown(both[0])} is both in {one} and in {other}; a column has one role: take it out of one"
+            msg = f"{self._shown(both[0])} is both in {one} and in {other}; a column has one role: remove it from one"
             raise ParameterError(msg)
 
     def _shown(self, position: int) -> str:
@@ -132,12 +132,12 @@ class Header:
 
 
 def is_key(value: Any) -> bool:
-    """Return whether this is a column's name or position."""
+    """Return whether `value` can be a column's name or position."""
     return isinstance(value, str) or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def as_keys(value: Any, role: str) -> list[Key]:
-    """Return names or positions as a list, from one of them or a sequence."""
+    """Return one name or position, or a sequence of them, as a list."""
     try:
         keys = [value] if is_key(value) else list(value)
     except TypeError:
@@ -145,8 +145,8 @@ def as_keys(value: Any, role: str) -> list[Key]:
     for key in keys:
         if not is_key(key):
             msg = (
-                f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}; values of "
-                "their own, for target and weight, go with data in memory"
+                f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}; arrays "
+                "as target and weight are possible only for data in memory"
             )
             raise ParameterError(msg)
     if not keys:

@@ -1,4 +1,4 @@
-"""Columns that can be read at any rows: what arrays, data frames and Arrow tables have in common."""
+"""Columns with random access to rows: the common interface of arrays, data frames and Arrow tables."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ridgemark.rows.places import Place, row_of
 
 
 class Columns(ABC):
-    """Some columns of one object, read as checked floats where asked.
+    """Some columns of one object, read as checked floats.
 
     Parameters
     ----------
     header : Header
         All columns of the object.
     n_rows : int
-        Its rows.
+        Number of rows.
     in_memory : bool
-        Whether reading it all once is cheap, so that bad cells are refused before any work begins.
+        Whether the object is checked as a whole on opening, which is cheap for data in memory.
     """
 
     def __init__(self, header: Header, n_rows: int, in_memory: bool = True) -> None:
@@ -34,23 +34,23 @@ class Columns(ABC):
         self.n_rows = n_rows
         self.in_memory = in_memory
         self.which = tuple(range(header.n_columns))
-        self.vector = False  # set for a one-dimensional array, whose single column has no name or position
+        self.vector = False  # True for a one-dimensional array, whose single column has no name or position
 
     @property
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64, whichever holds these columns."""
+        """float32 or float64, as these columns need."""
 
     @abstractmethod
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
         """Return the checked floats (n, k) of some rows: a slice with start and stop, or row numbers."""
 
-    def release(self, row: int) -> None:  # noqa: B027 - most columns hold nothing that could be given back
-        """Be told that the rows before this one have been read in a pass."""
+    def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
+        """Release memory of the rows before this one, which a pass has finished reading."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of these columns, where they have any."""
+        """Names of these columns, or None."""
         return self.header.names_of(self.which)
 
     def only(self, which: Sequence[int]) -> Self:
@@ -60,12 +60,12 @@ class Columns(ABC):
         return narrower
 
     def place(self, rows: slice | npt.NDArray[np.intp]) -> Place:
-        """Return where the cells of some rows come from."""
+        """Return the `Place` of the cells of some rows."""
         return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
 
 class FrameColumns(Columns):
-    """Columns of their own types, converted one by one: a subclass says how one is read."""
+    """Columns of different types, converted one by one; a subclass reads one column."""
 
     @abstractmethod
     def _column_dtype(self, position: int) -> np.dtype[Any]:
@@ -73,7 +73,7 @@ class FrameColumns(Columns):
 
     @abstractmethod
     def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        """Return one column at some rows as numpy values of any type, refusing nulls and categories."""
+        """Return one column at some rows as numpy values of any type, and refuse nulls and categories."""
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""Rows in a CSV file, read in bounded memory as often as asked; needs no other package."""
+"""Rows of a CSV file, read repeatedly in bounded memory; needs no optional package."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ridgemark.rows.scanned import ScannedRows
 class CsvRows(ScannedRows):
     """Rows of a CSV file, which may be gzip-compressed (name ending in `.gz`).
 
-    Text in UTF-8, with or without a byte order mark; cells apart by comma, semicolon or tab, whichever the first line
-    has most of; fields may be quoted; blank lines are skipped. Cells in use must be numbers, or true and false, which
-    become 1 and 0; columns not in use may hold anything. Opening reads the file once to find and count the rows;
-    numbers are read as float64 in each pass.
+    Text in UTF-8, with or without a byte order mark. The delimiter is comma, semicolon or tab, whichever is most
+    frequent in the first line; fields may be quoted; blank lines are skipped. Cells in use must be numbers, or true and
+    false, which become 1 and 0; unused columns may hold anything. Opening reads the file once to find and count the
+    rows; numbers are read as float64 in each pass.
 
-    The first line names the columns. Where it holds nothing but numbers, the way columns are asked for decides: by
-    text (`target="400"`), the numbers are names; by position (`target=3`), the file has no header, and the columns
-    are named "0", "1" and so on.
+    The first line names the columns. If it holds only numbers, the form of the arguments decides: with text
+    (`target="400"`) the numbers are names; with positions (`target=3`) the file has no header, and the columns are
+    named "0", "1" and so on.
 
     Parameters
     ----------
@@ -42,16 +42,16 @@ class CsvRows(ScannedRows):
     target : str, int, or list of them, optional
         Name or position of the target column or columns.
     columns : list of str or int, optional
-        The features, in this order; by default all columns with no other role.
+        The features, in this order; by default all columns without another role.
     weight : str or int, optional
         Name or position of the weight column.
 
     Raises
     ------
     SourceFileError
-        When the file is missing, empty, cut short or not text.
+        When the file is missing, empty, truncated or not text.
     DataError
-        When a column is missing, or a cell is no finite number; the message names row, line and column.
+        When a column is missing, or a cell is not a finite number; the message names row, line and column.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CsvRows(ScannedRows):
             choice = header.choose(target, columns, weight)
             self._chunks = find_chunks(file, offset, line, self._delimiter, self._n_columns, source)
         if not self._chunks:
-            msg = f"{source} has a header and no rows; at least one row is needed"
+            msg = f"{source} has a header but no rows; at least one row is needed"
             raise SourceFileError(msg)
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
 
@@ -89,7 +89,7 @@ class CsvRows(ScannedRows):
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[IO[bytes]]:
-    """Open a CSV file, compressed or not, and tell every failure to read it in one way."""
+    """Open a CSV file, compressed or not; every failure to read it is a `SourceFileError`."""
     compressed = path.name.lower().endswith(".gz")
     form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
     with (
@@ -100,7 +100,7 @@ def open_csv(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Expanding(gzip.GzipFile):
-    """A compressed file that is refused where it expands beyond the limit."""
+    """A compressed file that is refused if it expands beyond the limit."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -131,8 +131,8 @@ def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:
         return False
     start = ", ".join(first.cells[:3])
     msg = (
-        f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, ask for "
+        f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, give "
         f"columns as text: target={shown(first.cells[-1])}; if the file has no header, "
-        + ("add one" if counted else "ask by position: target=0 or columns=[0, 1]")
+        + ("add one" if counted else "give positions: target=0 or columns=[0, 1]")
     )
     raise DataError(msg)

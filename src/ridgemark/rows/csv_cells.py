@@ -1,4 +1,4 @@
-"""From the text of some CSV rows to numbers: fast for plain numbers, cell by cell for everything else."""
+"""Parsing the text of CSV rows: fast for plain numbers, cell by cell for everything else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ridgemark.rows.places import Place
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_LONG = 2**18  # characters from which pyarrow, where it is installed, is worth loading
+_LONG = 2**18  # characters; for longer text it pays to load pyarrow, if installed
 _MISSING = {"", "na", "n/a", "null", "none", "?"}
 
 
@@ -33,13 +33,13 @@ class CsvText:
     text : str
         Whole rows.
     chunk : Chunk
-        Where they are in the file.
+        Position of the rows in the file.
     delimiter : str
         One character.
     n_columns : int
         Cells in every row.
     source : str
-        The file, as messages call it.
+        Name of the file in messages.
     """
 
     text: str
@@ -65,9 +65,9 @@ class CsvText:
                 )
         except ValueError:
             return self._cell_by_cell(columns, place)
-        if len(values) != self.chunk.n_rows:  # a stray carriage return or quote, read in two ways
+        if len(values) != self.chunk.n_rows:  # a stray carriage return or quote, which scan and parser read differently
             return self._cell_by_cell(columns, place)
-        if np.abs(values).max() >= LARGEST_EXACT:  # the next integer reads as this one
+        if np.abs(values).max() >= LARGEST_EXACT:  # 2**53 + 1 also reads as 2**53
             self._check_integers(values, columns, place)
         return values
 
@@ -104,7 +104,7 @@ class CsvText:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a cell is written as a number."""
+    """Return whether a cell has the form of a number."""
     try:
         float(text)
     except ValueError:
@@ -113,7 +113,7 @@ def is_number(text: str) -> bool:
 
 
 def _is_exact(integer: str) -> bool:
-    """Return whether an integer is at most 2**53 in size; one of too many digits is not even parsed."""
+    """Return whether an integer is at most 2**53 in absolute value; one with too many digits is not parsed."""
     digits = integer.lstrip("+-").lstrip("0")
     return len(digits) <= len(str(LARGEST_EXACT)) and int(digits or "0") <= LARGEST_EXACT
 

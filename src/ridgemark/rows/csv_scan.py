@@ -1,7 +1,7 @@
-"""The first pass over a CSV file: its header, and where its rows begin, at a few hundred megabytes a second.
+"""The first pass over a CSV file: finds its header and the positions of its rows, at a few hundred MB/s.
 
-Only line ends, delimiters and quotes are looked at. A quote opens or closes a field wherever it stands (RFC 4180), so
-whether a byte lies inside quotes is the parity of the quotes before it.
+Only line ends, delimiters and quotes are examined. Every quote opens or closes a field (RFC 4180), so the parity of
+the quotes before a byte says whether the byte is inside quotes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLANK = " \t\r\n"
 _BLANK = BLANK.encode()
 _DELIMITERS = ",;\t"
 _NEWLINE, _QUOTE = b'\n"'
-_IS_SOLID = np.isin(np.arange(256), list(_BLANK), invert=True)  # by byte: what is not white space
+_IS_SOLID = np.isin(np.arange(256), list(_BLANK), invert=True)  # by byte: True if not white space
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class FirstRow:
-    """The first row of a file, which may be its header, and where it and the next one begin."""
+    """The first row of a file, which may be its header, and the offsets of this row and the next."""
 
     cells: tuple[str, ...]
     delimiter: str
@@ -52,7 +52,7 @@ class FirstRow:
 
 
 def read_first_row(file: IO[bytes], source: str) -> FirstRow:
-    """Return the first row that is not blank, cut at whichever of , ; and tab it has most of."""
+    """Return the first row that is not blank, split at the most frequent of comma, semicolon and tab."""
     offset, line = _skip_blank_lines(file, source)
     text = _read_row(file, source, line)
     _check_text(text, source)
@@ -67,7 +67,7 @@ def read_first_row(file: IO[bytes], source: str) -> FirstRow:
 
 
 def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
-    """Move to the first line that is not blank, past a byte order mark; return its offset and line number."""
+    """Seek to the first line that is not blank, after a byte order mark; return its offset and line number."""
     begin = offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
     file.seek(begin)
     line, text = 1, file.read(CHUNK_BYTES)
@@ -75,7 +75,7 @@ def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
         begin, line = max(begin, offset + text.rfind(b"\n") + 1), line + text.count(b"\n")
         offset, text = offset + len(text), file.read(CHUNK_BYTES)
     if not text:
-        msg = f"{source} is empty: it holds only blank lines; write the file again"
+        msg = f"{source} is empty: it holds only blank lines; rewrite the file"
         raise SourceFileError(msg)
     blank = text[: len(text) - len(text.lstrip(_BLANK))]
     begin, line = max(begin, offset + blank.rfind(b"\n") + 1), line + blank.count(b"\n")
@@ -84,7 +84,7 @@ def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
 
 
 def _read_row(file: IO[bytes], source: str, line: int) -> bytes:
-    """Return the row that begins here; inside quotes it goes on over line ends."""
+    """Return the row that begins here; inside quotes it continues across line ends."""
     lines: list[bytes] = []
     n_quotes, room = 0, MAX_ROW_BYTES.value
     while not lines or n_quotes % 2:
@@ -98,10 +98,10 @@ def _read_row(file: IO[bytes], source: str, line: int) -> bytes:
 def _check_text(text: bytes, source: str) -> None:
     if b"\0" in text or text.startswith((b"PK\x03\x04", b"PAR1", b"\x1f\x8b")):
         what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
-        msg = f"{source} is {what}; a CSV file must be text in UTF-8; give it the extension of what it holds"
+        msg = f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format"
         raise SourceFileError(msg)
     if re.search(rb"\r[^\n]", text):
-        msg = f"{source} ends its lines with a carriage return alone; save it with line feeds"
+        msg = f"{source} ends its lines with carriage returns only; save it with line feeds"
         raise SourceFileError(msg)
     try:
         text.decode("utf-8")
@@ -111,7 +111,7 @@ def _check_text(text: bytes, source: str) -> None:
 
 
 def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_columns: int, source: str) -> list[Chunk]:
-    """Return the chunks of whole rows from `offset` to the end, refusing rows with another number of cells."""
+    """Return the chunks of whole rows from `offset` to the end; refuse rows with another number of cells."""
     file.seek(offset)
     chunks: list[Chunk] = []
     row, held, more, longest = 0, b"", True, MAX_ROW_BYTES.value
@@ -143,7 +143,7 @@ def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_colum
 
 
 def _rows(text: bytes, delimiter: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return where each row ends and its number of cells, 0 for a blank line."""
+    """Return the end and the number of cells of each row; 0 cells for a blank line."""
     codes = np.frombuffer(text, np.uint8)
     ends, marks = np.flatnonzero(codes == _NEWLINE), np.flatnonzero(codes == ord(delimiter))
     if b'"' in text:
@@ -155,10 +155,10 @@ def _rows(text: bytes, delimiter: str) -> tuple[npt.NDArray[np.intp], npt.NDArra
 
 
 def _blank_lines(codes: Array, ends: Array, cells: Array) -> Array:
-    """Return which lines are blank: one cell, and no byte in it that is not white space."""
+    """Return which lines are blank: one cell of white space only."""
     begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
     blank: Array = (cells == 1) & (codes[begins] <= ord(" "))
-    if blank.any():  # almost never
+    if blank.any():  # rare
         solid = np.flatnonzero(_IS_SOLID[codes])
         blank &= np.searchsorted(solid, begins) == np.searchsorted(solid, ends)
     return blank
@@ -166,26 +166,26 @@ def _blank_lines(codes: Array, ends: Array, cells: Array) -> Array:
 
 def ragged(source: str, row: int, line: int, got: int, expected: int, last: bool = False) -> DataError:
     """Refuse a row with too few or too many cells."""
-    hint = "it is the last row: the file may be cut short" if last and got < expected else "correct that line"
+    hint = "it is the last row: the file may be truncated" if last and got < expected else "correct that line"
     return DataError(
         f"row {row} (line {line}) of {source} has {got} cells and the first line has {expected}; every row must have "
-        f"as many; {hint}"
+        f"the same number; {hint}"
     )
 
 
 def stray_mark(source: str, line: int) -> DataError:
-    """Refuse rows that the scan and the parser tell apart in different ways."""
+    """Refuse rows that the scan and the parser separate differently."""
     return DataError(
-        f"at or after line {line} of {source} a quote or a carriage return stands inside a field that is not quoted, "
-        "so the rows cannot be told apart; put the field in quotes, doubling those inside it"
+        f"at or after line {line} of {source} a field that is not quoted contains a quote or a carriage return, "
+        "so the rows cannot be separated; quote the field, and double the quotes inside it"
     )
 
 
 def no_end(source: str, line: int, text: bytes) -> DataError:
-    """Refuse a row that does not end, most often for a quote that is not closed."""
+    """Refuse a row that does not end, usually because a quote is not closed."""
     if b'"' in text:
         return DataError(
             f"the row at line {line} of {source} opens a quoted field that is never closed; add the missing quote, or "
-            "write the file again if it was cut short"
+            "write the file again if it is truncated"
         )
     return DataError(f"the row at line {line} of {source} has too many bytes; {MAX_ROW_BYTES.remedy}")

@@ -13,32 +13,32 @@ from ridgemark.rows import Block
 
 Floats = NDArray[np.float64]
 
-KEPT_HASHES = 2048  # of all rows so far, to sample and count distinct rows over batches
+KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
 
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Which rows are equal to which: the candidates for landmarks.
+    """Groups of equal rows; the first row of each group is a candidate for a landmark.
 
-    Candidates are in an order that depends on the rows' values and not on their order, so that a draw by position
-    does not either.
+    The order of the candidates depends on the values of the rows and not on their order, so a draw by position does
+    not depend on it either.
     """
 
-    indices: NDArray[np.intp]  # (m,): the first row of each kind
-    kind: NDArray[np.intp]  # (n,): position of a row's kind among the candidates; -1 for a row of weight zero
-    smallest: NDArray[np.uint64]  # the smallest hashes, ascending: from these `count_distinct` counts several batches
+    indices: NDArray[np.intp]  # (m,): the first row of each group
+    kind: NDArray[np.intp]  # (n,): position of a row's group among the candidates; -1 for a row of weight zero
+    smallest: NDArray[np.uint64]  # the smallest hashes, ascending; `count_distinct` uses them over several batches
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def totals(self, values: Floats) -> Floats:
-        """Sum one value per row over each kind: what m equal rows have together is what one of weight m has."""
+        """Sum one value per row over each group; m equal rows count like one row of weight m."""
         present = slice(None) if self.kind.min() >= 0 else self.kind >= 0
-        # astype: counts of no rows at all would be integers.
+        # astype: for zero rows bincount would return integers.
         return np.bincount(self.kind[present], weights=values[present], minlength=len(self)).astype(float, copy=False)
 
     def of_rows(self, values: Floats) -> Floats:
-        """Return for every row the value of its kind; zero for a row of weight zero."""
+        """Return for every row the value of its group; zero for a row of weight zero."""
         return np.where(self.kind >= 0, values[self.kind], 0.0)
 
     @property
@@ -49,14 +49,14 @@ class DistinctRows:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """What leaving out all rows that equal a row needs: two sums over the group of equal rows.
+    """Two sums over each group of equal rows, needed to leave out a whole group.
 
     Attributes
     ----------
     weights : array of shape (n,)
-        The weight of the group of each row; zero for a row of weight zero.
+        The total weight of each row's group; zero for a row of weight zero.
     gaps : array of shape (n, n_targets) or None
-        The weighted mean target of the group less the row's target; None where no rows are equal.
+        The weighted mean target of the group minus the row's target; None if no rows are equal.
     """
 
     weights: Floats
@@ -64,10 +64,10 @@ class RowGroups:
 
 
 def group_rows(distinct: DistinctRows, weights: Floats, targets: Floats | None) -> RowGroups:
-    """Return the groups of equal rows; `targets`, wanted where some rows are equal, are overwritten."""
+    """Return the groups of equal rows; `targets`, required if some rows are equal, are overwritten."""
     totals = distinct.totals(weights)
     for column in () if targets is None else targets.T:
-        # From the group's first target: equal targets then have gaps of exactly zero.
+        # Relative to the group's first target: equal targets then have gaps of exactly zero.
         column -= column[distinct.indices[distinct.kind]]
         column[:] = distinct.of_rows(distinct.totals(weights * column) / totals) - column
     return RowGroups(distinct.of_rows(totals), targets)
@@ -79,10 +79,10 @@ def merge_smallest(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArra
 
 
 def count_distinct(smallest: NDArray[np.uint64]) -> int:
-    """Return the number of distinct rows whose smallest hashes these are.
+    """Return the number of distinct rows, from their smallest hashes.
 
-    Exact for fewer than k = 2,048 rows. Hashes are uniform on [0, 2^64), so of more the k-th smallest hash h gives the
-    estimate `(k - 1) 2^64/h`, of relative standard deviation 1/sqrt(k) = 2.2%.
+    Exact for fewer than k = 2,048 rows. Otherwise the k-th smallest hash h, uniform on [0, 2^64), gives the estimate
+    `(k - 1) 2^64/h`, with relative standard deviation 1/sqrt(k) = 2.2%.
     """
     if len(smallest) < KEPT_HASHES:
         return len(smallest)
@@ -105,7 +105,7 @@ def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None) -> Distinc
 def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each hash, in the hashes' order, and every row's position among them.
 
-    What `np.unique` does, in half its memory: for a long file these are the largest arrays there are.
+    The same as `np.unique` in half the memory: for a long file these are the largest arrays.
     """
     order = np.argsort(hashes, kind="stable")
     fresh = np.ones(len(order), dtype=bool)
@@ -119,7 +119,7 @@ def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.in
 
 
 def row_hashes(block: Block) -> NDArray[np.uint64]:
-    """Hash each row: multiply and xor-shift every value, summed with odd multipliers; a zero adds nothing."""
+    """Hash each row: multiply and xor-shift every value, then sum with odd multipliers; a zero adds nothing."""
     features = block.features
     multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
     if sparse.issparse(features):

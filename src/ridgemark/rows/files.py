@@ -1,4 +1,4 @@
-"""Files that hold rows: found, opened, and every failure told in one way."""
+"""Finding and opening data files; every failure is a `SourceFileError` that names the file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def require_file(path: str | os.PathLike[str]) -> Path:
         where = shown(found.absolute().parent)
         msg = f"there is no file {shown(found)} (looked in {where}); check the name and the current folder"
         raise SourceFileError(msg) from error
-    except (OSError, ValueError) as error:  # too long, or with a null character
+    except (OSError, ValueError) as error:  # too long, or contains a null character
         msg = f"{shown(found)} is not the name of a file that can be read; give the path of a data file"
         raise SourceFileError(msg) from error
     if found.is_dir():
         msg = f"{shown(found)} is a directory; give a file, or a directory with .parquet files"
         raise SourceFileError(msg)
     if not found.is_file():
-        msg = f"{shown(found)} is no regular file and can be read only once; save the rows to a file first"
+        msg = f"{shown(found)} is not a regular file and can be read only once; save the rows to a file first"
         raise SourceFileError(msg)
     if status.st_size == 0:
         msg = f"{shown(found)} is empty (0 bytes); write the file again"
@@ -37,7 +37,7 @@ def require_file(path: str | os.PathLike[str]) -> Path:
 
 
 def is_directory(path: Path) -> bool:
-    """Return whether this is a directory, also for what cannot be a path at all."""
+    """Return whether `path` is a directory; False for an invalid path."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -46,11 +46,11 @@ def is_directory(path: Path) -> bool:
 
 @contextmanager
 def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[None]:
-    """Turn the reader's own errors into one that names the file and the form it should have."""
+    """Turn the reader's errors into one that names the file and its expected format."""
     foreign: tuple[type[BaseException], ...] = (OSError, *errors)
     try:
         yield
-    except RidgemarkError:  # told already, and possibly an OSError too
+    except RidgemarkError:  # already has its message, and may be an OSError too
         raise
     except foreign as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -58,26 +58,26 @@ def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[Non
 
 
 def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
-    """Refuse a file that is not what its name says, or not all of it."""
+    """Return the error for a truncated file or one of another format than its name says."""
     return SourceFileError(
-        f"{shown(path)} cannot be read as {form}: {reason}; it may be cut short or hold another format: "
-        "write it again, or give it the extension of what it holds"
+        f"{shown(path)} cannot be read as {form}: {reason}; it may be truncated or have another format; "
+        "write it again, or use the extension of its format"
     )
 
 
 def bomb(path: Path) -> SourceFileError:
-    """Refuse a compressed file that expands beyond the limit."""
+    """Return the error for a compressed file that expands beyond the limit."""
     return SourceFileError(
-        f"{shown(path)} expands to more than {MAX_EXPANSION.value} times its compressed bytes, as files do that are "
-        f"made to exhaust a machine; give it uncompressed, or {MAX_EXPANSION.remedy}"
+        f"{shown(path)} expands to more than {MAX_EXPANSION.value} times its compressed size, like files "
+        f"made to exhaust memory; give it uncompressed, or {MAX_EXPANSION.remedy}"
     )
 
 
 class FileState:
-    """A file's place on the disk, size and time of change, so that a change while it is in use is noticed.
+    """A file's inode, size and modification time, to detect a change while it is in use.
 
-    A file overwritten in place with as many bytes, and its time of change set back (or changed again within the
-    resolution of the file system's clock), is not noticed.
+    Not detected: a file overwritten in place with the same number of bytes whose modification time is set back, or
+    differs by less than the resolution of the file system's clock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class FileState:
         self._known = self._now()
 
     def check(self) -> None:
-        """Refuse the file when it is no longer as it was."""
+        """Refuse the file if it has changed."""
         if self._now() != self._known:
             msg = f"{shown(self.path)} has changed or is gone since it was opened; open it again"
             raise SourceFileError(msg)

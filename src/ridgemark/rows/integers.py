@@ -1,4 +1,4 @@
-"""Integers that floats cannot hold, found before someone else converts them."""
+"""Refusal of integers that floats cannot hold, before other code converts them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ridgemark.rows.tables import table_columns
 def refuse_large_integers(values: Any, source: str) -> None:
     """Refuse integers beyond 2**53 in an array, sparse matrix, data frame or list, as `open_rows` does.
 
-    All else passes, also what holds no numbers: the conversion that follows speaks of that.
+    Everything else passes; the conversion that follows refuses values that are not numbers.
     """
     for array, place in _arrays(values, source):
         check_integers(array, place)
 
 
 def _arrays(values: Any, source: str) -> Iterator[tuple[Array, Place]]:
-    """Yield the arrays that hold the values, and where their cells are; nothing where no array can be had."""
+    """Yield the arrays that hold the values, and the places of their cells; nothing if there is no array."""
     if sparse.issparse(values):
         yield values.tocsr().data, Place(source, None, lambda position: f"stored value {position}")
         return

@@ -1,6 +1,6 @@
-"""Limits on what one file may ask for, so that a hostile or broken file is refused before it takes time or memory.
+"""Limits on the size of a file's contents: a hostile or broken file is refused before it takes time or memory.
 
-Each limit has the name of an environment variable, which raises it.
+The environment variable of the same name raises a limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The number in force."""
+        """The current limit."""
         given = os.environ.get(self.name, "")
         if not given:
             return self.default
@@ -31,18 +31,18 @@ class Limit:
 
     @property
     def remedy(self) -> str:
-        """How to raise it, as the end of a message."""
-        return f"if the file is right, raise the limit of {self.value:,} with the environment variable {self.name}"
+        """How to raise the limit, for the end of a message."""
+        return f"if the file is valid, raise the limit of {self.value:,} with the environment variable {self.name}"
 
 
 MAX_COLUMNS = Limit("RIDGEMARK_MAX_COLUMNS", 100_000)  # of a CSV file
 MAX_ROW_BYTES = Limit("RIDGEMARK_MAX_ROW_BYTES", 2**24)  # of a CSV file
-MAX_EXPANSION = Limit("RIDGEMARK_MAX_EXPANSION", 200)  # bytes from one compressed byte; text rarely exceeds 50
-MAX_LOADED_BYTES = Limit("RIDGEMARK_MAX_LOADED_BYTES", 2**34)  # of one array of an archive, or of a model file
+MAX_EXPANSION = Limit("RIDGEMARK_MAX_EXPANSION", 200)  # bytes per compressed byte; text rarely exceeds 50
+MAX_LOADED_BYTES = Limit("RIDGEMARK_MAX_LOADED_BYTES", 2**34)  # bytes of one array of an archive, or of a model file
 
-EXPANSION_FROM = 2**26  # bytes: less than this may come from any compressed file
+EXPANSION_FROM = 2**26  # bytes; a smaller result is always allowed
 
 
 def is_bomb(expanded: int, compressed: int) -> bool:
-    """Tell whether this many bytes came from too few compressed ones."""
+    """Return whether the expansion ratio exceeds the limit."""
     return expanded > EXPANSION_FROM and expanded > MAX_EXPANSION.value * max(compressed, 1)

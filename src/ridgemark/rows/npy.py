@@ -1,7 +1,7 @@
 """Rows of a `.npy` file, read from the file block by block.
 
-The file is not mapped into memory: a process that reads a map of a file cut short meanwhile is ended by a signal
-(SIGBUS), and a map shows numbers written meanwhile without notice.
+The file is not memory-mapped: if a mapped file is truncated meanwhile, SIGBUS ends the process, and a change of its
+numbers goes unnoticed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ridgemark.rows.places import shown
 
 FORM = "a NumPy array file (.npy)"
 
-_NEAR_BYTES = 2**18  # rows to take that lie this near each other are read at once, with the rows between them
+_NEAR_BYTES = 2**18  # requested rows this close in the file are read together with the rows between them
 
 
 class NpyColumns(MatrixColumns):
-    """Columns of a `.npy` file; every read checks before and after that the file is as it was.
+    """Columns of a `.npy` file; every read checks before and after that the file has not changed.
 
     Parameters
     ----------
     state : FileState
-        The file as it was before its header was read.
+        State of the file before its header was read.
     shape, dtype, fortran
-        Of the array, as its header says.
+        Of the array, from the header.
     offset : int
-        Where its numbers begin.
+        Position of the first number in the file.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class NpyColumns(MatrixColumns):
     ) -> None:
         super().__init__(shape, dtype, shown(state.path), None, in_memory=False)
         self._state, self._fortran, self._offset = state, fortran, offset
-        self._latest: list[tuple[slice, Array]] = []  # whole rows read last, for all copies that `only` makes
+        self._latest: list[tuple[slice, Array]] = []  # rows read last, shared by all copies made by `only`
 
     @property
     def _path(self) -> Path:
@@ -57,25 +57,25 @@ class NpyColumns(MatrixColumns):
         return numbers(values, dtype, self.place(rows))
 
     def _known(self, rows: slice) -> Array | None:
-        """Return rows of the block that was read last, so that its features, targets and weights are read once."""
+        """Return rows from the block read last, so that features, targets and weights are read only once."""
         for known, whole in tuple(self._latest):
             if known == rows:
                 return whole[:, self.selection]
         return None
 
     def _from_file(self, rows: slice | npt.NDArray[np.intp]) -> Array:
-        """Return the chosen columns of some rows, and refuse the file where it changed meanwhile."""
+        """Return the chosen columns of some rows; refuse a file that changed meanwhile."""
         try:
             with reading(self._path, FORM), self._path.open("rb", buffering=0) as file:
                 values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
         except DataError:
-            self._state.check()  # cut short or removed meanwhile, which says more than what the system said
+            self._state.check()  # truncated or removed: this message is clearer than the system's
             raise
         self._state.check()
         return values
 
     def _at(self, file: IO[bytes], rows: npt.NDArray[np.intp]) -> Array:
-        """Return rows of any numbers, in the order asked; what lies near each other in the file is read at once."""
+        """Return rows by number, in the requested order; rows close in the file are read together."""
         values = np.empty((len(rows), len(self.which)), self.stored_dtype)
         step = max(1, _NEAR_BYTES // (self.header.n_columns * self.stored_dtype.itemsize))
         order = np.argsort(rows, kind="stable")
@@ -106,5 +106,5 @@ class NpyColumns(MatrixColumns):
         while rest:
             read: int = file.readinto(rest)  # type: ignore[attr-defined]
             if not read:
-                raise unreadable(self._path, FORM, f"it ends {len(rest)} bytes too early")
+                raise unreadable(self._path, FORM, f"it is {len(rest)} bytes too short")
             rest = rest[read:]

@@ -1,4 +1,4 @@
-"""NumPy's own files: `.npy`, read in blocks, and `.npz` archives. Pickled objects are never loaded."""
+"""NumPy files: `.npy`, read in blocks, and `.npz` archives. Pickled objects are never loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNZIPPING = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError,
 
 
 def npy_columns(path: Path) -> NpyColumns:
-    """Return the columns of a `.npy` file, of which only the header is read now."""
+    """Return the columns of a `.npy` file; only the header is read now."""
     state = FileState(path)
     with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
         shape, fortran, dtype = _header(file, path, _ARRAY)
@@ -39,7 +39,7 @@ def npy_columns(path: Path) -> NpyColumns:
 
 
 class Archive:
-    """A `.npz` file: features in the array `X`, names in `feature_names` and targets in `y` where it has them."""
+    """A `.npz` file: features in the array `X`, and optionally names in `feature_names` and targets in `y`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class Archive:
         return ArrayColumns(features, f"array 'X' of {shown(self._path)}", names)
 
     def resolve(self, given: Any, columns: ArrayColumns, role: str) -> Any:
-        """Return the arrays that `given` names, side by side; leave anything else to mean columns of X or values."""
+        """Return the arrays named by `given`, stacked; return anything else unchanged (columns of X, or values)."""
         keys = list(given) if isinstance(given, list | tuple) else [given]
         if not keys or not all(isinstance(key, str) for key in keys):
             return given
@@ -103,9 +103,9 @@ class Archive:
                 return np.lib.format.read_array(member, allow_pickle=False)
 
     def _check_size(self, member: zipfile.ZipInfo, needed: int) -> None:
-        """Refuse an array that is not in the file, is too large to be read, or comes from too few bytes."""
+        """Refuse an array that is incomplete, too large to read, or expands beyond the limit."""
         if member.file_size < needed:
-            reason = f"an array of {needed} bytes is announced, and its member has {member.file_size}"
+            reason = f"its header announces an array of {needed} bytes, and its member has {member.file_size}"
             raise unreadable(self._path, _ARCHIVE, reason)
         if needed > MAX_LOADED_BYTES.value:
             msg = f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
@@ -115,20 +115,22 @@ class Archive:
 
 
 def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, Fortran order and type of the array that begins here, refusing pickled objects."""
+    """Return shape, Fortran order and type of the array that begins here; refuse pickled objects."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
     elif version == (2, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # version 3 is for structured records whose field names are not Latin-1
-        raise unreadable(path, form, f"its format version is {version[0]}.{version[1]}, which holds no plain numbers")
+    else:  # version 3 is only for structured records
+        raise unreadable(
+            path, form, f"its format version is {version[0]}.{version[1]}, which does not hold plain numbers"
+        )
     if dtype.hasobject:
         msg = (
-            f"{shown(path)} holds pickled Python objects, which are never loaded, as loading them can run any code; "
+            f"{shown(path)} holds pickled Python objects, never loaded because loading can run any code; "
             "save plain numbers: numpy.save(path, array.astype(float))"
         )
         raise SourceFileError(msg)
-    if not all(type(side) is int and 0 <= side <= sys.maxsize for side in shape):  # True passes for 1 elsewhere
-        raise unreadable(path, form, f"its shape is {shown(shape)}, where only counts are possible")
+    if not all(type(side) is int and 0 <= side <= sys.maxsize for side in shape):  # excludes bool
+        raise unreadable(path, form, f"its shape is {shown(shape)}, which is not a tuple of counts")
     return shape, fortran, dtype

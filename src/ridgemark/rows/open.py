@@ -1,4 +1,4 @@
-"""One friendly door to every kind of rows."""
+"""`open_rows`: opens data of any supported kind as a `RowSource`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
 def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> RowSource:
-    """Open data of any kind as rows that can be read block by block, as often as needed.
+    """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
     Parameters
     ----------
     source : path, array, sparse matrix, data frame, Arrow table, dict of columns, or RowSource
-        Files are known by their extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
+        Files are recognised by extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
         targets in `y`; read into memory), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
-        `.feather`. An open RowSource comes back as it is.
+        `.feather`. A RowSource is returned unchanged.
     target : str, int, list of them, or array, optional
         Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in
-        memory and `.npy` also the values themselves, (n,) or (n, t). An integer that is a column's name means that
-        column.
+        memory and `.npy` also the values themselves, (n,) or (n, t). An integer is first looked up among the column
+        names.
     columns : list of str or int, optional
-        The features, in this order; by default all columns with no other role.
+        The features, in this order; by default all columns without another role.
     weight : str, int or array, optional
         Name, position or values of the weights.
 
@@ -51,7 +51,7 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     DataError
         When the data cannot be used; the message names the row, the column and the remedy.
     NotRestartableError
-        When the source could be read only once.
+        When the source can be read only once.
 
     Examples
     --------
@@ -64,10 +64,10 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     """
     if isinstance(source, RowSource):
         if target is not None or columns is not None or weight is not None:
-            msg = "an open RowSource has its columns chosen already; give target, columns and weight when opening it"
+            msg = "a RowSource already has its columns chosen; give target, columns and weight when opening it"
             raise ParameterError(msg)
         return source
-    if isinstance(source, str) and not source:  # which as a path would mean the current folder
+    if isinstance(source, str) and not source:  # as a path it would mean the current folder
         msg = "the path is empty; give the path of a data file"
         raise SourceFileError(msg)
     if isinstance(source, str | os.PathLike):
@@ -94,7 +94,7 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         return CsvRows(found, target, columns, weight)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight)
-    msg = f"{shown(path)} has no extension that is known; rename it to what it holds: {', '.join(_EXTENSIONS)}"
+    msg = f"{shown(path)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}"
     raise SourceFileError(msg)
 
 
@@ -107,7 +107,7 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> 
 
 
 def _columns(source: Any) -> Columns:
-    """Return the columns of an object in memory, or refuse it by its type."""
+    """Return the columns of an object in memory; refuse other types."""
     known = _table(source)
     if known is not None:
         return known
@@ -118,7 +118,7 @@ def _columns(source: Any) -> Columns:
             f"give {instead} instead"
         )
         raise NotRestartableError(msg)
-    # A Dask collection has __array__ too, but asking for it would load everything.
+    # A Dask collection has __array__ too, but calling it would load everything.
     is_array = hasattr(source, "__array__") and not hasattr(source, "__dask_graph__")
     if sparse.issparse(source) or isinstance(source, list | tuple) or is_array:
         return as_columns(source, "the feature array")
@@ -138,6 +138,6 @@ def _table(source: Any) -> Columns | None:
 
 
 def _values(given: Any) -> Any:
-    """Return targets or weights given as a frame, series or table as columns; leave anything else as it is."""
+    """Return targets or weights given as a frame, series or table as columns; anything else unchanged."""
     found = None if isinstance(given, dict) else _table(given)
     return given if found is None else found

@@ -1,4 +1,4 @@
-"""Where a cell is and what is wrong with it: every message about the contents of rows is built here."""
+"""Every error message about the contents of rows: where the cell is and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ MOST_LISTED = 12
 
 TEXT, CATEGORY = "U", "category"
 
-# What an array of a numpy kind (or a column of categories) holds, and what to do about it.
+LEAVE_OUT = "leave the column out with columns=[...] (command line: --columns)"
+
+# What an array of each numpy kind (or a column of categories) holds, and the remedy.
 _KINDS = {
     TEXT: ("text", "convert it to numbers"),
     "M": ("dates or times", "convert them to a number first, such as days since a start"),
@@ -32,7 +34,7 @@ _KINDS["S"] = _KINDS["T"] = _KINDS[TEXT]
 def shown(name: object) -> str:
     """Return a name or cell as it appears in messages: quoted, control characters escaped, shortened.
 
-    Of a long path the end is kept, which tells more.
+    Of a long path the end is kept, since the file name is there.
     """
     text = str(name)
     if isinstance(name, PurePath) and len(text) > LONGEST_SHOWN:
@@ -41,7 +43,7 @@ def shown(name: object) -> str:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names joined by commas, the rest counted where there are many."""
+    """Return names joined by commas; of many names, the first few and the number of the others."""
     every = list(names)
     text = ", ".join(shown(name) for name in every[:MOST_LISTED])
     return text if len(every) <= MOST_LISTED else f"{text} and {len(every) - MOST_LISTED} more"
@@ -54,9 +56,9 @@ class Place:
     Parameters
     ----------
     source : str
-        The whole, as in "column 'x' of SOURCE": a quoted file name, "the DataFrame", "the targets".
+        Name of the data, as in "column 'x' of SOURCE": a quoted file name, "the DataFrame", "the targets".
     columns : sequence of str or int, or None
-        Name or position of each column; None when there is only one and it has no name.
+        Name or position of each column; None for a single column without a name.
     row : callable
         Takes the position of a row among these cells, returns its description, as in "row 12 (line 14)".
     """
@@ -94,31 +96,31 @@ class Place:
         )
 
     def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
-        """Refuse a cell that holds text or another thing that is no number."""
+        """Refuse a cell that holds text or another value that is not a number."""
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         return DataTypeError(
             f"{self.cell(row, column)} holds {what}, {shown(value)}; every value must be a number; "
-            "convert it, or leave the column out with columns=[...]"
+            f"convert it, {LEAVE_OUT}, or encode its categories as columns of 0 and 1 (command line: --encode)"
         )
 
     def decimal_comma(self, text: str, row: int, column: int) -> DataError:
         """Refuse a number written with a comma."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(text)}, with a comma as decimal mark or between thousands; every "
-            "value must be a number with a decimal point and no other mark; write the file again so"
+            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; every "
+            "value must be a number with a decimal point and no other separator; rewrite the file in this form"
         )
 
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:
         """Refuse an integer that a float64 cannot hold."""
         return DataError(
             f"{self.cell(row, column)} is the integer {_integer(value)}, beyond 2**53: as a floating "
-            "number it would lose digits; subtract an offset first, or leave the column out with columns=[...]"
+            f"number it would lose digits; subtract an offset first, or {LEAVE_OUT}"
         )
 
     def wrong_kind(self, kind: str, dtype: object, column: int = 0) -> DataTypeError:
         """Refuse a whole column, or array, by its type."""
-        what, remedy = _KINDS.get(kind, ("no numbers", "convert it to numbers"))
-        out = "" if self.columns is None else ", or leave the column out with columns=[...]"
+        what, remedy = _KINDS.get(kind, ("values that are not numbers", "convert it to numbers"))
+        out = "" if self.columns is None else f", or {LEAVE_OUT}"
         return DataTypeError(
             f"{self.column(column)} holds {what} (type {dtype}); every value must be a number; {remedy}{out}"
         )
@@ -129,9 +131,9 @@ class Place:
 
 
 def _integer(value: Any) -> str:
-    """Return an integer as text; Python refuses to write very long ones."""
+    """Return an integer as text; Python refuses to print very long ones."""
     if isinstance(value, int) and value.bit_length() > 1000:
-        return f"of some {int(value.bit_length() * 0.30103)} digits"
+        return f"of about {int(value.bit_length() * 0.30103)} digits"
     return _short(str(value))
 
 
@@ -140,7 +142,7 @@ def _short(text: str) -> str:
 
 
 def row_of(rows: slice | Any) -> Callable[[int], str]:
-    """Return how to describe a row of a selection: a slice with a start, or an array of row numbers."""
+    """Return a function that describes the k-th of `rows`, a slice with a start or an array of row numbers."""
     if isinstance(rows, slice):
         return lambda position: f"row {rows.start + position}"
     return lambda position: f"row {rows[position]}"

@@ -1,4 +1,4 @@
-"""Rows in files that are read from front to back: chunks of known row numbers, each read whole or not at all."""
+"""Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ridgemark.rows.places import Place
 
 
 class ScannedRows(BaseRows):
-    """The base of CSV, Parquet and Arrow files: a subclass says how some of its chunks are read.
+    """Base of CSV, Parquet and Arrow files; a subclass reads chunks.
 
     Parameters
     ----------
     header : Header
         All columns of the file.
     choice : Choice
-        Those in use.
+        The columns in use.
     chunk_rows : sequence of int
-        Rows of each chunk.
+        Number of rows in each chunk.
     dtype : numpy.dtype
         float32 or float64, for the features.
     files : list of FileState
@@ -61,22 +61,22 @@ class ScannedRows(BaseRows):
 
     @abstractmethod
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        """Iterate over the rows of some chunks, given by rising number, in blocks of any sizes."""
+        """Iterate over the rows of some chunks, in ascending order, in blocks of any size."""
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
         return self._unchanged(range(first, int(np.searchsorted(self._bounds, stop))))
 
     def _unchanged(self, chunks: Sequence[int]) -> Iterator[Block]:
-        """Iterate as `_read` does, refusing every block before and after which the files are not as they were."""
+        """Iterate like `_read`, and check before and after every block that the files have not changed."""
         self._check_files()
         try:
             for block in self._read(chunks):
                 self._check_files()
                 yield block
-                self._check_files()  # the next block is read later, and a map must not be read beyond its end
+                self._check_files()  # again before the next read: a truncated file must not be read through a map
         except DataError:
-            self._check_files()  # a change says more than what the reader made of it
+            self._check_files()  # a changed file is the better explanation of the error
             raise
 
     def _check_files(self) -> None:

@@ -1,6 +1,6 @@
 """Data frames and dicts of columns, converted column by column and block by block.
 
-Frames are recognised by the names of their types: pandas and polars are never imported here.
+Frames are recognised by their class names: pandas and polars are never imported here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class PandasColumns(FrameColumns):
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         dtype = self._frame.dtypes.iloc[position]
-        if not isinstance(dtype, np.dtype):  # nullable and Arrow-backed types tell the numpy type, sparse ones too
+        if not isinstance(
+            dtype, np.dtype
+        ):  # nullable, Arrow-backed and sparse types have an attribute with the numpy type
             dtype = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", _OBJECT))
         return dtype if isinstance(dtype, np.dtype) else _OBJECT
 
@@ -71,7 +73,7 @@ class PolarsColumns(FrameColumns):
 
 
 class DictColumns(FrameColumns):
-    """Columns given as a dict from names to arrays of one length."""
+    """Columns given as a dict from names to arrays of equal length."""
 
     def __init__(self, columns: Mapping[Any, Any]) -> None:
         source = "the dict of columns"
@@ -107,5 +109,5 @@ def table_columns(source: Any) -> Columns | None:
 
 
 def is_a(value: Any, package: str, name: str) -> bool:
-    """Return whether a value is of a class of another package, without importing that package."""
+    """Return whether a value is an instance of a class of another package, without importing it."""
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
