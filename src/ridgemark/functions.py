@@ -126,7 +126,8 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
     kernel : callable or Kernel, optional
         The kernel the model was made with, where that is, or contains, the user's own code: a file does not hold it.
     """
-    return load_model(path, [NystromRidge, ExactKernelRidge], kernel)
+    model, _ = load_model(path, [NystromRidge, ExactKernelRidge], kernel)
+    return model
 
 
 def _open(X: Any, sample_weight: Any) -> RowSource:

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from ridgemark import load
+from ridgemark.cli.data import load_model
 from ridgemark.errors import ModelFileError
 from tests.persistence.cases import forge, parse
 
@@ -37,7 +38,8 @@ def test_two_fits_with_one_seed_write_the_same_bytes(folder, model_file, ridgema
 def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
     pytest.importorskip("matplotlib")
     assert ridgemark("report", model_file, "--output", tmp_path / "page.html")[0] == 0
-    assert set(load(model_file).run_) >= {"data", "n_rows", "target_names", "levels", "held_out", "sample"}
+    run = load_model(model_file)[1]
+    assert None not in (run.data, run.n_rows, run.target_names, run.levels, run.held_out, run.sample)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,6 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
         ("levels", {"dict": {"colour": "red"}}),
         ("levels", ["colour"]),
         ("held_out", {"dict": {}}),
-        ("held_out", None),
         ("sample", {"dict": {"rows": [0], "observed": 3, "predicted": [[1.0]]}}),
         ("columns", {"object": ["Linear", {}]}),
         ("another", {"array": False}),
@@ -59,7 +60,7 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
 def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_path):
     header, arrays = parse(model_file.read_bytes())
     header = copy.deepcopy(header)
-    header["fitted"]["run_"]["dict"][name] = value
+    header["run"][name] = value
     (tmp_path / "m").write_bytes(forge(header, arrays))
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path / "m")

@@ -36,10 +36,11 @@ from ridgemark.cli.progress import progress
 def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Measure how far the fit in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
-    Target, features and weight are those of the fit; a model saved from Python does not know their names, so give them.
+    Target, features and weight are those of the fit; a model saved from Python does not know the names of target and
+    weight, nor of features that had none, so give them.
     """
-    fitted = load_model(model, "certify")
-    source = open_for(fitted, data, options, with_target=True)
+    fitted, run = load_model(model, "certify")
+    source = open_for(fitted, run, data, options, with_target=True)
     require_targets(source, np.size(fitted.intercept_), data)
     with progress() as tell:
         fitted.set_params(progress=tell or False)

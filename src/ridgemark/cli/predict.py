@@ -55,12 +55,12 @@ def predict_command(
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    fitted = load_model(model, "predict", *(["predict_interval"] if interval else []))
-    source = open_for(fitted, data, {"columns": columns}, with_target=False)
+    fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
+    source = open_for(fitted, run, data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # told here, over all parts
     n_targets = np.size(fitted.intercept_)
-    names = getattr(fitted, "run_", {}).get("target_names", range(n_targets))
+    names = run.target_names or range(n_targets)
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:

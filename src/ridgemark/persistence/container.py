@@ -26,7 +26,7 @@ from ridgemark.persistence.files import reading, refusing, writing
 from ridgemark.rows.limits import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
-FORMAT = 3
+FORMAT = 4
 _ENTRY = "ridgemark"
 _DIGITS = 2 * hashlib.sha256().digest_size
 _LENGTH = 8  # bytes of a safetensors file that say how long its header is
