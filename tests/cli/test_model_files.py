@@ -3,11 +3,13 @@
 import copy
 import time
 
+import numpy as np
 import pytest
 
 from ridgemark import load
 from ridgemark.cli.data import load_model
 from ridgemark.errors import ModelFileError
+from ridgemark.fitted import RunRecord
 from tests.persistence.cases import forge, parse
 
 
@@ -64,3 +66,18 @@ def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_pat
     (tmp_path / "m").write_bytes(forge(header, arrays))
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path / "m")
+
+
+def test_a_model_refitted_on_other_rows_reports_no_old_file(model_file, ridgemark, tmp_path):
+    pytest.importorskip("matplotlib")
+    model = load(model_file)
+    rows = np.random.default_rng(0).normal(size=(90, 2))
+    model.fit(rows, rows[:, 0])
+    assert ridgemark("report", model.save(tmp_path / "m"), "--output", tmp_path / "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "A fit from landmarks" in page
+    assert "rows.csv" not in page
+    assert "colour" not in page
+    _, run = load_model(tmp_path / "m")
+    assert run == RunRecord()
+    assert load_model(model_file)[1].data == "rows.csv"
