@@ -110,7 +110,8 @@ class LandmarkEstimator(BaseEstimator):
 
     def _schema(self, targets):
         """Return the form of the rows that were opened last."""
-        return Schema(self.n_features_in_, getattr(self, "feature_names_in_", None), targets)
+        names = getattr(self, "feature_names_in_", None)
+        return Schema(self.n_features_in_, None if names is None else names.copy(), targets)
 
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""
