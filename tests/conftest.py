@@ -1,12 +1,17 @@
 """One BLAS thread for all tests: small matrices gain nothing from two, and lose a lot where others use the machine.
 
-`RIDGEMARK_TEST_THREADS` asks for another number, to show that no statement depends on it.
+`RIDGEMARK_TEST_THREADS` asks for another number, to show that no statement depends on it. Hypothesis measures no time:
+an example may take any time where others use the machine.
 """
 
 import os
 
 import pytest
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+settings.register_profile("ridgemark", deadline=None)
+settings.load_profile("ridgemark")
 
 
 @pytest.fixture(autouse=True, scope="session")

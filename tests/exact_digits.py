@@ -15,6 +15,7 @@ from ridgemark.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
     Product,
     Scaled,
     Sum,
@@ -36,26 +37,37 @@ def kernel_value(kernel, x, z):
 
 
 def _apart(kernel, x, z):
-    """Return the differences of coordinates in bandwidths."""
+    """Return the components of `P'(x - z)`, or the differences of coordinates in bandwidths."""
+    metric = getattr(kernel, "metric", None)
+    if metric is not None:
+        return [
+            _dot([mpmath.mpf(float(p)) for p in column], [a - b for a, b in zip(x, z, strict=True)])
+            for column in np.transpose(metric)
+        ]
     widths = np.broadcast_to(kernel.bandwidth, len(x))
     return [(a - b) / mpmath.mpf(float(w)) for a, b, w in zip(x, z, widths, strict=True)]
 
 
-def _r(kernel, x, z):
-    return mpmath.sqrt(mpmath.fsum(a * a for a in _apart(kernel, x, z)))
-
-
-def _dot(x, z):
-    return mpmath.fsum(a * b for a, b in zip(x, z, strict=True))
-
-
-def _matern(kernel, x, z):
-    r = _r(kernel, x, z)
+def radial_value(kernel, rho):
+    """Return a radial kernel as a function of the squared distance, in bandwidths or in the metric."""
+    r = mpmath.sqrt(rho)
+    if isinstance(kernel, Gaussian):
+        return mpmath.exp(-rho / 2)
     if isinstance(kernel, Matern12):
         return mpmath.exp(-r)
     if isinstance(kernel, Matern32):
         return (1 + mpmath.sqrt(3) * r) * mpmath.exp(-mpmath.sqrt(3) * r)
-    return (1 + mpmath.sqrt(5) * r + 5 * r * r / 3) * mpmath.exp(-mpmath.sqrt(5) * r)
+    if isinstance(kernel, Matern52):
+        return (1 + mpmath.sqrt(5) * r + 5 * rho / 3) * mpmath.exp(-mpmath.sqrt(5) * r)
+    return mpmath.exp(-(r ** mpmath.mpf(float(kernel.exponent))))
+
+
+def _radial(kernel, x, z):
+    return radial_value(kernel, mpmath.fsum(a * a for a in _apart(kernel, x, z)))
+
+
+def _dot(x, z):
+    return mpmath.fsum(a * b for a, b in zip(x, z, strict=True))
 
 
 def _polynomial(kernel, x, z):
@@ -70,11 +82,12 @@ def _bernoulli(kernel, x, z):
 
 
 _FORMULAS = {
-    Gaussian: lambda kernel, x, z: mpmath.exp(-(_r(kernel, x, z) ** 2) / 2),
+    Gaussian: _radial,
     Laplacian: lambda kernel, x, z: mpmath.exp(-mpmath.fsum(abs(a) for a in _apart(kernel, x, z))),
-    Matern12: _matern,
-    Matern32: _matern,
-    Matern52: _matern,
+    Matern12: _radial,
+    Matern32: _radial,
+    Matern52: _radial,
+    PowerExponential: _radial,
     Linear: lambda kernel, x, z: _dot(x, z),
     Polynomial: _polynomial,
     Cosine: lambda kernel, x, z: _dot(x, z) / mpmath.sqrt(_dot(x, x) * _dot(z, z)),

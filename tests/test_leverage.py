@@ -1,4 +1,4 @@
-"""Score brackets hold for every row, are exact where they can be, and say what they know."""
+"""Score brackets contain the exact scores, and their summaries are right."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def _check(scores, K, scaled_ridge):
 @pytest.mark.parametrize("kind", ["cloud", "outliers", "clusters", "repeated"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
-def test_the_bracket_holds_every_rows_score(kind, kernel, ridge):
+def test_the_bracket_contains_the_score_of_every_row(kind, kernel, ridge):
     X = _rows(kind)
     scores = leverage_scores(X, kernel=KERNELS[kernel], ridge=ridge, n_landmarks=60, random_state=0)
     K = exact.kernel_matrix(X, KERNELS[kernel])
@@ -78,7 +78,7 @@ def test_the_bracket_holds_with_weights(kind):
 
 
 @pytest.mark.parametrize("kind", ["cloud", "outliers", "clusters", "repeated"])
-def test_the_residual_adds_no_more_dimensions_than_it_has(kind):
+def test_the_residual_adds_at_most_its_own_effective_dimension(kind):
     """`d_eff <= sum(lower) + t/(1 + t/(n - r))` with `t = tr(K - L)/(n lambda)`."""
     X, landmarks = _rows(kind), np.arange(20)
     from ridgemark.leverage import residual_dimension, score_bracket
@@ -107,7 +107,7 @@ def test_a_weight_is_a_repeated_row():
     assert np.repeat(weighted.lower / weights, weights) == pytest.approx(repeated.lower, abs=1e-8)
 
 
-def test_the_lower_side_is_the_papers_approximation():
+def test_lower_scores_are_the_papers_approximation():
     """`l~ = diag(L (L + n lambda)^-1)`, with L from the landmarks drawn."""
     X = _rows("cloud")
     from ridgemark.leverage import score_bracket
@@ -139,13 +139,13 @@ def test_landmarks_that_are_not_rows_still_give_a_bracket():
     assert scores.upper.max() < 1
 
 
-def test_with_all_rows_as_landmarks_the_bracket_has_no_width():
+def test_with_all_rows_as_landmarks_the_bounds_are_equal():
     X = _rows("outliers")
     scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=400, random_state=0)
-    assert scores.upper - scores.lower == pytest.approx(0.0, abs=1e-5)  # what rounding leaves open
+    assert scores.upper - scores.lower == pytest.approx(0.0, abs=1e-5)  # rounding
 
 
-def test_exact_scores_are_exact_and_agree_with_the_oracle():
+def test_exact_scores_equal_those_of_the_dense_computation():
     X = _rows("outliers")
     scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, method="exact")
     truth = exact.leverage_scores(exact.kernel_matrix(X, Gaussian(1.5)), 0.04)
@@ -174,7 +174,7 @@ def test_refining_the_pilot_narrows_the_bracket_on_uneven_data():
     assert widths[1] < widths[0]
 
 
-def test_more_landmarks_never_lower_the_lower_side_much():
+def test_lower_scores_hardly_decrease_with_more_landmarks():
     X = _rows("clusters", 1000)
     sums = [
         effective_dimension(X, bandwidth=1.0, ridge=1e-4, n_landmarks=p, random_state=0).lower for p in (20, 80, 320)
@@ -182,7 +182,7 @@ def test_more_landmarks_never_lower_the_lower_side_much():
     assert sums[0] < sums[1] < sums[2]
 
 
-def test_scores_from_a_file_are_those_of_the_array(tmp_path):
+def test_scores_from_a_file_equal_those_from_the_array(tmp_path):
     X = _rows("clusters", 1000)
     np.save(tmp_path / "rows.npy", X)
     from_file = leverage_scores(
@@ -194,7 +194,7 @@ def test_scores_from_a_file_are_those_of_the_array(tmp_path):
     assert (from_file.n_passes, from_file.n_kernel_evaluations) == (2, 2 * 1000 * 50 + 50 * 50)
 
 
-def test_progress_goes_to_the_error_stream_or_to_who_asks(capsys):
+def test_progress_goes_to_the_error_stream_or_to_the_callback(capsys):
     options = {"bandwidth": 1.0, "ridge": 1e-3, "n_landmarks": 40, "random_state": 0}
     quiet = leverage_scores(_rows("cloud"), **options)
     assert capsys.readouterr() == ("", "")
@@ -208,7 +208,7 @@ def test_progress_goes_to_the_error_stream_or_to_who_asks(capsys):
     assert np.array_equal(told.upper, quiet.upper)
 
 
-def test_certified_sampling_quality_is_no_more_than_the_true_one():
+def test_certified_sampling_quality_is_at_most_the_true_one():
     X = _rows("outliers")
     scores = leverage_scores(X, bandwidth=1.5, ridge=1e-4, n_landmarks=100, random_state=0)
     truth = exact.leverage_scores(exact.kernel_matrix(X, Gaussian(1.5)), 0.04)
@@ -222,7 +222,7 @@ def test_certified_sampling_quality_is_no_more_than_the_true_one():
         scores.sampling_quality([0.5, 0.5])
 
 
-def test_theorem_4_speaks_where_its_draws_suffice_and_says_so_where_not():
+def test_theorem_4_gives_a_bound_where_its_draws_suffice_and_none_otherwise():
     X = _rows("cloud", 2000)
     large = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, random_state=0)
     assert "with probability 0.95 every lower score is within" in large.theorem_4()
@@ -230,7 +230,7 @@ def test_theorem_4_speaks_where_its_draws_suffice_and_says_so_where_not():
     assert "promises nothing for 500 draws" in small.theorem_4()
 
 
-def test_the_verdict_tells_even_scores_from_uneven_ones():
+def test_the_verdict_distinguishes_even_from_uneven_scores():
     grid = np.arange(1000)[:, None] / 1000
     even = leverage_scores(grid, kernel=Bernoulli(2), ridge=1e-6, n_landmarks=300, random_state=0)
     assert even.verdict() == "scores are even: uniform landmarks would do as well"
@@ -254,7 +254,7 @@ def test_equal_scores_of_any_size_are_even():
     scale=st.floats(0.01, 100),
 )
 @settings(max_examples=150, deadline=None)
-def test_the_bracket_holds_on_whatever_rows(n, d, seed, log_ridge, share, scale):
+def test_the_bracket_holds_on_random_rows(n, d, seed, log_ridge, share, scale):
     rng = np.random.default_rng(seed)
     X = rng.standard_t(1.5, size=(n, d)) * scale
     X = X[rng.integers(0, n, n)] if seed % 3 == 0 else X
@@ -287,20 +287,20 @@ GOOD = np.random.default_rng(0).normal(size=(20, 2))
         (np.empty((0, 2)), {}, DataError, "at least one row"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_in_words(X, options, error, words):
+def test_invalid_input_is_refused_with_a_clear_error(X, options, error, words):
     with pytest.raises(error, match=words):
         leverage_scores(X, **({"ridge": 1e-3, "random_state": 0} | options))
 
 
 @pytest.mark.parametrize("X", [np.ones((1, 2)), np.ones((7, 2))], ids=["one row", "equal rows"])
-def test_one_row_and_equal_rows_simply_work(X):
+def test_one_row_and_equal_rows_can_be_scored(X):
     scores = leverage_scores(X, ridge=0.5, random_state=0)
     n = len(X)
     assert scores.lower == pytest.approx(np.full(n, 1 / (n + 0.5 * n)))
     assert scores.upper == pytest.approx(scores.lower, abs=1e-9)
 
 
-def test_a_constant_kernel_simply_works():
+def test_a_constant_kernel_can_be_scored():
     scores = leverage_scores(GOOD, kernel=lambda A, B: np.ones((len(A), len(B))), ridge=0.5, random_state=0)
     assert scores.lower == pytest.approx(np.full(20, 1 / 30))
 
@@ -333,7 +333,7 @@ def test_coherence_does_not_depend_on_the_unit_of_weights():
     assert one.lower > 2
 
 
-def test_equal_rows_score_as_one_row_of_their_weight_on_both_sides():
+def test_equal_rows_score_as_one_row_of_their_weight():
     X = _rows("cloud", 200)
     twice = leverage_scores(np.repeat(X, 2, axis=0), bandwidth=1.5, ridge=1e-3, n_landmarks=60, random_state=0)
     heavy = leverage_scores(
@@ -342,13 +342,13 @@ def test_equal_rows_score_as_one_row_of_their_weight_on_both_sides():
     assert twice.lower[::2] * 2 == pytest.approx(heavy.lower, abs=1e-8)
 
 
-def test_theorem_4_does_not_speak_of_a_refined_pilot():
+def test_theorem_4_does_not_apply_to_a_refined_pilot():
     X = _rows("cloud", 2000)
     refined = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, refine=1, random_state=0)
-    assert "does not speak of a refined pilot" in refined.theorem_4()
+    assert "does not apply to a refined pilot" in refined.theorem_4()
 
 
-def test_probabilities_that_are_none_certify_nothing():
+def test_invalid_probabilities_are_refused():
     scores = leverage_scores(_rows("cloud"), bandwidth=1.5, ridge=1e-3, random_state=0)
     for wrong in (np.ones(400), np.full(400, np.nan), -np.ones(400) / 400):
         with pytest.raises(ParameterError, match="at least 0 and sum to one"):

@@ -1,4 +1,4 @@
-"""The path over ridges against brute force: refits for every ridge, every row left out."""
+"""The path over ridges equals brute force: refits for every ridge and every row left out."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
 
 @pytest.fixture
 def data():
-    """Two targets, some rows equal, weights of all sizes and two of zero."""
+    """Two targets, some equal rows, weights of all sizes, two of them zero."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     X[40:50], X[50:53] = X[:10], X[7]
@@ -37,7 +37,7 @@ def _path(X, Y, w, intercept, **options):
 
 
 def _refit(factor, X, Y, w, scaled_ridge, intercept):
-    """Ridge regression on the features by its normal equations, in the plainest way; returns a predictor."""
+    """Ridge regression on the features by its normal equations; returns a predictor."""
     B = factor.features(X)
     A = np.c_[B, np.ones(len(B))] if intercept else B
     penalty = np.diag(np.r_[np.full(B.shape[1], scaled_ridge), [0.0] * intercept])
@@ -52,7 +52,7 @@ def _refit(factor, X, Y, w, scaled_ridge, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("budget", [None, 200_000], ids=["residuals kept", "two passes"])
-def test_leave_one_out_residuals_are_those_of_refits(data, intercept, weighted, budget):
+def test_leave_one_out_residuals_equal_those_of_refits(data, intercept, weighted, budget):
     X, Y, w = data
     weights = w if weighted else np.ones(60)
     path, left_out, factor, _, _ = _path(X, Y, weights if weighted else None, intercept, budget=budget)
@@ -95,7 +95,7 @@ def test_every_ridge_of_the_path_equals_a_separate_fit(data, intercept):
         assert path.gcv[k] == pytest.approx(gcv, rel=1e-6, abs=1e-12)
 
 
-def test_the_best_ridge_has_the_least_error(data):
+def test_the_chosen_ridge_has_the_smallest_error(data):
     X, Y, w = data
     path, *_ = _path(X, Y, w, True, per_target=True)
     assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
@@ -105,7 +105,7 @@ def test_the_best_ridge_has_the_least_error(data):
     assert path.loo_error is None
 
 
-def test_a_target_in_other_units_does_not_decide_alone(data):
+def test_the_choice_does_not_depend_on_the_units_of_a_target(data):
     X, Y, _ = data
     chosen = [_path(X, Y * [1.0, scale], None, True)[0].chosen[0] for scale in (1e-3, 1e3)]
     assert chosen[0] == chosen[1]
@@ -130,7 +130,7 @@ def test_the_estimator_searches_and_keeps_the_path(data, ridge):
     assert not hasattr(same, "ridge_path_")
 
 
-def test_each_target_may_have_a_ridge_of_its_own():
+def test_each_target_may_have_its_own_ridge():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(800, 2))
     Y = np.c_[np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=800), np.sin(X[:, 0]) + rng.normal(size=800)]
@@ -155,7 +155,7 @@ def test_the_effective_dimension_of_a_fit_is_a_bracket_of_the_exact_one():
     assert model.effective_dimension_.lower <= truth <= model.effective_dimension_.upper
 
 
-def test_the_median_bandwidth_is_the_median_distance_whatever_the_scale():
+def test_the_median_bandwidth_is_the_median_distance_at_every_scale():
     X = np.random.default_rng(0).normal(size=(200, 3))
     pairs = np.triu_indices(200, 1)
     expected = np.median(np.linalg.norm(X[pairs[0]] - X[pairs[1]], axis=1))

@@ -22,11 +22,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RowDiagnosis:
-    """What one row does to the fit."""
+    """The influence of one row on the fit."""
 
     row: int
     leverage: float
-    loo_residual: float  # of the target where it is most unexpected
+    loo_residual: float  # of the target with the largest studentised residual
     studentised: float
     cook_distance: float
     landmark: bool
@@ -35,22 +35,23 @@ class RowDiagnosis:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """The state of a fit, as a statistician would print it; `top(k)` gives the rows that drive it.
+    """Regression diagnostics of a fit; `top(k)` returns the most influential rows.
 
     Attributes
     ----------
     leverage : array of shape (n,)
-        `v/(1 + v)` with v the row's potential (see `ridgemark.tuning.LeaveOneOut`): how much of its own fitted value a
-        row would decide. The largest over targets.
+        `v/(1 + v)` with v the row's potential (see `ridgemark.tuning.LeaveOneOut`): the share of its own fitted value
+        that a row determines. The largest over targets.
     loo_residuals : array of shape (n, n_targets)
         Leave-one-out residuals.
     studentised : array of shape (n, n_targets)
-        These over their standard deviation, `s sqrt((1 + v)/w)`, w the row's weight in units of the mean.
+        Leave-one-out residuals over their standard deviation, `s sqrt((1 + v)/w)`, w the row's weight in units of the
+        mean.
     cook_distance : array of shape (n,)
         `studentised^2 v/d_eff`, the largest over targets: how far leaving the row out moves the fit, in units of its
         own uncertainty.
     order : array of shape (n,)
-        Rows by influence, the most influential first: a row's place is the better of its places by leverage and by
+        Rows by influence, the most influential first: a row's rank is the better of its ranks by leverage and by
         studentised residual, so that a row extreme in either comes first.
     landmarks : array of shape (n,), bool
         Whether a row is a landmark; equal rows count once.
@@ -59,15 +60,15 @@ class Diagnosis:
     effective_dimension : Bracket
         d_eff of exact kernel ridge regression.
     scores : ScoreBracket or None
-        The scores the landmarks were drawn by.
+        The scores by which the landmarks were drawn.
     n_duplicates : int
-        Rows equal to an earlier one.
+        Number of rows equal to an earlier row.
     constant_columns : tuple of str
-        Columns with one value.
+        Columns with the same value in all rows.
     condition : float
         Largest over smallest eigenvalue of the kernel of the landmarks kept.
     n_dropped : int
-        Directions of the landmark kernel lost to rounding.
+        Directions of the landmark kernel dropped as rounding error.
     """
 
     leverage: Floats
@@ -90,11 +91,11 @@ class Diagnosis:
         return "landmarks were not drawn by scores" if self.scores is None else self.scores.verdict()
 
     def top(self, count: int = 10) -> list[RowDiagnosis]:
-        """Return the most influential rows, the first first."""
+        """Return the most influential rows, the most influential first."""
         return [self._row(int(row)) for row in self.order[:count]]
 
     def to_record(self, count: int = 10) -> dict[str, Any]:
-        """Return the numbers for a report or a machine, with the first `count` rows."""
+        """Return the numbers as a dictionary for reports and JSON, with the first `count` rows."""
         return {
             "n_rows": len(self.leverage),
             "noise": self.noise.tolist(),
@@ -161,7 +162,7 @@ def diagnose(
     n_duplicates: int,
     constant_columns: tuple[str, ...],
 ) -> Diagnosis:
-    """Put together what a fit and its leave-one-out residuals say of every row."""
+    """Return the diagnosis of a fit from its leave-one-out residuals."""
     potential, residuals = left_out.potential, left_out.residuals
     variance = noise_variance(fit)
     spread = np.sqrt(np.where(variance > 0, variance, 1.0) * (1.0 + potential))
@@ -204,7 +205,7 @@ def _condition(factor: NystromFactor) -> float:
 
 
 def _by_either(first: Floats, second: Floats) -> NDArray[np.intp]:
-    """Return the rows ordered by the better of their places in two lists; equal places by the sum of both."""
+    """Return the rows ordered by the better of their ranks in two lists; ties by the sum of both."""
     places = np.empty((2, len(first)), dtype=np.intp)
     for place, values in zip(places, (first, second), strict=True):
         place[np.argsort(-values, kind="stable")] = np.arange(len(values))

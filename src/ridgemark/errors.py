@@ -6,6 +6,9 @@ A message says what is wrong, what is required, what was got, and the remedy. Al
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class RidgemarkError(Exception):
     """Base of every error raised on purpose."""
@@ -67,3 +70,15 @@ class ConvergenceWarning(RidgemarkWarning):
 
 class ConditioningWarning(RidgemarkWarning):
     """Rounding spoils the fit, as where columns lie far from zero; the message says how that shows."""
+
+
+# Modules whose frames lie between a user's line and the package: decorators and context managers.
+_IN_BETWEEN = ("ridgemark", "contextlib", "functools", "numpy")
+
+
+def warn_user(message: str, category: type[RidgemarkWarning]) -> None:
+    """Warn with the line of the user's code: that of the first frame outside the package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _IN_BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

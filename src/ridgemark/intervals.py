@@ -1,4 +1,4 @@
-"""How sure a prediction is: standard deviations, and jackknife+ intervals from leave-one-out residuals."""
+"""Uncertainty of predictions: standard deviations, and jackknife+ intervals from leave-one-out residuals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
 
-LARGEST_SAMPLE = 4096  # calibration rows: their quantiles are good to a percent, and a row takes a product with each
+LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Training rows with their leave-one-out residuals, from which intervals are made.
+    """Training rows with their leave-one-out residuals, from which intervals are computed.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Calibration:
     residuals : array of shape (m, n_targets)
         Leave-one-out residuals.
     weights : array of shape (m,)
-        Relative weights: for how much each residual counts.
+        Relative weights of the residuals.
     shifts : array of shape (m, n_targets)
         `W_g r_g`, with W_g the weight and r_g the weighted mean residual of all rows that equal the row:
         the prediction at x without these rows is `f(x) - t(x, x_g) W_g r_g`.
@@ -44,8 +44,8 @@ class Calibration:
     guaranteed : bool
         Whether the rows had no part in choosing landmarks, bandwidth and ridge. Then an interval asked to cover with
         probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, whatever the distribution, if
-        rows are exchangeable; where some rows are equal, the probability that a new row equals none of them and is
-        missed is at most 2 alpha. Otherwise coverage is near 1 - alpha in practice, without a proof.
+        rows are exchangeable; where some rows are equal, the probability that a new row equals none of them and
+        lies outside its interval is at most 2 alpha. Otherwise coverage is near 1 - alpha in practice, without a proof.
     reason : str
         Why it is guaranteed, or why not.
     """
@@ -61,7 +61,7 @@ class Calibration:
 
 
 def sample_size(memory_budget: int | None, width: int) -> int:
-    """Return how many calibration rows a quarter of the budget holds, as rows and features of this many numbers."""
+    """Return how many calibration rows, of `width` numbers with their features, a quarter of the budget holds."""
     budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
     return max(100, min(LARGEST_SAMPLE, budget // (32 * width)))
 
@@ -79,13 +79,13 @@ def noise_variance(fit: LandmarkFit) -> Floats:
     variances = []
     for target, ridge in enumerate(fit.scaled_ridge):
         shrunk = solver.spectrum / (solver.spectrum + ridge)
-        spent = float((2.0 * shrunk - shrunk**2).sum()) + solver.fit_intercept
-        # With as many landmarks as rows and hardly a ridge, nothing is left to estimate from; one row's worth is kept.
-        freedom = max(n_rows - spent, 1.0)
-        # A difference of two sums: below their rounding it is not known, and never less than zero.
+        degrees_of_freedom = float((2.0 * shrunk - shrunk**2).sum()) + solver.fit_intercept
+        # With as many landmarks as rows and a tiny ridge no degrees of freedom are left; at least one is assumed.
+        remaining = max(n_rows - degrees_of_freedom, 1.0)
+        # The error is a difference of two sums, and not known below their rounding error.
         floor = np.finfo(np.float64).eps * float(solver.target_variance[target])
         error = max(float(solver.training_error(ridge)[target]), floor)
-        variances.append(error * n_rows / freedom)
+        variances.append(error * n_rows / remaining)
     return np.array(variances)
 
 
@@ -94,8 +94,8 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
 
     With s2 as in `noise_variance`, the variance is `s2 ((k(x,x) - |b(x)|^2)/(n lambda) + t(x))`, where
     `t(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc(x)` with an intercept, and `b(x)' (B'WB + n lambda)^-1 b(x)`
-    without: what landmarks cannot see, and what the rows leave open. No term is negative. Approximate, of the
-    function: an observation of weight w scatters by s2/w more.
+    without: the variance outside the landmarks' span, and the variance given the rows. No term is negative. It is an
+    approximation for the function; an observation of weight w has the variance s2/w in addition.
     """
     solver = fit.solver
     return passes.map(
@@ -139,9 +139,10 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
     """Return jackknife+ intervals (Barber et al., 2021) for every row, shape (n, 2, targets).
 
     The prediction at x without the rows that equal calibration row i is `f(x) - t_i(x) W_g r_g`, with W_g their weight,
-    r_g their mean leave-one-out residual and `t_i(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc_i`. The interval is
-    from a low quantile of these less |r_i| to a high one of these plus |r_i|: of G distinct rows the
-    `ceil(coverage (G + 1))`-th, rows counted by weight. No refit: one product with the calibration rows' features.
+    r_g their mean leave-one-out residual and `t_i(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc_i`. The interval
+    runs from a low quantile of these predictions minus |r_i| to a high quantile of these plus |r_i|: the
+    `ceil(coverage (G + 1))`-th of G distinct rows, counted by weight. There is no refit, only one product with the
+    calibration rows' features.
     """
     if not 0 < real_number(coverage) < 1:
         msg = f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}"
@@ -211,7 +212,10 @@ class Jackknife(Task):
 
 
 def _quantile_of(weights: Floats, level: float) -> Callable[[Floats], Floats]:
-    """Return what gives each line's smallest value such that it and the values below have this share of the weight."""
+    """Return a function for the weighted quantile of each line.
+
+    That is the smallest value such that it and the values below have at least the share `level` of the weight.
+    """
     count = len(weights)
     if (weights == weights[0]).all():
         place = math.ceil(level * count - 1e-9 * count) - 1

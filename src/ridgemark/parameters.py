@@ -1,4 +1,4 @@
-"""Objects that are their constructor's arguments: what `clone` and `kernel__bandwidth` stand on."""
+"""Base class of objects defined by their constructor's arguments, for `clone` and `kernel__bandwidth`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from ridgemark.errors import ParameterError
 
+_PRINTED_ENTRIES = 16  # of a matrix
+
 
 class Parameterised:
-    """Stores its constructor's arguments untouched, and is equal, printed and cloned by them.
+    """An object that stores its constructor's arguments unchanged; they determine equality, repr and clones.
 
-    The contract is scikit-learn's: `get_params`, `set_params` with `outer__inner` names, and a constructor that
-    only stores. Checks therefore run when the object is used, not when it is built.
+    This is scikit-learn's contract: `get_params`, `set_params` with `outer__inner` names, and a constructor that
+    only stores its arguments. They are checked when the object is used.
     """
 
     @classmethod
@@ -65,7 +67,9 @@ class Parameterised:
         return hash((type(self).__name__, *map(_hashable, self.get_params(deep=False).values())))
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
+        optional = {name for name, one in inspect.signature(type(self)).parameters.items() if one.default is None}
+        shown = {n: v for n, v in self.get_params(deep=False).items() if v is not None or n not in optional}
+        arguments = ", ".join(f"{name}={_text(value)}" for name, value in shown.items())
         return f"{type(self).__name__}({arguments})"
 
 
@@ -77,6 +81,15 @@ def real_number(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def _text(value: Any) -> str:
+    """Return the repr of an argument on one line; of a large matrix, its shape."""
+    if np.ndim(value) != 2 or not isinstance(value, np.ndarray | list):
+        return repr(value)
+    if np.size(value) > _PRINTED_ENTRIES:
+        return f"<matrix of shape {np.shape(value)}>"
+    return f"array({np.asarray(value).tolist()})"
 
 
 def _same(mine: Any, other: Any) -> bool:

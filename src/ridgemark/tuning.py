@@ -13,7 +13,7 @@ from sklearn.base import clone
 from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import CrossKernel, Kernel, has_bandwidth, make_kernel
-from ridgemark.kernels.distances import scale_landmarks, squared_distances
+from ridgemark.kernels.distances import Form, prepare_landmarks, squared_distances
 from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -24,13 +24,13 @@ from ridgemark.solvers.spectral import ROBUST
 
 Floats = NDArray[np.float64]
 
-_MEDIAN_SAMPLE = 1000  # rows whose distances give the median
+_MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
 
 
 def choose_kernel(
     kernel: Any, bandwidth: Any, source: RowSource, distinct: DistinctRows, rng: np.random.Generator
 ) -> Kernel:
-    """Return the kernel meant, with its bandwidth: the one given, or "median" over distinct rows.
+    """Return the kernel with its bandwidth: the one given, or for "median" the median distance of distinct rows.
 
     A Kernel object carries its own bandwidth, and some kernels have none; giving one beside them is an error.
     """
@@ -52,7 +52,7 @@ def choose_kernel(
         except (TypeError, ValueError):
             msg = f'bandwidth must be "median", a positive number or one per feature, got {bandwidth!r}'
             raise ParameterError(msg) from None
-    # A copy: what is set on the user's kernel after a fit must not reach into the fitted model.
+    # A copy: changes of the user's kernel after a fit must not change the fitted model.
     return clone(make_kernel(kernel, bandwidth))
 
 
@@ -62,17 +62,18 @@ def median_bandwidth(rows: Any) -> float:
     if count < 2:
         return 1.0
     rows = rows.astype(np.float64)
-    # Measured in units of a typical entry, so that typical squares neither overflow nor vanish.
+    # In units of a typical entry, so that typical squares neither overflow nor underflow.
     entries = np.abs(rows.data if sparse.issparse(rows) else rows)
     unit = float(np.median(entries[entries > 0])) if (entries > 0).any() else 1.0
-    squared = squared_distances(rows, scale_landmarks(rows, unit, NUMPY, "median"), None, NUMPY, True)
+    prepared = prepare_landmarks(rows, unit, Form(singular=True), NUMPY, "median")
+    squared = squared_distances(rows, prepared, None, NUMPY)
     distance = unit * float(np.sqrt(np.median(squared[np.triu_indices(count, k=1)])))
     return distance if 0 < distance < np.inf else 1.0
 
 
 @dataclass(frozen=True)
 class RidgePath:
-    """What every ridge of a path gives, for fixed landmarks.
+    """Errors and effective dimension for every ridge of a path, for fixed landmarks.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class RidgePath:
     effective_dimension : array of shape (g,)
         `tr L (L + n lambda)^-1`.
     criterion : {"loo", "gcv"}
-        What chose.
+        The criterion that chose the ridges.
     chosen : array of shape (n_targets,)
         Position of each target's ridge in `ridges`.
     """
@@ -108,7 +109,7 @@ class RidgePath:
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """What leaving out each distinct row in turn tells, for fixed landmarks and fixed `scaled_ridge`.
+    """Leave-one-out residuals and potentials of distinct rows, for fixed landmarks and fixed `scaled_ridge`.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class LeaveOneOut:
         prediction for row i from all rows with other features, in units of the variance of its noise. Large where a
         row is far from all others. The same for targets of the same ridge.
     weights : array of shape (n,)
-        In units of their mean; the variance of the noise of row i is the mean one over its weight.
+        In units of their mean; the noise variance of row i is the mean noise variance over its weight.
     """
 
     residuals: Floats
@@ -129,7 +130,7 @@ class LeaveOneOut:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """A uniform sample of the distinct rows of several batches, for leave-one-out when earlier rows are gone.
+    """A uniform sample of the distinct rows of several batches, for leave-one-out without the earlier batches.
 
     The rows kept are those with the smallest hashes. A row kept after the last batch was kept in every batch that has
     it, so its sums are complete.
@@ -145,7 +146,7 @@ class KeptRows:
     targets : array of shape (m, n_targets)
         Their weighted mean target.
     most : int
-        How many rows there may be.
+        Largest number of rows kept.
     """
 
     hashes: NDArray[np.uint64]
@@ -201,18 +202,18 @@ def loo_path(
     per_target: bool = False,
     n_distinct: int | None = None,
 ) -> tuple[RidgePath, LeaveOneOut]:
-    """Return the path over the ridges with the best chosen by leave-one-out, and what the choice leaves.
+    """Return the path over the ridges with the best chosen by leave-one-out, and its leave-one-out results.
 
     One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
-    budget; before it one over the targets where some rows are equal. The rows may be a sample of those that the solver
-    knows; `n_distinct` is then the number of all distinct ones.
+    budget; before it one over the targets where some rows are equal. The rows may be a sample of the solver's rows;
+    `n_distinct` is then the number of all distinct rows.
     """
     scaled = _descending(ridges) * solver.total_weight
-    errors, left = _loo_errors(passes, factor, solver, scaled, target_origin)
+    errors, results = _loo_errors(passes, factor, solver, scaled, target_origin)
     path = _path(solver, ridges, n_distinct or len(passes.distinct_rows()), errors, per_target)
-    if left is None:
+    if results is None:
         return path, leave_one_out(passes, factor, solver, scaled[path.chosen], target_origin)
-    return path, LeaveOneOut(*_of_choice(left, path.chosen), _relative_weights(passes))
+    return path, LeaveOneOut(*_at_chosen(results, path.chosen), _relative_weights(passes))
 
 
 def leave_one_out(
@@ -249,7 +250,7 @@ def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
 
 
 def ridges_in_range(scaled_ridges: Floats) -> NDArray[np.bool_]:
-    """Tell which ridges, n lambda, have inverses and products with sums that stay within the floating-point range."""
+    """Return which values of n lambda, with their inverses and products, stay within the floating-point range."""
     return (scaled_ridges > 1e-300) & (scaled_ridges < 1e300)
 
 
@@ -288,9 +289,9 @@ def _path(
     )
 
 
-def _of_choice(left: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def _at_chosen(results: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Pick residuals and potentials at each target's ridge from those at all ridges."""
-    return left[:, chosen, np.arange(len(chosen))], left[:, chosen, -1]
+    return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
 
 
 def _loo_errors(
@@ -304,8 +305,8 @@ def _loo_errors(
     parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(passes.row_groups())
     total = passes.row_counts().sum()
     if 8 * passes.source.n_rows * len(scaled_ridges) * (len(origin) + 1) <= passes.budget // 4:
-        left = passes.map(LeftOut(**parts), along)
-        return np.einsum("i,igt->gt", passes.row_counts(), left[:, :, :-1] ** 2) / total, left
+        results = passes.map(LeftOut(**parts), along)
+        return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
     return passes.reduce(LeftOutErrors(**parts), along) / total, None
 
 
@@ -365,19 +366,19 @@ class LeftOut(Task):
         unexplained = np.maximum(diagonal - np.einsum("ij,ij->i", centred, centred), 0.0)[:, None]
         centred -= self.offset
         assert block.targets is not None
-        left = np.empty((n_rows, n_ridges, n_targets + 1))
-        left[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
-        left[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
         np.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
         kept = _kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
-        left[:, :, :-1] /= kept[:, :, None]
+        results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
-            left[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
+            results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
         share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
-        left[:, :, -1] = own * unexplained / self.scaled_ridges + share * pull
-        return left
+        results[:, :, -1] = own * unexplained / self.scaled_ridges + share * pull
+        return results
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,14 +397,14 @@ class ChosenLeftOut(LeftOut):
     chosen: NDArray[np.intp]
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return np.hstack(_of_choice(super().__call__(block, workspace), self.chosen))
+        return np.hstack(_at_chosen(super().__call__(block, workspace), self.chosen))
 
 
 def _kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
-    """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where no other row is left.
+    """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where there is no other row.
 
-    It is held above its bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`, which only
-    rounding can cross.
+    It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
+    rounding can make it smaller.
     """
     rest = 1.0 - weights * constant
     others = rest > 1e-12

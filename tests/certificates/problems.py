@@ -1,4 +1,4 @@
-"""Random problems, their fits and the exact solutions the certificates are held against."""
+"""Random problems, their fits, and the exact solutions that certificates are tested against."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Fitted:
         return np.stack(fits, axis=1)
 
     def rounding(self):
-        """What exact.py itself may be off by, per target: `eps |K|/(n lambda)` of the targets."""
+        """The rounding error of exact.py itself, per target: `eps |K|/(n lambda)` times the targets."""
         largest = np.linalg.eigvalsh(exact.weighted_kernel(exact.kernel_matrix(self.X, self.kernel), self.weights))[-1]
         relative = 8 * np.finfo(float).eps * (1 + largest / self.fit.scaled_ridge)
         return relative * np.abs(self.y).max(axis=0)
@@ -86,7 +86,7 @@ class Fitted:
         return np.linalg.norm(np.linalg.solve(L + shift, K + shift), 2) ** 2
 
     def distance_in_exact_arithmetic(self, target=0):
-        """The same distance from the kernel matrix, by rational numbers."""
+        """The same distance from the kernel matrix, in rational arithmetic."""
         K, y = exact.kernel_matrix(self.X, self.kernel), self.y[:, target]
         f, s = self.predict(self.X)[:, target], Fraction(float(self.fit.scaled_ridge[target]))
         present = np.flatnonzero(self.weights)

@@ -1,4 +1,4 @@
-"""No certificate lies below the true distance or ratio; those with a probability fail no more often than they say."""
+"""Every certificate is at least the true distance or ratio; probabilistic ones fail no more often than stated."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from ridgemark.rows import ArrayRows
 from tests.certificates.problems import SAMPLERS, Fitted, random_problem
 from tests.helpers import most_failures, real_data, standardised
 
-SURE = 1e-9  # a failure probability that no test meets
+NEVER = 1e-9  # a failure probability so small that no test should see a failure
 
 
 def _all_kinds(problem):
@@ -23,8 +23,8 @@ def _all_kinds(problem):
     return {
         "audit": audit(passes, fit, rng=rng),
         "audit with the landmarks' rows": audit(passes, fit, rng=rng, landmark_indices=problem.indices),
-        "sampled audit": audit(passes, fit, rng=rng, kernel_entries=max(n, n * n // 3), failure_probability=SURE),
-        "operator": operator_certificate(passes, fit, rng=rng, failure_probability=SURE),
+        "sampled audit": audit(passes, fit, rng=rng, kernel_entries=max(n, n * n // 3), failure_probability=NEVER),
+        "operator": operator_certificate(passes, fit, rng=rng, failure_probability=NEVER),
         "trace": trace_certificate(fit),
     }
 
@@ -55,7 +55,7 @@ def test_no_certificate_of_any_selection_is_below_the_true_distance_or_ratio(sam
 @given(seed=st.integers(0, 10**9))
 @settings(max_examples=60, deadline=None)
 def test_no_certificate_is_below_the_distance_in_exact_arithmetic(seed):
-    """Rational numbers have no rounding to hide behind: the allowances must cover that of the bounds and of the fit."""
+    """The reference has no rounding error, so the allowances must cover that of the bounds and of the fit."""
     problem = random_problem(seed, 9)
     distances = [problem.distance_in_exact_arithmetic(t) for t in range(problem.y.shape[1])]
     for kind, certificate in _all_kinds(problem).items():
@@ -65,7 +65,7 @@ def test_no_certificate_is_below_the_distance_in_exact_arithmetic(seed):
 @given(seed=st.integers(0, 10**9))
 @settings(max_examples=100, deadline=None)
 def test_the_distance_is_bounded_by_every_function_and_every_dual_point(seed):
-    """`|d| <= (p + sqrt(p^2 + s |v|^2))/2` with `p = |r - v|`, and `|d| <= (|e| + sqrt(gap))/2`; f solves nothing."""
+    """`|d| <= (p + sqrt(p^2 + s |v|^2))/2` with `p = |r - v|`, and `|d| <= (|e| + sqrt(gap))/2`; f is arbitrary."""
     rng = np.random.default_rng(seed)
     n, s = 8, 10.0 ** rng.uniform(-6, 1)
     root = rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-4, 0, size=n)
@@ -106,7 +106,7 @@ def test_risk_factors_hold_for_the_risk_itself(fit_intercept):
     K, L = problem.operators()
     certificates = (
         trace_certificate(problem.fit),
-        operator_certificate(problem.passes, problem.fit, rng=np.random.default_rng(0), failure_probability=SURE),
+        operator_certificate(problem.passes, problem.fit, rng=np.random.default_rng(0), failure_probability=NEVER),
     )
     scaled_ridge = float(problem.fit.scaled_ridge[0])
     for signal in (*np.random.default_rng(1).normal(size=(20, 200)), *np.linalg.eigh(K - L)[1].T[-3:]):
@@ -117,7 +117,7 @@ def test_risk_factors_hold_for_the_risk_itself(fit_intercept):
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.3])
-def test_the_sampled_audit_fails_no_more_often_than_it_says(rho):
+def test_the_sampled_audit_fails_no_more_often_than_stated(rho):
     problem = _coherent()
     K, L = problem.operators()
     a = (problem.y - problem.predict(problem.X)) / problem.fit.scaled_ridge
@@ -134,8 +134,8 @@ def test_the_sampled_audit_fails_no_more_often_than_it_says(rho):
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.3])
-def test_lanczos_fails_no_more_often_than_it_says(rho):
-    """On a spectrum that makes it hard: many eigenvalues just below the largest."""
+def test_lanczos_fails_no_more_often_than_stated(rho):
+    """A difficult spectrum: many eigenvalues just below the largest."""
     eigenvalues = 1.0 - np.linspace(0, 1, 500) ** 2 * 0.9
     steps, share = lanczos_steps(500, rho)
     rng, repeats = np.random.default_rng(0), 400
@@ -145,7 +145,7 @@ def test_lanczos_fails_no_more_often_than_it_says(rho):
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])
-def test_lanczos_stops_where_the_space_ends(rank):
+def test_lanczos_stops_at_an_invariant_subspace(rank):
     values = np.r_[np.arange(1.0, rank + 1), np.zeros(20 - rank)]
     assert lanczos(lambda v: values * v, 20, 12, np.random.default_rng(0)) == pytest.approx(rank)
     steps, share = lanczos_steps(4, 0.05)
@@ -154,7 +154,7 @@ def test_lanczos_stops_where_the_space_ends(rank):
 
 @given(seed=st.integers(0, 10**9), known=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_predictions_at_new_points_are_within_their_distance(seed, known):
+def test_predictions_at_new_points_are_within_their_bounds(seed, known):
     problem = random_problem(seed, 50)
     rng = np.random.default_rng(seed)
     new = np.concatenate([problem.X[:5], rng.normal(size=(20, problem.X.shape[1])), 30 * problem.X[-2:]])
@@ -167,8 +167,8 @@ def test_predictions_at_new_points_are_within_their_distance(seed, known):
     assert (distance <= bound + 10 * np.sqrt(len(problem.X)) * allowance * problem.rounding()).all()
 
 
-def test_distances_at_new_points_grow_with_the_distance_to_exact():
-    """They hold for every point at once, so they lie above the truth by about the root of the number of rows."""
+def test_bounds_at_new_points_are_within_100_times_the_distance():
+    """They hold for all points at once, so they exceed the truth by a factor of about sqrt(n)."""
     problem = _coherent(600, 200, 1e-3, True)
     certificate = audit(problem.passes, problem.fit, rng=np.random.default_rng(0), landmark_indices=problem.indices)
     new = np.random.default_rng(5).normal(size=(300, 3))
@@ -177,15 +177,15 @@ def test_distances_at_new_points_grow_with_the_distance_to_exact():
     assert np.sqrt(np.mean(bound**2)) < 100 * np.sqrt(np.mean(distance**2))
 
 
-def test_a_row_that_the_landmarks_miss_does_not_spoil_the_audit():
-    """Alone it leaves a duality gap of any size; the rows that matter most are solved for."""
+def test_a_row_far_from_all_landmarks_does_not_make_the_audit_loose():
+    """Its duality gap alone may be arbitrarily large; the dual point is improved on such rows."""
     problem = _coherent(500, 100, 1e-5)
     far = problem.X.copy()
     missed = np.setdiff1d(np.arange(500), problem.indices)[:5]
     far[missed] += 30.0
-    spoiled = Fitted(far, problem.y, problem.kernel, problem.indices, 1e-5)
-    certificate = audit(spoiled.passes, spoiled.fit, rng=np.random.default_rng(0), landmark_indices=spoiled.indices)
-    assert certificate.bound < 3 * spoiled.distance()[0]
+    outlying = Fitted(far, problem.y, problem.kernel, problem.indices, 1e-5)
+    certificate = audit(outlying.passes, outlying.fit, rng=np.random.default_rng(0), landmark_indices=outlying.indices)
+    assert certificate.bound < 3 * outlying.distance()[0]
 
 
 @pytest.mark.parametrize("name", ["elevators", "protein"])

@@ -1,4 +1,4 @@
-"""Certificates hold for the numbers returned: far clusters and times, against kernel ridge regression in 50 digits."""
+"""Certificates hold for the floating-point numbers returned, compared with kernel ridge regression in 50 digits."""
 
 import mpmath
 import numpy as np
@@ -12,7 +12,7 @@ from ridgemark.rows import ArrayRows
 from tests.certificates.problems import Fitted
 from tests.exact_digits import DIGITS, kernel_ridge
 
-SURE = 1e-9  # a failure probability that no test meets
+NEVER = 1e-9  # a failure probability so small that no test should see a failure
 YEAR = 365 * 86400.0
 
 
@@ -31,7 +31,7 @@ def _far_clusters(seed, n=36):
     X = centres[rng.integers(n_clusters, size=n)] + rng.normal(size=(n, n_features)) * within
     y = 10.0 ** rng.uniform(-2, 3) * (rng.normal(size=n) + 3 * rng.normal())
     weights = rng.choice([0.5, 1.0, 3.0], size=n) if rng.random() < 0.3 else None
-    # With all rows as landmarks the distance to exact is rounding and nothing else.
+    # With all rows as landmarks the distance to exact is rounding error only.
     landmarks = np.sort(rng.choice(n, n if rng.random() < 0.6 else int(rng.integers(4, n)), replace=False))
     return Fitted(X, y, make(bandwidth), landmarks, 10.0 ** rng.uniform(-10, -1), weights, bool(rng.integers(2)))
 
@@ -41,8 +41,8 @@ def _certificates(problem):
     return {
         "audit": audit(passes, fit, rng=rng),
         "audit with the landmarks' rows": audit(passes, fit, rng=rng, landmark_indices=problem.indices),
-        "sampled audit": audit(passes, fit, rng=rng, kernel_entries=n * n // 3, failure_probability=SURE),
-        "operator": operator_certificate(passes, fit, rng=rng, failure_probability=SURE),
+        "sampled audit": audit(passes, fit, rng=rng, kernel_entries=n * n // 3, failure_probability=NEVER),
+        "operator": operator_certificate(passes, fit, rng=rng, failure_probability=NEVER),
         "trace": trace_certificate(fit),
     }
 
@@ -82,7 +82,7 @@ def test_no_certificate_of_many_far_clusters_is_below_the_truth_or_refused(first
 
 @pytest.mark.parametrize("n_sites", [2, 5, 20])
 @pytest.mark.parametrize("seconds", [1.0, 30.0, 300.0])
-def test_times_of_a_year_in_seconds_are_certified_on_their_own_rows(n_sites, seconds):
+def test_times_in_seconds_over_a_year_have_tight_audits(n_sites, seconds):
     for seed, fit_intercept in ((0, True), (1, False), (2, True)):
         rng = np.random.default_rng(seed)
         sites = rng.uniform(1.6e9, 1.6e9 + YEAR, size=n_sites)

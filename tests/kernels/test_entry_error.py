@@ -1,5 +1,7 @@
 """The bound on the rounding of kernel values, against the formulas in 50 digits."""
 
+from functools import partial
+
 import mpmath
 import numpy as np
 import pytest
@@ -15,11 +17,13 @@ from ridgemark.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
     Precomputed,
 )
 from tests.exact_digits import kernel_value
 
 STATIONARY = [Gaussian, Laplacian, Matern12, Matern32, Matern52]
+POWERS = [partial(PowerExponential, exponent=q) for q in (0.3, 1.0, 1.4, 2.0)]
 FEATURES = [1, 2, 3, 12]
 SPREADS = [0.0, 20.0, 1e3, 1e6, 1e11]  # of the clusters, in bandwidths
 
@@ -46,7 +50,7 @@ def _shares(kernel, rows, landmarks):
     return np.array(errors) / np.where(size > 0, size, 1.0), allowed[:, None]
 
 
-@pytest.mark.parametrize("make", STATIONARY)
+@pytest.mark.parametrize("make", STATIONARY + POWERS)
 @pytest.mark.parametrize("n_features", FEATURES)
 def test_no_value_errs_by_more_than_the_bound(make, n_features):
     rng = np.random.default_rng(n_features)
@@ -58,7 +62,7 @@ def test_no_value_errs_by_more_than_the_bound(make, n_features):
             assert (errors <= allowed).all(), (spread, bandwidth)
 
 
-@pytest.mark.parametrize("make", STATIONARY)
+@pytest.mark.parametrize("make", STATIONARY + POWERS)
 @pytest.mark.parametrize("n_features", FEATURES)
 def test_far_clusters_lose_no_digits(make, n_features):
     """Columns are subtracted as they are: the bound is some machine epsilons however far the clusters lie apart."""
@@ -111,13 +115,30 @@ def test_the_bound_holds_for_the_bernoulli_kernel(order):
     assert (errors <= allowed).all()
 
 
-@pytest.mark.parametrize("make", STATIONARY)
+@pytest.mark.parametrize("make", STATIONARY + POWERS)
 def test_the_bound_holds_in_single_precision(make):
     rng = np.random.default_rng(4)
     for n_features in (1, 5):
         both = _clusters(rng, 14, n_features, 100.0).astype(np.float32)
         errors, allowed = _shares(make(1.5), both[:8], both[5:])
         assert (errors <= allowed).all()
+
+
+@pytest.mark.parametrize("make", [Gaussian, Matern12, Matern32, Matern52, *POWERS])
+def test_the_bound_holds_for_a_metric(make):
+    rng = np.random.default_rng(6)
+    for n_features, rank in ((2, 2), (12, 1), (3, 5), (12, 7)):
+        for spread, dtype in ((0.0, np.float64), (20.0, np.float64), (1e6, np.float64), (20.0, np.float32)):
+            P = rng.normal(size=(n_features, rank)) * rng.choice([0.1, 1.0, 10.0], size=rank)
+            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()).astype(dtype)
+            errors, allowed = _shares(make(metric=P), both[:6], both[4:])
+            assert (errors <= allowed).all(), (n_features, rank, spread)
+
+
+def test_the_bound_for_a_metric_is_near_machine_precision():
+    rng = np.random.default_rng(7)
+    rows, P = rng.normal(size=(40, 10)) + 1e3, rng.normal(size=(10, 4)) / 3
+    assert Gaussian(metric=P).against(rows).entry_error(rows).max() < 1e-12
 
 
 def test_values_given_have_no_error():

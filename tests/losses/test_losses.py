@@ -1,4 +1,4 @@
-"""A loss says what a block contributes; the same sums and solvers serve every loss."""
+"""A loss defines a block's contribution; all losses use the same sums and solvers."""
 
 from dataclasses import dataclass, fields
 
@@ -24,7 +24,7 @@ def data():
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=repr)
-def test_moments_are_the_weighted_sums_they_are_named_for(data, kernel):
+def test_moments_equal_their_definitions(data, kernel):
     X, Y, w = data
     origin = np.array([0.5, -1.0])
     factor = nystrom_factor(kernel, X[:40], np.arange(40))
@@ -75,7 +75,7 @@ def newton(passes, factor, loss, scaled_ridge, steps):
     return at
 
 
-def test_newton_steps_for_a_second_loss_find_its_minimum_in_one_pass_each(data):
+def test_newton_steps_for_another_loss_find_its_minimum_in_one_pass_each(data):
     X, Y, w = data
     labels = (Y[:, 0] + X[:, 0] > 0).astype(float)
     factor = nystrom_factor(Gaussian(2.0), X[:10], np.arange(10))

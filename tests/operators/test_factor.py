@@ -1,4 +1,4 @@
-"""The factor's features reproduce the Nystrom approximation and drop what rounding made."""
+"""The factor's features reproduce the Nystrom approximation, without directions that are rounding error."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def rows():
     return np.random.default_rng(0).normal(size=(200, 3))
 
 
-def test_features_have_the_nystrom_approximation_as_their_products(rows):
+def test_products_of_features_are_the_nystrom_approximation(rows):
     factor = nystrom_factor(Gaussian(1.0), rows[:30], np.arange(30))
     B = factor.features(rows)
     L = exact.nystrom_approximation(Gaussian(1.0)(rows), np.eye(200)[:, :30])
@@ -22,7 +22,7 @@ def test_features_have_the_nystrom_approximation_as_their_products(rows):
     assert B @ B.T == pytest.approx(L, abs=1e-8)
 
 
-def test_repeated_landmarks_are_dropped_directions_not_errors(rows):
+def test_repeated_landmarks_are_dropped_without_an_error(rows):
     twice = np.concatenate([rows[:30], rows[:30], rows[:5] + 1e-12])
     factor = nystrom_factor(Gaussian(1.0), twice, np.arange(65))
     assert 30 <= factor.rank <= 33  # rounding may keep a few by chance
@@ -46,6 +46,6 @@ def test_a_kernel_that_is_not_symmetric_is_refused(rows):
         nystrom_factor(lopsided, rows[:10], np.arange(10))
 
 
-def test_kernel_values_beyond_the_floating_range_are_refused_in_words(rows):
+def test_kernel_values_beyond_the_floating_point_range_are_refused(rows):
     with pytest.raises(NumericalError, match="standardise"):
         nystrom_factor(Polynomial(degree=300), rows[:10] * 1e6, np.arange(10))

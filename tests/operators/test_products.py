@@ -1,4 +1,4 @@
-"""Products with C, B and K are those of the dense matrices, held or not, whatever the blocks."""
+"""Products with C, B and K equal those of the dense matrices, held or not, for all block sizes."""
 
 import cloudpickle
 import numpy as np

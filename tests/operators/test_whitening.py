@@ -85,8 +85,8 @@ def test_a_smaller_ridge_defers_less(data):
     ("kernel", "scale", "ridge", "n_landmarks"),
     [
         (Gaussian(3.0), 1.0, 1e-18, 200),  # no rounding error is negligible relative to such a ridge
-        (Gaussian(1.0), 1.0, 1e-3, 1000),  # three rows for each landmark: no time to save
-        (Linear(), 1e80, 1e150, 20),  # squares of squares beyond the range
+        (Gaussian(1.0), 1.0, 1e-3, 1000),  # three rows for each landmark: deferring saves no time
+        (Linear(), 1e80, 1e150, 20),  # fourth powers overflow
     ],
     ids=["small ridge", "few rows", "large numbers"],
 )
@@ -96,7 +96,7 @@ def test_nothing_is_deferred_otherwise(data, kernel, scale, ridge, n_landmarks):
     assert not plan_whitening(factor, 3000, 3000 * ridge).is_deferred
 
 
-# Far from the edge of the decision, whatever the BLAS kernel rounds: the sum is 1e4 or 1e5 times the one predicted.
+# The sum is 1e4 or 1e5 times the predicted one, so the decision does not depend on the rounding of BLAS.
 @pytest.mark.parametrize(
     ("kernel", "scale", "weight", "ridge"), [(Linear(), 100.0, 1.0, 1.0 / 3000), (Matern32(1.0), 1.0, 1e5, 1e-6)]
 )

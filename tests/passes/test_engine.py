@@ -1,4 +1,4 @@
-"""Tasks give the same results whatever the blocks and the threads, and their cost is counted."""
+"""Tasks give the same results for all block sizes and numbers of threads, and their cost is counted."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -150,7 +150,7 @@ def _source(folder, kind, values):
     return open_rows(folder / "x.csv", target="c")
 
 
-def test_equal_rows_are_one_kind_and_absent_rows_none():
+def test_equal_rows_have_one_kind_and_rows_of_weight_zero_none():
     X = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [-0.0, 5.0], [0.0, 5.0], [7.0, 7.0]])
     distinct = RowPasses(ArrayRows(X, weights=[1, 1, 1, 1, 1, 0])).distinct_rows()
     assert sorted(distinct.indices.tolist()) == [0, 1, 3]
@@ -168,7 +168,7 @@ def test_the_order_of_candidates_does_not_depend_on_the_order_of_rows(data):
     assert np.array_equal(X[one], X[shuffled][other])
 
 
-def test_constant_columns_are_found_beyond_the_rows_looked_at_first():
+def test_constant_columns_are_checked_in_all_rows():
     X = np.ones((1000, 3))
     X[:, 1] = np.arange(1000)
     X[999, 2] = 2.0

@@ -1,4 +1,4 @@
-"""Reading goes on while blocks are worked on; what comes out is the same, and nothing is left behind."""
+"""Blocks are read while others are processed; results do not depend on it, and all threads end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ N_BLOCKS, BLOCK_ROWS = 8, 5
 X = np.random.default_rng(0).normal(size=(N_BLOCKS * BLOCK_ROWS, 3))
 
 
-class Slow(BaseRows):
-    """Rows whose every block takes a while to read, and of which one may be bad."""
+class SlowRows(BaseRows):
+    """Rows whose blocks take some time to read; one block may raise an error."""
 
     reads_ahead = True
 
@@ -57,7 +57,7 @@ def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left_behind() -> Iterator[None]:
+def all_threads_end() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     assert set(threading.enumerate()) <= before
@@ -83,7 +83,7 @@ def sleeping(seconds: float) -> Callable[[Block], float]:
 
 
 def test_reading_overlaps_computing(workers: int) -> None:
-    source = Slow()
+    source = SlowRows()
 
     def until_the_next_is_read(block: Block) -> float:
         number = block.start // BLOCK_ROWS
@@ -94,20 +94,20 @@ def test_reading_overlaps_computing(workers: int) -> None:
     assert all(name.startswith("ridgemark-reader") for name in source.readers)
 
 
-def test_results_are_the_same_bits_in_the_same_order_however_they_are_read(workers: int) -> None:
+def test_results_have_the_same_bits_and_order_with_and_without_reading_ahead(workers: int) -> None:
     def fn(block: Block) -> Any:
         time.sleep(0.002 * (block.start % 3))
         return block.features @ np.arange(3.0)
 
     expected = X @ np.arange(3.0)
-    for source in (Slow(), Slow(0.001), Slow(ahead=False), ArrayRows(X)):
+    for source in (SlowRows(), SlowRows(0.001), SlowRows(ahead=False), ArrayRows(X)):
         assert np.array_equal(passes(source).map(FunctionTask(fn)), expected)
         listed = passes(source).reduce(FunctionTask(lambda block: [block.start]))
         assert listed == list(range(0, len(X), BLOCK_ROWS))
 
 
 @pytest.mark.parametrize("bad", [0, 15, 35])
-def test_an_error_of_the_reader_comes_in_its_turn_and_unchanged(workers: int, bad: int) -> None:
+def test_an_error_of_the_reader_is_raised_unchanged_in_block_order(workers: int, bad: int) -> None:
     seen: list[int] = []
 
     def fn(block: Block) -> int:
@@ -115,12 +115,12 @@ def test_an_error_of_the_reader_comes_in_its_turn_and_unchanged(workers: int, ba
         return 1
 
     with pytest.raises(DataError, match=f"row {bad} is bad"):
-        passes(Slow(bad=bad)).reduce(FunctionTask(fn))
-    assert set(seen) <= set(range(0, bad, BLOCK_ROWS))  # those not begun need not begin
+        passes(SlowRows(bad=bad)).reduce(FunctionTask(fn))
+    assert set(seen) <= set(range(0, bad, BLOCK_ROWS))  # later blocks are not processed
 
 
 def test_an_error_of_the_work_ends_the_reading(workers: int) -> None:
-    source = Slow()
+    source = SlowRows()
     starts: list[int] = []
 
     def fn(block: Block) -> int:
@@ -135,23 +135,23 @@ def test_an_error_of_the_work_ends_the_reading(workers: int) -> None:
     assert max(starts) <= 10 + (workers + 1) * BLOCK_ROWS
 
 
-def test_a_reader_that_is_interrupted_leaves_no_thread(workers: int) -> None:
-    results = in_order(Slow(0.001))
+def test_an_interrupted_reader_ends_its_thread(workers: int) -> None:
+    results = in_order(SlowRows(0.001))
     assert next(results)[1] == 0
     results.close()  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
-        for _ in in_order(Slow(0.001)):
+        for _ in in_order(SlowRows(0.001)):
             raise KeyboardInterrupt
 
 
 def test_one_block_and_rows_in_memory_need_no_reader() -> None:
-    source = Slow()
+    source = SlowRows()
     passes(source, len(X)).reduce(FunctionTask(lambda block: 1))
     assert source.readers == {threading.current_thread().name}
     assert not ArrayRows(X, X[:, 0]).reads_ahead
 
 
-def test_files_and_maps_are_read_ahead(tmp_path: Path) -> None:
+def test_files_and_memory_maps_are_read_ahead(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
     assert open_rows(tmp_path / "x.npy", target=0).reads_ahead  # type: ignore[attr-defined]
@@ -166,24 +166,24 @@ def share(source: Any, seconds: float) -> float:
 
 
 def holds_with_longer_pauses(claim: Callable[[float], bool]) -> bool:
-    """Whether a claim on times holds once pauses are long beside what a busy machine adds to them."""
+    """Whether a claim about times holds for one of several pauses, longer ones for a busy machine."""
     return any(claim(pause) for pause in (0.01, 0.03, 0.1, 0.3))
 
 
-def test_waiting_is_most_of_the_time_for_a_slow_source_and_little_for_an_array(workers: int) -> None:
-    assert holds_with_longer_pauses(lambda pause: 0.7 < share(Slow(pause), 0.0) <= 1.0)
+def test_the_waiting_share_is_large_for_a_slow_source_and_small_for_an_array(workers: int) -> None:
+    assert holds_with_longer_pauses(lambda pause: 0.7 < share(SlowRows(pause), 0.0) <= 1.0)
     assert holds_with_longer_pauses(lambda pause: share(ArrayRows(X, X[:, 0]), pause) < 0.2)
-    assert RowPasses(Slow()).waiting_share == 0.0
+    assert RowPasses(SlowRows()).waiting_share == 0.0
 
 
-def test_waiting_counts_the_workers_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Blocks take as long to come as to be worked on: of one worker nearly all is used, of two one half.
+def test_the_waiting_share_counts_idle_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Reading a block takes as long as processing it: one worker is nearly always busy, two are busy half of the time.
     for workers, expected in ((1, 0.1), (2, 0.55)):
         monkeypatch.setattr(threads, "worker_threads", lambda workers=workers: workers)
-        assert holds_with_longer_pauses(lambda pause, e=expected: abs(share(Slow(pause), pause) - e) < 0.2)
+        assert holds_with_longer_pauses(lambda pause, e=expected: abs(share(SlowRows(pause), pause) - e) < 0.2)
 
 
-def test_passes_in_two_threads_keep_their_own_time() -> None:
+def test_passes_in_two_threads_measure_their_own_times() -> None:
     def apart(pause: float) -> bool:
         shares: dict[str, float] = {}
 
@@ -191,7 +191,7 @@ def test_passes_in_two_threads_keep_their_own_time() -> None:
             shares[name] = share(source, seconds)
 
         threads = [
-            threading.Thread(target=run, args=("slow", Slow(pause), 0.0)),
+            threading.Thread(target=run, args=("slow", SlowRows(pause), 0.0)),
             threading.Thread(target=run, args=("quick", ArrayRows(X, X[:, 0]), pause)),
         ]
         for thread in threads:
@@ -203,9 +203,9 @@ def test_passes_in_two_threads_keep_their_own_time() -> None:
     assert holds_with_longer_pauses(apart)
 
 
-def test_a_fit_tells_its_share_and_a_file_does_not_keep_it(tmp_path: Path) -> None:
+def test_a_fit_reports_its_waiting_share_and_a_saved_model_does_not(tmp_path: Path) -> None:
     model: Any = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=5, random_state=0)  # type: ignore[no-untyped-call]
-    assert 0.0 < model.fit(Slow(0.01)).waiting_share_ <= 1.0
+    assert 0.0 < model.fit(SlowRows(0.01)).waiting_share_ <= 1.0
     assert model.fit(X, X[:, 0]).waiting_share_ < 1.0
     loaded: Any = load(model.save(tmp_path / "model"))
     assert not hasattr(loaded, "waiting_share_")

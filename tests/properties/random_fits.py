@@ -1,4 +1,4 @@
-"""Random fits, each from one seed: data, options, misuse, and every question a fitted model can be asked.
+"""Random fits, each from one seed: data, options, misuse, and calls of all methods of a fitted model.
 
 `run_fit(seed)` returns "answered", or "refused" where an error meant for the user ended the fit; it raises
 AssertionError for anything else: an exception of another type, a warning that is not ridgemark's, an answer that is
@@ -22,12 +22,12 @@ from scipy import sparse
 
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, effective_dimension, leverage_scores, load
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
-from tests.properties.random_problems import make_problem, one_of, perhaps, spoil
+from tests.properties.random_problems import make_invalid, make_problem, one_of, perhaps
 
 KINDS = ["audit", "operator", "trace"]
 
 
-# --- What is asked of a fit ---
+# --- Calls on a fit ---
 
 
 def check_finite(what: str, *values) -> None:
@@ -65,7 +65,7 @@ def ask_ridge(rng: np.random.Generator, X, y, weights, options: dict) -> None:
         model.fit(X, y, sample_weight=weights)
     check_finite("the model", model.dual_coef_, model.intercept_, model.ridge_, model.effective_dimension_)
     question = one_of(rng, "nothing", "std", "interval", "diagnose", "certify", "distance", "save", "again", "misuse")
-    if model.solver_ == "gradient" and perhaps(rng, 0.9):  # most questions need what a direct solver keeps
+    if model.solver_ == "gradient" and perhaps(rng, 0.9):  # most methods need the sums of the direct solver
         question = one_of(rng, "nothing", "save", "misuse")
     try:
         check_predictions(model, X, y)
@@ -75,7 +75,7 @@ def ask_ridge(rng: np.random.Generator, X, y, weights, options: dict) -> None:
 
 
 def part(values, rows: slice):
-    """Some rows of the values; all of what has no rows."""
+    """Some rows of the values; the value itself where it has no rows."""
     return values[rows] if isinstance(values, np.ndarray | list) or sparse.issparse(values) else values
 
 
@@ -138,7 +138,7 @@ def ask_exact(rng: np.random.Generator, X, y, weights, options: dict) -> None:
     model.fit(X, y, sample_weight=weights)
     check_predictions(model, X, y)
     check_finite("the model", model.dual_coef_, model.intercept_, model.ridge_)
-    # A bound may be infinite, where rounding leaves nothing to certify; it is never NaN.
+    # A bound may be infinite where rounding prevents any bound; it is never NaN.
     assert not any(np.isnan(step.returned).any() for step in model.history_), "history_ holds NaN"
 
 
@@ -166,12 +166,12 @@ def ask_scores(rng: np.random.Generator, X, y, weights, options: dict) -> None:
 
 
 def run_fit(seed: int) -> str:
-    """Run the fit of this seed; see the module."""
+    """Run the fit of this seed; see the module's docstring."""
     rng = np.random.default_rng(seed)
     X, y, weights, options = make_problem(rng)
     ask_estimator = one_of(rng, *[ask_ridge] * 6, ask_exact, ask_features, ask_scores)
     if perhaps(rng, 0.15):
-        X, y, weights, options = spoil(rng, X, y, weights, options)
+        X, y, weights, options = make_invalid(rng, X, y, weights, options)
     try:
         with silent(), only_own_warnings():
             ask_estimator(rng, X, y, weights, options)

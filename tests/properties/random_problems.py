@@ -14,7 +14,7 @@ SCALES = [1e-300, 1e-150, 1e-30, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e30, 1e150, 1e300]
 
 
 def one_of(rng: np.random.Generator, *choices):
-    """One of the values, untouched: `rng.choice` would make arrays of them."""
+    """One of the values, unchanged: `rng.choice` would convert them to arrays."""
     return choices[rng.integers(len(choices))]
 
 
@@ -163,8 +163,8 @@ def make_options(rng: np.random.Generator, X, n: int, d: int) -> dict:
     return options
 
 
-def spoil(rng: np.random.Generator, X, y, weights, options: dict):
-    """Return the problem with one thing in it that cannot be used."""
+def make_invalid(rng: np.random.Generator, X, y, weights, options: dict):
+    """Return the problem with one invalid part."""
     what = rng.integers(4)
     if what == 0:
         X = one_of(

@@ -1,4 +1,4 @@
-"""Every kernel is positive semidefinite and symmetric, on whatever rows hypothesis finds."""
+"""Every kernel is positive semidefinite and symmetric on the rows that hypothesis generates."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from ridgemark.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
 )
 
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False).map(lambda x: 0.0 if abs(x) < 1e-100 else x)
@@ -28,6 +29,8 @@ FAMILIES = {
     "matern12": Matern12,
     "matern32": Matern32,
     "matern52": Matern52,
+    "power exponential": lambda b: PowerExponential(b, exponent=1.4),
+    "rough power exponential": lambda b: PowerExponential(b, exponent=0.5),
     "linear": lambda b: Linear(),
     "polynomial": lambda b: Polynomial(degree=2, offset=b, bandwidth=b),
     "cosine": lambda b: Cosine(),
@@ -59,7 +62,7 @@ def test_the_bernoulli_kernel_is_positive_semidefinite(rows, order):
 @pytest.mark.parametrize("family", ["gaussian", "laplacian", "matern12", "matern32", "matern52"])
 @given(rows=matrices, width=widths, shift=st.floats(-1e6, 1e6))
 @settings(max_examples=25, deadline=None)
-def test_stationary_kernels_forget_a_translation(family, rows, width, shift):
+def test_stationary_kernels_are_invariant_to_translation(family, rows, width, shift):
     kernel = FAMILIES[family](width)
     error = 1e-9 + 8e-16 * (abs(shift) + 1e3) * rows.shape[1] / width
     assert np.abs(kernel(rows + shift) - kernel(rows)).max() <= error

@@ -1,4 +1,4 @@
-"""Any fit ends in finite answers, or in an error meant for the user; nothing else is raised, warned of or printed."""
+"""Every fit ends with finite results or with an error meant for the user, and without foreign warnings or output."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.properties.random_fits import run_fit
 
 def _run(first, last):
     outcomes = [run_fit(seed) for seed in range(first, last)]
-    # Half of the problems hold something that no fit can use; the other half must not be refused.
+    # At most half of the problems are invalid; the others must not be refused.
     assert outcomes.count("answered") > 0.4 * len(outcomes)
 
 

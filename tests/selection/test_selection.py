@@ -1,4 +1,4 @@
-"""Every way of choosing landmarks keeps the same promises; some keep more."""
+"""Properties of all landmark selections, and of each of them."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def _problem(X, weights=None, ridge=1e-4, kernel=None, budget=None):
 
 
 def _rare(n=600, rare=12, seed=0):
-    """A dense cloud and a few rows far out, each alone."""
+    """A dense cloud and a few isolated rows far away."""
     rng = np.random.default_rng(seed)
     return np.concatenate([0.2 * rng.normal(size=(n - rare, 2)), 6 * rng.normal(size=(rare, 2)) + 10])
 
@@ -54,7 +54,7 @@ def _choose(selection, problem, p, seed=0):
 
 @pytest.mark.parametrize("selection", DRAWN, ids=repr)
 class TestEverySelection:
-    def test_gives_as_many_different_rows_as_asked(self, selection):
+    def test_returns_the_requested_number_of_different_rows(self, selection):
         X = np.random.default_rng(0).normal(size=(500, 2))
         chosen = _choose(selection, _problem(X, kernel=Gaussian(0.3)), 50)
         assert len(chosen.indices) == len(set(chosen.indices.tolist())) == 50
@@ -71,19 +71,19 @@ class TestEverySelection:
         chosen = _choose(selection, _problem(X, weights, kernel=Gaussian(0.3)), 50)
         assert (weights[chosen.indices] > 0).all()
 
-    def test_repeats_by_seed(self, selection):
+    def test_depends_only_on_the_seed(self, selection):
         first, second = (_choose(selection, _problem(_rare()), 30, seed=4) for _ in range(2))
         assert np.array_equal(first.indices, second.indices)
         other = _choose(selection, _problem(_rare()), 30, seed=5)
         assert not np.array_equal(first.indices, other.indices)
 
-    def test_is_reached_through_the_estimator(self, selection):
+    def test_works_in_the_estimator(self, selection):
         X = np.random.default_rng(0).normal(size=(600, 2))
         model = NystromRidge(selection=selection, n_landmarks=30, ridge=1e-4, random_state=0).fit(X, X[:, 0])
         assert model.n_landmarks_ == 30
         assert model.score(X, X[:, 0]) > 0.9
 
-    def test_asking_for_more_than_there_are_gives_all(self, selection):
+    def test_asking_for_more_landmarks_than_rows_returns_all_rows(self, selection):
         X = np.random.default_rng(0).normal(size=(30, 2)) * 5
         chosen = _choose(selection, _problem(X, kernel=Gaussian(0.5)), 100)
         assert len(chosen.indices) == 30
@@ -102,18 +102,18 @@ def test_informed_selections_find_rare_rows_that_uniform_misses(selection):
 
 
 @pytest.mark.parametrize("p", [300, 400, 560])
-def test_recursive_selection_uses_scores_however_many_landmarks_are_wanted(p):
+def test_recursive_selection_uses_scores_for_any_number_of_landmarks(p):
     X, rare = _rare(), np.arange(588, 600)
     found = [np.isin(rare, _choose(Recursive(), _problem(X, ridge=1e-3), p, s).indices).sum() for s in range(5)]
     assert min(found) == 12
 
 
-def test_recursive_selection_gives_all_that_is_asked_where_scores_round_to_zero():
+def test_recursive_selection_returns_all_landmarks_where_scores_round_to_zero():
     X = np.random.default_rng(0).normal(size=(40, 1))
     assert len(_choose(Recursive(), _problem(X, ridge=1e-20, kernel=Gaussian(1e3)), 39).indices) == 39
 
 
-def _trace_left(X, kernel, points):
+def _residual_trace(X, kernel, points):
     W = kernel(points)
     values, vectors = np.linalg.eigh(W)
     keep = values > 1e-12 * values[-1]
@@ -122,21 +122,21 @@ def _trace_left(X, kernel, points):
 
 
 @pytest.mark.parametrize("repeats", [10, pytest.param(40, marks=pytest.mark.slow)])
-def test_randomly_pivoted_cholesky_in_blocks_has_the_law_of_one_at_a_time(repeats):
+def test_randomly_pivoted_cholesky_in_blocks_has_the_same_distribution(repeats):
     X = _rare(300, 10)
-    left = {
+    residual = {
         block: [
-            _trace_left(X, Gaussian(1.0), _choose(RPCholesky(block), _problem(X), 15, seed).points)
+            _residual_trace(X, Gaussian(1.0), _choose(RPCholesky(block), _problem(X), 15, seed).points)
             for seed in range(repeats)
         ]
         for block in (1, 8, 40)
     }
-    spread = np.std(left[1]) / np.sqrt(repeats)
+    spread = np.std(residual[1]) / np.sqrt(repeats)
     for block in (8, 40):
-        assert np.mean(left[block]) == pytest.approx(np.mean(left[1]), abs=6 * spread)
+        assert np.mean(residual[block]) == pytest.approx(np.mean(residual[1]), abs=6 * spread)
 
 
-def test_randomly_pivoted_cholesky_needs_no_n_by_p_memory():
+def test_randomly_pivoted_cholesky_works_without_the_n_by_p_factor():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     roomy = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3)), 80)
     tight = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3), budget=400_000), 80)
@@ -156,7 +156,7 @@ def test_draws_with_replacement_keep_their_weights():
     assert chosen.draw.weights.shape == chosen.indices.shape
 
 
-def test_leverage_draws_by_the_upper_side():
+def test_leverage_draws_by_upper_scores():
     problem = _problem(_rare())
     chosen = _choose(Leverage(), problem, 30)
     expected = problem.distinct.totals(chosen.scores.upper)
@@ -164,7 +164,7 @@ def test_leverage_draws_by_the_upper_side():
     assert chosen.scores.scaled_ridge == pytest.approx(problem.sketch_ridge)
 
 
-def test_the_diagonal_draws_long_rows():
+def test_diagonal_draws_rows_with_large_kernel_diagonal():
     X = np.concatenate([0.01 * np.ones((500, 1)) * np.linspace(1, 2, 500)[:, None], np.linspace(5, 6, 20)[:, None]])
     chosen = _choose(Diagonal(), _problem(X, kernel=Linear()), 15)
     assert (chosen.indices >= 500).all()
@@ -179,7 +179,7 @@ def test_a_draw_does_not_depend_on_the_order_of_rows():
         assert set(shuffled[other.indices]) == set(one.indices), selection
 
 
-def test_a_selection_from_a_file_is_that_from_the_array(tmp_path):
+def test_a_selection_from_a_file_equals_that_from_the_array(tmp_path):
     X = _rare()
     np.save(tmp_path / "rows.npy", X)
     passes = RowPasses(open_rows(tmp_path / "rows.npy"))
@@ -188,7 +188,7 @@ def test_a_selection_from_a_file_is_that_from_the_array(tmp_path):
         assert np.array_equal(_choose(selection, from_file, 25).indices, _choose(selection, _problem(X), 25).indices)
 
 
-def test_k_means_centres_are_points_and_no_rows():
+def test_k_means_centres_are_not_rows():
     X = _rare()
     chosen = _choose(KMeans(), _problem(X), 20)
     assert chosen.indices is None
@@ -198,14 +198,14 @@ def test_k_means_centres_are_points_and_no_rows():
 
 
 class TestGiven:
-    def test_points_are_used_as_they_are_and_repeats_once(self):
+    def test_points_are_used_as_given_and_repeats_once(self):
         X = _rare()
         points = np.concatenate([X[:10], X[:10], [[3.0, 3.0]]])
         model = NystromRidge(selection=points, ridge=1e-3).fit(X, X[:, 0])
         assert model.n_landmarks_ == 11
         assert model.landmark_indices_ is None
 
-    def test_indices_are_rows_and_repeats_used_once(self):
+    def test_indices_are_row_numbers_and_repeats_are_used_once(self):
         X = _rare()
         model = NystromRidge(selection=Given(indices=[5, 5, 7, 9]), ridge=1e-3).fit(X, X[:, 0])
         assert model.landmark_indices_.tolist() == [5, 7, 9]
@@ -219,7 +219,7 @@ class TestGiven:
             (Given(indices=[10_000]), "no row 10000"),
         ],
     )
-    def test_what_cannot_be_used_is_refused(self, selection, words):
+    def test_invalid_landmarks_are_refused(self, selection, words):
         with pytest.raises(ParameterError, match=words):
             NystromRidge(selection=selection).fit(_rare(), np.ones(600))
 
@@ -252,7 +252,7 @@ class TestCount:
         assert count.rule == "memory budget"
         assert 8 * count.n_landmarks**2 < 4_000_000
 
-    def test_the_model_says_which_rule_decided(self):
+    def test_the_model_records_which_rule_decided(self):
         X = np.random.default_rng(0).normal(size=(2000, 2))
         model = NystromRidge(ridge=1e-7, random_state=0).fit(X, X[:, 0])
         assert model.landmark_count_.rule == "2 per effective dimension"
@@ -273,7 +273,7 @@ class TestCount:
     ],
     ids=repr,
 )
-def test_an_impossible_option_is_refused_by_name(selection, words):
+def test_an_invalid_option_is_refused_by_name(selection, words):
     with pytest.raises(ParameterError, match=words):
         _choose(make_selection(selection), _problem(_rare()), 20)
 
@@ -287,11 +287,11 @@ def test_k_means_refuses_sparse_rows():
     from scipy import sparse
 
     X = sparse.random(100, 5, density=0.3, format="csr", random_state=0)
-    with pytest.raises(DataTypeError, match="no sparse rows"):
+    with pytest.raises(DataTypeError, match="does not accept sparse rows"):
         NystromRidge(selection="kmeans", n_landmarks=5).fit(X, np.ones(100))
 
 
-def test_landmarks_by_leverage_come_closer_to_exact_than_uniform_ones_on_uneven_rows():
+def test_leverage_landmarks_are_closer_to_exact_than_uniform_ones_on_uneven_rows():
     X = _rare(800, 40)
     y = np.sin(X[:, 0])
     K = exact.kernel_matrix(X, Gaussian(1.0))

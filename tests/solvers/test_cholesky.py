@@ -1,4 +1,4 @@
-"""One ridge by Cholesky says what the eigendecomposition says of it."""
+"""The Cholesky solver agrees with the eigendecomposition at one ridge."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_a_given_ridge_needs_no_eigendecomposition(monkeypatch):
         model.set_params(ridge="gcv").fit(X, X[:, 0])
 
 
-def test_a_ridge_below_rounding_is_left_to_the_eigendecomposition():
+def test_a_ridge_below_rounding_is_solved_by_the_eigendecomposition():
     fit = landmark_fit(1e-300, False)
     assert solve_one_ridge(fit.centred, 1e-300) is None
     assert np.isfinite(fit.solution.coefficients).all()

@@ -1,4 +1,4 @@
-"""The gradient's residuals are those of what it returns, and it always ends."""
+"""Conjugate gradients report the residuals of their solution, and always stop."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def _solve(matrix, right, tol=1e-8, max_products=500, preconditioner=None):
     return conjugate_gradient(lambda v, _: matrix @ v, lambda v, _: inverse @ v, right, tol, max_products)
 
 
-def test_it_solves_and_its_residuals_are_those_of_what_it_returns():
+def test_reported_residuals_are_those_of_the_solution():
     matrix, right = _system(1e3)
     solved = _solve(matrix, right)
     residual = np.linalg.norm(right - matrix @ solved.solution, axis=0)
@@ -28,13 +28,13 @@ def test_it_solves_and_its_residuals_are_those_of_what_it_returns():
 
 
 def test_residuals_never_rise():
-    """Those of plain conjugate gradients do; the combination of least residual is what is returned."""
+    """Those of plain conjugate gradients rise; the combination of smallest residual is returned."""
     matrix, right = _system(1e6)
     sizes = np.array([step.residual for step in _solve(matrix, right, max_products=100).history])
     assert (np.diff(sizes, axis=0) <= 1e-12).all()
 
 
-def test_columns_are_solved_as_if_alone_and_stop_on_their_own():
+def test_columns_are_solved_and_stopped_independently():
     matrix, right = _system(1e3)
     together = _solve(matrix, right, tol=np.array([1e-2, 1e-10, 1e-6]))
     for column, tol in enumerate((1e-2, 1e-10, 1e-6)):
@@ -56,7 +56,7 @@ def test_stopped_columns_are_not_multiplied_any_more():
     assert (widths[0], widths[-1]) == (6, 2)
 
 
-def test_it_takes_the_steps_of_textbook_conjugate_gradients():
+def test_it_takes_no_more_steps_than_textbook_conjugate_gradients():
     matrix, right = _system(1e4)
     x, r = np.zeros(60), right[:, 0].copy()
     d, steps = r.copy(), 0
@@ -72,7 +72,7 @@ def test_the_exact_inverse_as_preconditioner_takes_one_product():
     assert _solve(matrix, right, preconditioner=np.linalg.inv(matrix)).reached.n_products == 1
 
 
-def test_products_are_limited_and_that_is_said():
+def test_reaching_the_limit_of_products_is_reported():
     matrix, right = _system(1e6)
     solved = _solve(matrix, right, max_products=5)
     assert solved.reached.n_products == 5
@@ -80,7 +80,7 @@ def test_products_are_limited_and_that_is_said():
 
 
 @pytest.mark.parametrize("condition", [1e2, 1e6, 1e12, 1e16])
-def test_a_goal_below_rounding_ends_as_stagnation(condition):
+def test_a_tolerance_below_rounding_ends_in_stagnation(condition):
     matrix, right = _system(condition)
     solved = _solve(matrix, right, tol=1e-300, max_products=10_000)
     assert set(solved.outcomes) == {"stagnated"}
@@ -88,7 +88,7 @@ def test_a_goal_below_rounding_ends_as_stagnation(condition):
     assert np.isfinite(solved.solution).all()
 
 
-def test_an_indefinite_preconditioner_ends_as_stagnation():
+def test_an_indefinite_preconditioner_ends_in_stagnation():
     matrix, right = _system(1e3)
     assert set(_solve(matrix, right, preconditioner=-np.eye(60)).outcomes) == {"stagnated"}
 

@@ -1,4 +1,4 @@
-"""The gradient gives the direct solver's landmark fit within its bound, and never fails to factorise."""
+"""The gradient solver is within its bound of the direct solution, and its factorisations never fail."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def _rms(values, weights=None):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("memory_budget", [None, 2_000_000], ids=["held", "streamed"])
-def test_it_is_the_direct_solution_within_its_bound(data, fit_intercept, weighted, memory_budget):
+def test_the_gradient_is_within_its_bound_of_the_direct_solution(data, fit_intercept, weighted, memory_budget):
     X, Y, w = data
     weights = w if weighted else None
     landmarks = np.flatnonzero(w)[:100]
@@ -61,7 +61,7 @@ def test_the_bound_holds_for_unfinished_solutions(data):
         assert (_rms(gradient - direct) <= fit.bound).all()
 
 
-def test_equal_and_nearly_equal_landmarks_are_dropped_or_kept_but_never_in_the_way(data):
+def test_equal_and_nearly_equal_landmarks_do_no_harm(data):
     X, Y, _ = data
     near = X[:60] + 1e-12 * np.random.default_rng(2).normal(size=(60, 3))
     X = np.concatenate([X[:60], X[:60], near, X])
@@ -74,7 +74,7 @@ def test_equal_and_nearly_equal_landmarks_are_dropped_or_kept_but_never_in_the_w
 
 @pytest.mark.parametrize("ridge", [1e-6, 1e-10, 1e-14])
 @pytest.mark.parametrize("bandwidth", [0.3, 1.0, 30.0])
-def test_it_ends_with_finite_numbers_whatever_the_ridge(data, ridge, bandwidth):
+def test_the_gradient_solution_is_finite_for_every_ridge(data, ridge, bandwidth):
     X, Y, _ = data
     gradient, _, fit = _both(X, Y, np.arange(60), ridge, kernel=Gaussian(bandwidth))
     assert np.isfinite(gradient).all()
@@ -92,7 +92,7 @@ def test_a_precomputed_kernel_and_a_constant_target(data):
 
 
 def test_weights_of_uneven_landmarks_save_products():
-    """Most landmarks are drawn from a few rows far out: taken as a fair sample they mislead."""
+    """Most landmarks are drawn from a few distant rows: treating them as a uniform sample costs products."""
     rng = np.random.default_rng(3)
     X = np.concatenate([rng.normal(size=(1900, 2)), 6 + rng.normal(size=(100, 2))])
     y = np.sin(X).sum(axis=1, keepdims=True)
@@ -106,7 +106,7 @@ def test_weights_of_uneven_landmarks_save_products():
     assert counts[0] < counts[1]
 
 
-def test_inclusion_probabilities_are_the_shares_of_repeated_draws():
+def test_inclusion_probabilities_are_the_frequencies_of_repeated_draws():
     weights = np.r_[np.ones(20), np.full(5, 8.0)]
     rng = np.random.default_rng(0)
     drawn = np.zeros(25)

@@ -1,4 +1,4 @@
-"""Merging equal rows changes neither the problem nor which row is which."""
+"""Merging equal rows changes neither the problem nor the row numbers."""
 
 import numpy as np
 import pytest
@@ -37,8 +37,8 @@ def test_equal_rows_have_the_sum_of_weights_and_the_mean_target(data, convert):
 
 def test_different_rows_of_one_hash_are_not_merged(data):
     X, Y, w = data
-    everyone_alike = DistinctRows(np.array([0]), np.array([0, 0, 0, -1, 0, 0]), np.zeros(1, np.uint64))
-    rows = merged(X, Y, w, distinct=everyone_alike)
+    one_group = DistinctRows(np.array([0]), np.array([0, 0, 0, -1, 0, 0]), np.zeros(1, np.uint64))
+    rows = merged(X, Y, w, distinct=one_group)
     assert rows.numbers.tolist() == [0, 1, 4]
     assert rows.passes.row_counts().tolist() == [5.0, 2.0, 1.0]
 

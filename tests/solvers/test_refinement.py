@@ -1,4 +1,4 @@
-"""Refinement ends within its bounds of the dense solution, whatever the rows."""
+"""Refinement ends within its bounds of the dense solution."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def data():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("memory_budget", [None, 500_000, 150_000], ids=["all held", "B held", "none held"])
-def test_it_reaches_the_dense_solution_and_stays_within_its_bounds(data, fit_intercept, weighted, memory_budget):
+def test_refinement_reaches_the_dense_solution_within_its_bounds(data, fit_intercept, weighted, memory_budget):
     X, Y, w = data
     weights = w if weighted else None
     landmarks = np.flatnonzero(w)[:80]
@@ -69,7 +69,7 @@ def test_it_reaches_the_dense_solution_and_stays_within_its_bounds(data, fit_int
         assert refined.rows.numbers.tolist() == np.flatnonzero(w).tolist()
 
 
-def test_every_step_of_the_history_bounds_what_it_says(data):
+def test_every_step_of_the_history_holds_bounds(data):
     X, Y, w = data
     passes, fit = landmark_fit(X, Y, np.flatnonzero(w)[:30], [1e-3, 1e-6], weights=w)
     K, fitted, dual = dense(X, Y, fit.scaled_ridge, weights=w)
@@ -79,7 +79,7 @@ def test_every_step_of_the_history_bounds_what_it_says(data):
         step = refined.reached
         assert step.n_products == n_products
         assert (rms(values_of(refined, fit, X) - fitted, w) <= step.returned * (1 + 1e-6) + 1e-9).all()
-        # y - s x, with the intercept's own mean taken out of both: s times the difference of the dual coefficients.
+        # y - s x, with the means of both removed: s times the difference of the dual coefficients.
         present = w > 0
         gap = -dual
         gap[present] += refined.dual_coef
@@ -90,13 +90,13 @@ def test_every_step_of_the_history_bounds_what_it_says(data):
         assert (np.abs(KERNEL(new, X) @ gap) <= step.norm * (1 + 1e-6) + 1e-7).all()
 
 
-def test_bounds_of_what_is_returned_never_rise_and_never_exceed_the_targets(data):
+def test_bounds_never_rise_and_never_exceed_the_targets(data):
     X, Y, _ = data
     passes, fit = landmark_fit(X, Y, np.arange(10), 1e-9)
     refined = refine(passes, KERNEL, fit, 1e-9, 60)
     returned = np.array([step.returned for step in refined.history])
     assert (np.diff(returned[:-1], axis=0) <= 1e-9).all()
-    assert refined.landmark_coef.any()  # the last bound is that of the landmark model, not farther from exact for sure
+    assert refined.landmark_coef.any()  # the last bound is that of the landmark model
     assert (returned[-1] <= returned[0]).all()
     assert returned[0] == pytest.approx(Y.std(axis=0))
 
@@ -104,7 +104,7 @@ def test_bounds_of_what_is_returned_never_rise_and_never_exceed_the_targets(data
 @pytest.mark.parametrize("ridge", [1e-4, 1e-8, 1e-12, 1e-14])
 @pytest.mark.parametrize("repeated", [True, False])
 @pytest.mark.parametrize("n_landmarks", [5, 100])
-def test_it_ends_with_finite_numbers_whatever_the_ridge(data, ridge, repeated, n_landmarks):
+def test_refinement_is_finite_for_every_ridge(data, ridge, repeated, n_landmarks):
     X, Y, _ = data
     if repeated:
         X = X[np.random.default_rng(1).integers(0, 100, 300)]
@@ -123,7 +123,7 @@ def test_all_rows_as_landmarks_take_one_product(data):
     assert refine(passes, KERNEL, fit, 1e-6, 100).reached.n_products == 1
 
 
-def test_one_row_and_constant_targets_are_their_own_solution(data):
+def test_one_row_or_a_constant_target_needs_no_product(data):
     X, Y, _ = data
     for rows, targets in ((X[:1], Y[:1]), (X, np.full((300, 1), 7.0))):
         passes, fit = landmark_fit(rows, targets, np.arange(1), 1e-4)
@@ -132,7 +132,7 @@ def test_one_row_and_constant_targets_are_their_own_solution(data):
         assert refined.intercept == pytest.approx(targets.mean(axis=0))
 
 
-def test_targets_near_the_end_of_the_range_are_refined_as_others_are(data):
+def test_targets_near_overflow_are_refined_like_others(data):
     X, Y, _ = data
     passes, fit = landmark_fit(X, Y[:, :1], np.arange(80), 1e-3)
     plain = refine(passes, KERNEL, fit, 1e-6, 100)

@@ -1,4 +1,4 @@
-"""Kernel matrices that are hard in different ways, and every kind of sketch."""
+"""Kernel matrices that are difficult in different ways, and all kinds of sketches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ridgemark.paper.synthetic import synthetic_points
 
 
 def kernel_designs(n: int = 80) -> dict[str, np.ndarray]:
-    """One kernel matrix for each way a design can be uneven."""
+    """One kernel matrix for each kind of uneven design."""
     rng = np.random.default_rng(11)
     cloud = rng.normal(size=(n, 3))
     outliers = cloud.copy()

@@ -18,7 +18,7 @@ def _bias(K, signal, scaled_ridge):
 
 
 def _worst_signal(L, K, scaled_ridge):
-    """The signal that makes bias(L)/bias(K) as large as it gets: a singular vector of (L + r)^-1 (K + r)."""
+    """The signal with the largest bias(L)/bias(K): a singular vector of (L + r)^-1 (K + r)."""
     n = len(K)
     ratio = np.linalg.solve(L + scaled_ridge * np.eye(n), K + scaled_ridge * np.eye(n))
     return (K + scaled_ridge * np.eye(n)) @ np.linalg.svd(ratio)[2][0]
@@ -73,8 +73,8 @@ def test_the_bias_grows_at_most_by_the_gap_over_n_lambda_for_every_signal(design
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_worst_signal_comes_close_enough_that_the_bound_is_not_idle(design):
-    """A smaller factor would be false: the worst signal uses up at least a third of the growth allowed."""
+def test_the_worst_signal_comes_close_to_the_bound(design):
+    """A much smaller factor would be false: the worst signal reaches at least a third of the allowed growth."""
     K, n, lambda_ = DESIGNS[design], 80, 1e-2
     L = exact.nystrom_approximation(K, SKETCHES["uniform columns"](n, 2, np.random.default_rng(3)))
     signal = _worst_signal(L, K, n * lambda_)
@@ -100,7 +100,7 @@ def test_lemma_3_bias_increases_with_the_sketch_ridge_under_its_condition(design
 
 
 def test_lemma_3_fails_without_its_condition():
-    """Three rows, the first two sketched: more sketch ridge lowers the bias by one part in a hundred."""
+    """Three rows, the first two sketched: a larger sketch ridge lowers the bias by one percent."""
     K = np.array([[2.0, -4.0, -5.0], [-4.0, 9.0, 8.0], [-5.0, 8.0, 17.0]])
     S = np.eye(3)[:, :2]
     signal, scaled_ridge = np.array([1.0, -2.0, -2.0]), 0.1

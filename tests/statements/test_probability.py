@@ -1,4 +1,4 @@
-"""Theorems 2, 3 and 4, repeated and counted."""
+"""Theorems 2, 3 and 4: repeat the draw and count failures."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ DESIGNS = kernel_designs()
 
 
 def _mixed(scores, share):
-    """Probabilities proportional to the scores, mixed with uniform ones; and how good they are (beta)."""
+    """Probabilities proportional to the scores, mixed with uniform ones, and their quality beta."""
     probabilities = (1 - share) * scores / scores.sum() + share / len(scores)
     return probabilities, float((probabilities * scores.sum() / scores).min())
 
@@ -36,8 +36,8 @@ def test_theorem_2_tail_is_never_above_its_bound(design, share):
             assert np.count_nonzero(np.array(errors) >= t) <= most_failures(repeats, bound)
 
 
-def test_theorem_2_tail_is_not_idle():
-    """The event does happen, and happens less with more draws: counting it is no empty exercise."""
+def test_the_event_of_theorem_2_occurs_and_becomes_rarer_with_more_draws():
+    """Otherwise counting it would test nothing."""
     rng = np.random.default_rng(1)
     columns = exact.psi(DESIGNS["outliers"], 80 * 0.002)
     product = columns @ columns.T
@@ -49,7 +49,7 @@ def test_theorem_2_tail_is_not_idle():
 
 
 def test_sampling_by_the_scores_minimises_the_expected_frobenius_error():
-    """Remark 2 after Theorem 2, by repetition: leverage draws err less than uniform and than length draws."""
+    """Remark 2 after Theorem 2, by repetition: leverage draws have a smaller error than uniform and diagonal draws."""
     rng = np.random.default_rng(2)
     columns = exact.psi(DESIGNS["outliers"], 80 * 0.3)
     product = columns @ columns.T
@@ -65,8 +65,8 @@ def test_sampling_by_the_scores_minimises_the_expected_frobenius_error():
 
 
 @pytest.mark.parametrize("design", ["outliers", "rare middle", "clusters"])
-def test_theorem_3_keeps_the_risk_with_its_probability(design):
-    """The risk factor holds in at least 1 - rho of the draws, although lambda misses the paper's condition."""
+def test_theorem_3_bounds_the_risk_with_its_probability(design):
+    """The risk factor holds in at least 1 - rho of the draws, although lambda does not meet the paper's condition."""
     K, n, repeats, rho, epsilon = DESIGNS[design], 80, 60, 0.2, 0.3
     rng = np.random.default_rng(3)
     lambda_ = float(np.linalg.eigvalsh(K)[-1]) / n / 4
@@ -83,7 +83,7 @@ def test_theorem_3_keeps_the_risk_with_its_probability(design):
     assert failures <= most_failures(repeats, 1 - bounds.condition_free_probability(rho))
 
 
-def test_theorem_4_scores_from_squared_length_draws_miss_by_at_most_two_epsilon():
+def test_theorem_4_scores_from_diagonal_draws_are_at_most_two_epsilon_too_low():
     n, repeats, lambda_, epsilon, rho = 400, 30, 0.9, 0.49, 0.2
     rng = np.random.default_rng(4)
     X = np.concatenate([rng.normal(size=(n - 20, 2)), 5 * rng.normal(size=(20, 2))])

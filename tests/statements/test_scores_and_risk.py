@@ -1,4 +1,4 @@
-"""What the scores say about a design, and that the closed-form risk is the risk."""
+"""Scores reflect the design, and the closed-form risk equals the simulated risk."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_closed_form_risk_is_the_mean_of_simulated_losses(design):
         assert squared_bias == pytest.approx(risk.squared_bias + risk.variance / repeats, rel=0.2, abs=1e-4), name
 
 
-def test_scores_of_repeated_rows_share_what_one_row_has():
+def test_repeated_rows_share_the_score_of_one_weighted_row():
     """A row repeated m times has score s/m each, s the score of the row with weight m."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 2))

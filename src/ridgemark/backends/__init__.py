@@ -1,10 +1,23 @@
-"""The few array operations that differ between array libraries.
+"""The array operations that are spelled differently in different array libraries.
 
-Arithmetic operators, slicing and assignment mean the same to every array type and are used as they are; what is
-spelled differently is a method of `Backend`. Callers name the backend they want; nothing is guessed from a type.
+Operators, in-place operators, slices and boolean masks mean the same for every array type, and the code uses them
+directly. Every other operation is a method of `Backend`.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
 
 from ridgemark.backends.base import Array, Backend
 from ridgemark.backends.numpy import NUMPY
 
-__all__ = ["NUMPY", "Array", "Backend"]
+__all__ = ["NUMPY", "Array", "Backend", "backend_of"]
+
+
+def backend_of(values: Any) -> Backend:
+    """Return the backend of an array; NumPy's for NumPy arrays, sparse matrices, and values that are not arrays."""
+    if not array_api_compat.is_array_api_obj(values) or array_api_compat.is_numpy_array(values):
+        return NUMPY
+    return Backend(array_api_compat.array_namespace(values).__name__, array_api_compat.device(values))

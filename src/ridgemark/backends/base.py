@@ -1,73 +1,157 @@
-"""The operations a backend provides."""
+"""The array operations that kernels and solvers use, for any library that follows the array API standard."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
 from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = Any
-"""An array of the backend in use: a numpy array here, a tensor elsewhere."""
+"""An array of the backend in use: a NumPy array, a tensor, ..."""
 
 
-class Backend(Protocol):
-    """About ten operations; a name ending in `_` overwrites its argument and returns it."""
+@dataclass(frozen=True)
+class Backend:
+    """Array operations beyond operators and indexing, written with the functions of the array API standard.
 
-    name: str
+    A method whose name ends in `_` overwrites its first argument and returns it. A subclass overrides an operation
+    where its library has a faster way.
 
-    def from_host(self, values: NDArray[Any]) -> Array:
-        """Hand a numpy array to the backend, keeping its precision."""
-        ...
+    Parameters
+    ----------
+    namespace : str
+        Module with the functions of the standard, such as `array_api_compat.torch`. The name is stored instead of the
+        module so that a backend can be pickled.
+    device : optional
+        Device of new arrays; None is the library's default.
+    """
+
+    namespace: str
+    device: Any = None
+
+    @property
+    def xp(self) -> Any:
+        """The module with the functions of the standard."""
+        return import_module(self.namespace)
+
+    def from_host(self, values: Any, like: Array | None = None) -> Array:
+        """Return a NumPy array as an array of the backend, in the precision of `like` where given.
+
+        An array that already belongs to the backend is returned unchanged.
+        """
+        if not isinstance(values, np.ndarray):
+            return values
+        return self.xp.asarray(values, dtype=None if like is None else like.dtype, device=self.device)
 
     def to_host(self, values: Array) -> NDArray[Any]:
-        """Hand an array of the backend back as a numpy array."""
-        ...
+        """Return an array of the backend as a NumPy array."""
+        return np.from_dlpack(values, device="cpu")
+
+    def precision(self, values: Array) -> np.dtype[Any]:
+        """Return float32 or float64, the precision of the array, as a NumPy dtype."""
+        return np.dtype(f"f{self.xp.finfo(values.dtype).bits // 8}")
 
     def empty(self, shape: tuple[int, ...], like: Array) -> Array:
-        """Return an uninitialised array of the precision (and device) of `like`."""
-        ...
+        """Return an uninitialised array in the precision of `like`."""
+        return self.xp.empty(shape, dtype=like.dtype, device=self.device)
+
+    def take(self, rows: Array, numbers: Array) -> Array:
+        """Return the rows with these numbers."""
+        return self.xp.take(rows, numbers, axis=0)
+
+    def nonzero(self, mask: Array) -> tuple[Array, Array]:
+        """Return row and column numbers of the true entries of a matrix, in row order."""
+        row, column = self.xp.nonzero(mask)
+        return row, column
+
+    def count(self, mask: Array, axis: int | None = None) -> Any:
+        """Return the number of true entries, in total or along an axis."""
+        return self.xp.sum(self.xp.astype(mask, self.xp.int64), axis=axis)
+
+    def row_min(self, values: Array) -> Array:
+        """Return the smallest value of each row; there is at least one column."""
+        return self.xp.min(values, axis=1)
+
+    def row_max(self, values: Array) -> Array:
+        """Return the largest value of each row; there is at least one column."""
+        return self.xp.max(values, axis=1)
+
+    def median(self, rows: Array) -> Array:
+        """Return the median of each column; zeros where there is no row."""
+        count = rows.shape[0]
+        if count == 0:
+            return self.xp.zeros((rows.shape[1],), dtype=rows.dtype, device=self.device)
+        ordered = self.xp.sort(rows, axis=0)
+        # Each half is divided before the sum, which would overflow for values near the end of the range.
+        return ordered[(count - 1) // 2, :] / 2.0 + ordered[count // 2, :] / 2.0
 
     def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
-        """Matrix product, into `out` where given."""
-        ...
+        """Return the matrix product, in `out` where given; overflow gives inf or nan without a warning."""
+        product = self.xp.matmul(left, right)
+        if out is None:
+            return product
+        out[...] = product
+        return out
 
     def gram(self, rows: Array) -> Array:
-        """Return the upper triangle of `rows' rows` in float64; what lies below is of no account."""
-        ...
+        """Return the upper triangle of `rows' rows` in float64; the entries below it are not defined."""
+        rows = self.xp.astype(rows, self.xp.float64, copy=False)
+        return self.xp.matmul(rows.T, rows)
 
     def times_triangle_(self, rows: Array, triangle: Array) -> Array:
-        """Multiply rows by an upper triangle, in place."""
-        ...
+        """Overwrite rows by their product with an upper triangular matrix."""
+        rows[...] = self.xp.matmul(rows, triangle)
+        return rows
 
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
-        """Take the product of two matrices away from `values`, in place."""
-        ...
+        """Overwrite values by `values - left right`."""
+        values -= self.xp.matmul(left, right)
+        return values
 
     def squared_norms(self, rows: Array) -> Array:
-        """Squared Euclidean length of each row; infinite where it exceeds the range, without a warning."""
-        ...
+        """Return the squared Euclidean length of each row; inf on overflow, without a warning."""
+        return self.xp.sum(rows * rows, axis=1)
 
     def differences(self, left: Array, right: Array, power: int, weights: Array | None, out: Array) -> Array:
-        """Write into `out` the sum over features of `weight |left - right|^power` (1 or 2), never by a product."""
-        ...
+        """Write `sum_j weight_j |x_j - z_j|^power` (power 1 or 2) for all pairs into `out`, without a product."""
+        for j in range(left.shape[1]):
+            difference = left[:, j, None] - right[None, :, j]
+            if power == 2:
+                difference *= difference
+            else:
+                difference = abs(difference)
+            if weights is not None:
+                difference *= weights[j]
+            if j:
+                out += difference
+            else:
+                out[...] = difference
+        return out
 
     def exp_(self, values: Array) -> Array:
-        """Exponential, in place."""
-        ...
+        """Overwrite values by their exponential."""
+        values[...] = self.xp.exp(values)
+        return values
 
     def sqrt_(self, values: Array) -> Array:
-        """Square root, in place."""
-        ...
+        """Overwrite values by their square root."""
+        values[...] = self.xp.sqrt(values)
+        return values
 
     def floor(self, values: Array) -> Array:
-        """Largest integer not above each value."""
-        ...
+        """Return the largest integer not above each value."""
+        return self.xp.floor(values)
 
     def clip_(self, values: Array, lowest: float = -inf, highest: float = inf) -> Array:
-        """Move every value into this range, in place."""
-        ...
+        """Overwrite values below `lowest` or above `highest` by that bound."""
+        values[...] = self.xp.clip(values, lowest, highest)
+        return values
 
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
-        """Eigenvalues in ascending order, and eigenvectors as columns, of a symmetric matrix."""
-        ...
+        """Return eigenvalues in ascending order, and eigenvectors as columns, of a symmetric matrix."""
+        values, vectors = self.xp.linalg.eigh(matrix)
+        return values, vectors

@@ -1,8 +1,8 @@
-"""Three BLAS routines that several threads may run at a time.
+"""Three BLAS routines that several threads can run at the same time.
 
-scipy's wrappers of them hold the interpreter's lock, and numpy knows them only by products that it then copies.
-The routines themselves are what scipy hands to Cython; called through ctypes they hold no lock. Where scipy was built
-with other integers, numpy does the work.
+SciPy's wrappers of these routines hold the interpreter lock, and NumPy offers them only as products whose result it
+then copies. SciPy exports pointers to the routines for Cython; ctypes calls them here without the lock. If SciPy was
+built with 64-bit BLAS integers, NumPy products are used instead.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from scipy.linalg import cython_blas
 
 Floats = NDArray[np.float64]
 
-# Columns of a triangle that are worked on together: few enough to leave out its zeros, enough for a fast product.
+# Columns of a triangle in one product: few enough to skip most of its zeros, enough for a fast product.
 _PANEL = 128
 
 
 def symmetric_products(rows: Floats) -> Floats:
-    """Return the upper triangle of `A'A`, in half the work of a product; zeros below."""
+    """Return the upper triangle of `A'A`, with half the operations of a product; the entries below are zero."""
     size = rows.shape[1]
     if _SYRK is None or not _in_rows(rows):
         return np.triu(rows.T @ rows)
     result = np.zeros((size, size))
-    # What lies in rows here lies in columns to BLAS: A' is what it sees, and the lower triangle what we call upper.
+    # BLAS stores matrices by columns: to it our A is A', and our upper triangle is the lower one.
     _SYRK(b"L", b"N", size, len(rows), 1.0, rows, _step(rows), 0.0, result, size)
     return result
 
 
 def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
-    """Overwrite A by `A T` for an upper triangle T, in half the work of a product with a full matrix."""
+    """Overwrite A by `A T` for an upper triangle T, with half the operations of a product with a full matrix."""
     size = len(triangle)
     fitting = _in_rows(rows) and rows.flags.writeable and (_in_rows(triangle) or _in_rows(triangle.T))
     if _TRMM is None or not fitting:
-        for first in reversed(range(0, size, _PANEL)):  # a panel needs the columns up to its own end and no others
+        for first in reversed(range(0, size, _PANEL)):  # a panel depends only on the columns up to its end
             last = min(first + _PANEL, size)
             rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]
         return rows
@@ -60,18 +60,18 @@ def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
 
 
 def _in_rows(matrix: Floats) -> bool:
-    """Tell whether the numbers of every row lie side by side, as BLAS's columns must, and there are any."""
+    """Return whether the matrix is not empty and its rows are contiguous, as BLAS requires of its columns."""
     return bool(matrix.dtype == np.float64 and matrix.size and matrix.strides[1] == 8 and _step(matrix) > 0)
 
 
 def _step(matrix: Floats) -> int:
-    """Return how far apart rows begin; zero where that is no multiple of a number's size, or less than a row."""
+    """Return the stride of rows in numbers; zero if it is not a whole number, or less than a row."""
     step, odd = divmod(matrix.strides[0], 8)
     return 0 if odd or step < matrix.shape[1] else step
 
 
 def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
-    """Return the routine of this name, which takes pointers; None where its integers are not C's int."""
+    """Return the routine of this name, which takes pointers; None if its integers are not C's int."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -90,7 +90,7 @@ def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
 
 
 def _as_c(argument: Any) -> Any:
-    """Return what a pointer can be taken of; of an array, its own."""
+    """Return a scalar as a ctypes object, and an array as its address."""
     if isinstance(argument, bytes):
         return ctypes.c_char(argument)
     if isinstance(argument, int):

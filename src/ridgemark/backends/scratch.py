@@ -1,4 +1,4 @@
-"""Memory that a thread uses again for every block."""
+"""Arrays that a thread reuses for every block."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 
 class Scratch(threading.local):
-    """Named arrays, one set for each thread, grown when needed and never shrunk.
+    """Named arrays, one set per thread, which grow when needed and never shrink.
 
-    Arrays as large as a block come from and go back to the system at every use, which in several threads costs more
-    than the arithmetic in them. What is returned holds whatever it held before.
+    An array of the size of a block is otherwise requested from the operating system and returned to it at every use,
+    which costs more than the arithmetic when several threads do it. The contents of a returned array are not defined.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Who runs in parallel: row blocks in our threads, or BLAS in its own, never both.
+"""Limits on threads: either blocks of rows run in parallel, or BLAS uses its own threads, never both.
 
-BLAS threads wait for work by spinning, for about a tenth of a second after each call, and slow down whatever else wants
-the processor. So a fit keeps BLAS at one thread, runs blocks of rows side by side, and lets BLAS have its threads only
-for matrices so large that it pays.
+BLAS threads wait for work by spinning, for about a tenth of a second after each call, and slow down all other threads.
+So a fit limits BLAS to one thread, processes blocks of rows in parallel, and lets BLAS use its threads only for large
+matrices.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from threadpoolctl import ThreadpoolController
 
 
 def worker_threads() -> int:
-    """Return how many threads may work: BLAS's limit, as joblib or the user set it, before we lowered it."""
+    """Return the number of threads to use: the BLAS limit, set by joblib or the user, before we lowered it."""
     return _limit.allowed or _blas_threads()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS at one thread; the limit in force before is restored when the last user leaves.
+    """Limit BLAS to one thread; the previous limit is restored when the last caller leaves.
 
-    The limit is the whole process's, so that callers in several threads share one change of it.
+    The limit holds for the whole process, so callers in several threads share one change of it.
     """
     _limit.enter()
     try:
@@ -36,7 +36,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def all_blas_threads() -> Iterator[None]:
-    """Let BLAS have all threads it is allowed, for one large operation; nothing to do where we have not lowered it."""
+    """Restore the previous BLAS limit for one large operation; without effect if we have not lowered it."""
     _limit.pause()
     try:
         yield
@@ -59,7 +59,7 @@ class _SharedLimit:
         self._lock = threading.Lock()
         self._users = 0
         self._limiter: Any = None
-        self.allowed = 0  # the limit before the first user came; 0 without users
+        self.allowed = 0  # the limit before the first caller entered; 0 if there are none
 
     def enter(self) -> None:
         with self._lock:

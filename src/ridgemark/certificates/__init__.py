@@ -1,4 +1,4 @@
-"""How far a fit is from exact kernel ridge regression: numbers with their certainty, in words a user understands."""
+"""Certificates: bounds on the distance of a fit from exact kernel ridge regression, with their certainty."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def certify(
     failure_probability: float,
     rng: np.random.Generator,
 ) -> Certificate:
-    """Return the certificate of the kind asked for, from the rows the fit was made of."""
+    """Return the certificate of this kind; `passes` must read the rows of the fit."""
     if kind == "audit":
         return audit(passes, fit, rng=rng, landmark_indices=landmark_indices, failure_probability=failure_probability)
     if kind == "operator":

@@ -1,4 +1,4 @@
-"""A better dual point than the residuals: the few rows that matter most are solved for together."""
+"""A better dual point than the residuals: optimal over the few rows with the largest defects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
 
-_MOST_ROWS = 300  # solved for beside the landmarks: more hardly change the bound
+_MOST_ROWS = 300  # rows optimised beside the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
 
 
@@ -24,17 +24,19 @@ _SHARE = 0.1  # and at most this share of all rows
 class Ascent:
     """A dual point `alpha - x`, `x = eta alpha + xi`, per target."""
 
-    gain: Floats  # (t,): of the duality gap, in units of the scaled ridge
-    moved: Floats  # (t,): root mean square of `s x/w`, how far the point is from the residuals of f
+    gain: Floats  # (t,): decrease of the duality gap, in units of the scaled ridge
+    moved: Floats  # (t,): root mean square of `s x/w`, the distance of the point from the residuals of f
     eta: Floats  # (t,)
     xi_sizes: Floats  # (n, t): |xi_i| |k(., x_i)|
-    among_rounding: Floats  # (t,): by which share products among the chosen rows err
+    among_rounding: Floats  # (t,): relative error of products among the chosen rows
 
-    def rounding(self, inner_rounding: Floats, lost: Floats) -> Floats:
-        """Return the rounding of `alpha'r - gain`, from that of alpha'r and that of r at each row."""
+    def rounding(self, inner_rounding: Floats, product_error: Floats) -> Floats:
+        """Return the rounding error of `alpha'r - gain`, from those of alpha'r and of r at each row."""
         along, size = 1.0 + np.abs(self.eta), self.xi_sizes.sum(axis=0)
         return (
-            along**2 * inner_rounding + 2.0 * along * (self.xi_sizes * lost).sum(axis=0) + self.among_rounding * size**2
+            along**2 * inner_rounding
+            + 2.0 * along * (self.xi_sizes * product_error).sum(axis=0)
+            + self.among_rounding * size**2
         )
 
 
@@ -43,18 +45,18 @@ def ascend(
     fit: LandmarkFit,
     rows: FittedRows,
     product: Floats,
-    residual: Floats,
+    defect: Floats,
     landmark_indices: NDArray[np.intp] | None,
 ) -> Ascent:
-    """Return a dual point that closes a part of the duality gap.
+    """Return a dual point with a smaller duality gap.
 
-    Moving from alpha to `alpha - x` closes `n lambda` times
+    Moving from alpha to `alpha - x` decreases the gap by `n lambda` times
 
-        2 x'r - x'(K + n lambda W^-1) x,   r = K alpha - f,
+        2 x'r - x'(K + n lambda W^-1) x,   with the defect r = K alpha - f.
 
-    of the gap. x ranges over the multiples of alpha and the rows with the largest `r_i^2/(k(x_i, x_i) + n lambda/w_i)`,
-    and the landmarks' rows where these are known. All it takes are the products at hand and the kernel of those rows
-    with each other. A row that the landmarks miss altogether, which leaves a gap of any size, is solved for by this.
+    x is a multiple of alpha plus a vector on the rows with the largest `r_i^2/(k(x_i, x_i) + n lambda/w_i)` and, where
+    they are known, on the rows of the landmarks. This needs only the products computed already and the kernel of those
+    rows with each other. It removes the gap of a row far from all landmarks, which may be arbitrarily large.
     """
     gain, moved, eta, among_rounding = np.zeros((4, len(fit.scaled_ridge)))
     ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), among_rounding)
@@ -62,10 +64,10 @@ def ascend(
     known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
     count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
     for t, scaled_ridge in enumerate(fit.scaled_ridge):
-        single = rows.weights * residual[:, t] ** 2 / (rows.diagonal + scaled_ridge)
+        single = rows.weights * defect[:, t] ** 2 / (rows.diagonal + scaled_ridge)
         first = present[np.argsort(-single[present], kind="stable")[:count]]
-        image = product[:, t] + rows.left[:, t]
-        _improve(ascent, passes, fit, rows, t, image, residual[:, t], np.union1d(first, known))
+        image = product[:, t] + rows.residual[:, t]
+        _improve(ascent, passes, fit, rows, t, image, defect[:, t], np.union1d(first, known))
     return ascent
 
 
@@ -76,13 +78,13 @@ def _improve(
     rows: FittedRows,
     target: int,
     image: Floats,
-    residual: Floats,
+    defect: Floats,
     chosen: NDArray[np.intp],
 ) -> None:
     """Maximise over `x = eta alpha + xi` with xi on the chosen rows; image is `(K + n lambda W^-1) alpha`.
 
-    For fixed eta the best xi is `M^-1 (r - eta image)` on those rows, M their part of `K + n lambda W^-1`, and sums to
-    zero where there is an intercept. What is written down is evaluated at the x found, whatever rounding did to it.
+    For fixed eta the best xi is `M^-1 (r - eta image)` on those rows, M their part of `K + n lambda W^-1`; it sums to
+    zero where there is an intercept. The gain is evaluated at the computed x, so it includes the rounding error of x.
     """
     alpha, weights, scaled_ridge = rows.dual[:, target], rows.weights[chosen], float(fit.scaled_ridge[target])
     part = passes.take(chosen)
@@ -98,21 +100,21 @@ def _improve(
             rotated -= ones * (ones @ rotated) / (ones @ ones)
         return factor @ rotated
 
-    near, along = residual[chosen], image[chosen]
-    by_residual, by_image = solve(near), solve(along)
-    slope, curvature = float(alpha @ residual), float(alpha @ image)
-    left = curvature - float(along @ by_image)
-    eta = (slope - float(along @ by_residual)) / left if left > 1e-8 * curvature else 0.0
-    xi = by_residual - eta * by_image
-    if fit.fit_intercept:  # to the last digit: what is left of the sum meets the mean of r, which may be large
+    defect_there, image_there = defect[chosen], image[chosen]
+    by_defect, by_image = solve(defect_there), solve(image_there)
+    slope, curvature = float(alpha @ defect), float(alpha @ image)
+    schur = curvature - float(image_there @ by_image)
+    eta = (slope - float(image_there @ by_defect)) / schur if schur > 1e-8 * curvature else 0.0
+    xi = by_defect - eta * by_image
+    if fit.fit_intercept:  # to the last digit: the gain contains sum(xi) times the mean of r, which may be large
         cheapest = np.argmin(np.diagonal(among) + scaled_ridge / weights)
         for _ in range(2):
             xi[cheapest] -= xi.sum()
-    quadratic = eta**2 * curvature + 2 * eta * float(xi @ along)
+    quadratic = eta**2 * curvature + 2 * eta * float(xi @ image_there)
     quadratic += float(xi @ among @ xi) + scaled_ridge * float(xi**2 @ (1.0 / weights))
-    gain = 2 * (eta * slope + float(xi @ near)) - quadratic
+    gain = 2 * (eta * slope + float(xi @ defect_there)) - quadratic
     if gain > 0:
-        moved = eta * rows.left[:, target]
+        moved = eta * rows.residual[:, target]
         moved[chosen] += scaled_ridge * xi / weights
         ascent.gain[target], ascent.eta[target] = gain, eta
         ascent.moved[target] = np.sqrt(rows.weights @ moved**2 / rows.total_weight)

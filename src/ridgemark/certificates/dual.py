@@ -1,4 +1,4 @@
-"""A fit on its own rows, as a pair of points: primal (a function) and dual (one coefficient for each row)."""
+"""A fit on its own rows as a primal point (a function) and a dual point (one coefficient for each row)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Floats = NDArray[np.float64]
 
 
 class Meter:
-    """Counts what a certificate costs, from its making on."""
+    """Counts what a certificate costs, from the meter's construction on."""
 
     def __init__(self, passes: RowPasses) -> None:
         self._passes, self._entries, self._start = passes, passes.n_kernel_evaluations, time.perf_counter()
 
     def read(self) -> dict[str, float]:
-        """Return the kernel entries and seconds since."""
+        """Return the kernel entries and seconds spent since then."""
         return {
             "kernel_entries": self._passes.n_kernel_evaluations - self._entries,
             "seconds": time.perf_counter() - self._start,
@@ -37,15 +37,15 @@ class Meter:
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """The rows of a fit with what it leaves of them.
+    """The rows of a fit with its residuals.
 
     Exact kernel ridge regression minimises `sum_i w_i (y_i - f(x_i) - c)^2 + s |f|^2`, s the scaled ridge. For any dual
     vector `alpha` (of sum zero where there is an intercept c) and any function f, with c the best for f,
 
-        primal(f) - dual(alpha) = sum_i w_i (left_i - s alpha_i/w_i)^2 + s |sum_i alpha_i k(., x_i) - f|^2,
+        primal(f) - dual(alpha) = sum_i w_i (u_i - s alpha_i/w_i)^2 + s |sum_i alpha_i k(., x_i) - f|^2,
 
-    left being `y - f - c`. The choice `alpha = w left / s` makes the first term vanish and leaves the duality gap G.
-    With d the distance of f to exact on the rows and e the vector `left - s alpha/w`, for any alpha,
+    with the residual `u = y - f - c`. For `alpha = w u/s` the first term is zero and the second is the duality gap G.
+    With d the difference of f from the exact solution on the rows and `e = u - s alpha/w`, for any alpha,
 
         sum_i w_i (d_i - e_i/2)^2 <= (primal(f) - dual(alpha))/4,   so   |d| <= (|e| + sqrt(primal - dual))/2.
     """
@@ -53,15 +53,15 @@ class FittedRows:
     weights: Floats  # (n,)
     diagonal: Floats  # (n,): w_i k(x_i, x_i)
     values: Floats  # (n, t): f(x_i), without the constant
-    left: Floats  # (n, t): y - f less its weighted mean where there is an intercept
-    offset: Floats  # (t,): that mean, which is zero but for rounding; zero without an intercept
+    residual: Floats  # (n, t): y - f minus its weighted mean where there is an intercept
+    offset: Floats  # (t,): that mean, zero up to rounding; zero without an intercept
     dual: Floats  # (n, t): alpha
-    unsolved: Floats  # (p, t): C' alpha - W c, zero but for rounding where the fit solves the landmark problem
-    sizes: Floats  # (n, t): |alpha_i| |k(., x_i)|, what rounding is measured by
+    unsolved: Floats  # (p, t): C' alpha - W c, zero up to rounding where the fit solves the landmark problem
+    sizes: Floats  # (n, t): |alpha_i| |k(., x_i)|, to which rounding errors are relative
     function_size: Floats  # (t,): sum_j |c_j| |k(., z_j)|
-    share: Floats  # (n,): by which a sum over the landmarks errs at each row, of the sizes
-    unsolved_rounding: Floats  # (t,): of `unsolved` at landmark j, as a share of |k(., z_j)|
-    value_rounding: Floats  # (t,): root mean square of the rounding of f, and of left as a dual vector
+    share: Floats  # (n,): error of a sum over the landmarks at each row, relative to the sizes
+    unsolved_rounding: Floats  # (t,): rounding error of `unsolved` at landmark j, relative to |k(., z_j)|
+    value_rounding: Floats  # (t,): root mean square of the rounding error of f, and of the residual as a dual vector
     fit_intercept: bool
 
     @property
@@ -70,9 +70,9 @@ class FittedRows:
         return float(self.weights.sum())
 
     @property
-    def rms_left(self) -> Floats:
-        """The root mean square of what the fit leaves, per target."""
-        return np.sqrt(self.weights @ self.left**2 / self.total_weight)
+    def rms_residual(self) -> Floats:
+        """The root mean square of the residual, per target."""
+        return np.sqrt(self.weights @ self.residual**2 / self.total_weight)
 
     @property
     def lengths(self) -> Floats:
@@ -85,16 +85,16 @@ class FittedRows:
         return self.sizes.sum(axis=0) + self.function_size
 
     def scaled_primal(self, scaled_ridge: Floats) -> Floats:
-        """Return `primal(f)` per unit of weight, at least, for a function that solves the landmark problem."""
+        """Return an upper bound on `primal(f)` per unit of weight, for f that solves the landmark problem."""
         norm = (self.dual * self.values).sum(axis=0) + sum_rounding(len(self.dual)) * self.size**2
-        return self.rms_left**2 + scaled_ridge * norm / self.total_weight
+        return self.rms_residual**2 + scaled_ridge * norm / self.total_weight
 
     def rms(self, weighted: Floats) -> Floats:
-        """Return the root mean square over the rows of numbers that were multiplied by the roots of their weights."""
+        """Return the root mean square over the rows of values that are already multiplied by `sqrt(w_i)`."""
         return np.sqrt((weighted**2).sum(axis=0) / self.total_weight)
 
     def centred(self, values: Floats) -> Floats:
-        """Return values less their weighted mean, where there is an intercept to take it up."""
+        """Return values minus their weighted mean; without an intercept, the values."""
         return values - self.weights @ values / self.total_weight if self.fit_intercept else values
 
 
@@ -112,7 +112,7 @@ class ValuesAndTargets(CrossTask):
 
 
 def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
-    """Return the rows with what the fit leaves of them, in two passes; refuse rows it was not fitted on."""
+    """Return the rows with their residuals, in two passes; refuse rows the model was not fitted on."""
     _check_shape(passes, fit)
     weights = passes.row_counts()
     _check_count(weights, fit)
@@ -120,14 +120,14 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
     cross_kernel, dual_coef = fit.factor.cross_kernel, fit.dual_coef
     of_rows = passes.map(ValuesAndTargets(cross_kernel, dual_coef))
     values, targets, errors = np.hsplit(of_rows, [n_targets, 2 * n_targets])
-    left = targets - values - fit.intercept
-    offset = weights @ left / weights.sum() if fit.fit_intercept else np.zeros(n_targets)
-    left = left - offset
-    dual = weights[:, None] * left / fit.scaled_ridge
+    residual = targets - values - fit.intercept
+    offset = weights @ residual / weights.sum() if fit.fit_intercept else np.zeros(n_targets)
+    residual = residual - offset
+    dual = weights[:, None] * residual / fit.scaled_ridge
     diagonal = kernel_diagonal(passes, cross_kernel.kernel)
-    # w_i k_ii times (alpha_i/w_i)^2 keeps rows of weight zero out without a division.
+    # sqrt(w_i k_ii) sqrt(w_i) |u_i|/s is |alpha_i| sqrt(k_ii) without a division by w_i, which may be zero.
     roots = np.sqrt(weights)[:, None]
-    sizes = np.sqrt(diagonal)[:, None] * roots * np.abs(left) / fit.scaled_ridge
+    sizes = np.sqrt(diagonal)[:, None] * roots * np.abs(residual) / fit.scaled_ridge
     size, share = function_size(fit, dual_coef), landmark_rounding(fit.factor) + errors[:, 0]
     own = (landmark_rounding(fit.factor) + cross_kernel.landmark_error) * size
     cancelled = 4 * EPS * roots * (np.abs(targets) + np.abs(values) + np.abs(fit.intercept))
@@ -136,7 +136,7 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
         weights,
         diagonal,
         values,
-        left,
+        residual,
         offset,
         dual,
         Cross(passes, cross_kernel).T @ dual - fit.factor.landmark_kernel @ dual_coef,
@@ -151,18 +151,18 @@ def fitted_rows(passes: RowPasses, fit: LandmarkFit) -> FittedRows:
     return rows
 
 
-def closest(part: Floats, one: Floats, other: Floats, aslant: float | Floats = 0.0) -> Floats:
-    """Return the least over t in [0, 1] of `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) aslant))/2`.
+def best_mixture(part: Floats, one: Floats, other: Floats, overlap: float | Floats = 0.0) -> Floats:
+    """Return the minimum over t in [0, 1] of `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) overlap))/2`.
 
-    At most `sqrt(B)/2` and `(p + sqrt(A))/2`. t is the best without the last term; p^2 is at most A.
+    It is at most `sqrt(B)/2` and `(p + sqrt(A))/2`. t minimises the expression without the overlap; p^2 must not
+    exceed A.
     """
     both = one + other
-    left = np.maximum(both - part**2, 0.0)
-    spread = both * np.sqrt(left)
+    spread = both * np.sqrt(np.maximum(both - part**2, 0.0))
     share = np.divide(one, both, out=np.ones_like(both), where=both > 0)
     share += np.divide(part * np.sqrt(one * other), spread, out=np.zeros_like(both), where=spread > 0)
     t = np.clip(share, 0.0, 1.0)
-    square = (1 - t) ** 2 * one + t**2 * other + 2 * t * (1 - t) * aslant
+    square = (1 - t) ** 2 * one + t**2 * other + 2 * t * (1 - t) * overlap
     return ((1 - t) * part + np.sqrt(np.maximum(square, 0.0))) / 2
 
 
@@ -178,7 +178,7 @@ def _check_count(weights: Floats, fit: LandmarkFit) -> None:
     if n_rows != fitted.n_rows or abs(total - fitted.total_weight) > 1e-9 * fitted.total_weight:
         msg = (
             f"these are not the rows the model was fitted on: it was fitted on {fitted.n_rows} rows of total weight "
-            f"{fitted.total_weight:.12g}, got {n_rows} of {total:.12g}; a certificate speaks only of the training "
+            f"{fitted.total_weight:.12g}, got {n_rows} of {total:.12g}; a certificate holds only for the training "
             "rows, all of them and with their weights"
         )
         raise DataError(msg)
@@ -194,16 +194,16 @@ def _check_premise(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> None:
         worst = float((unsolved / np.maximum(allowed, np.finfo(np.float64).tiny)).max())
         msg = (
             "these are not the rows the model was fitted on, or not with these targets and weights: its coefficients "
-            f"do not solve their problem (off by {worst:.3g} times what rounding explains); a certificate speaks only "
-            "of the training rows"
+            f"do not solve their problem (the error is {worst:.3g} times the allowed rounding error); a certificate "
+            "holds only for the training rows"
         )
         raise DataError(msg)
 
 
 def _solve_rounding(rows: FittedRows, fit: LandmarkFit) -> Floats:
-    """Return how far from solved rounding may leave each feature: of the decomposition, and of the sums B'WB and B'Wy.
+    """Return the error of `B' alpha = coefficients` due to rounding, of the solver and of the sums B'WB and B'Wy.
 
-    Late whitening adds the 1e-9 it is allowed.
+    Deferred whitening adds at most 1e-9, which the first term covers.
     """
     moments, coefficients = fit.moments, np.abs(fit.solution.coefficients)
     length = np.sqrt((coefficients**2).sum(axis=0))
@@ -216,6 +216,6 @@ def _solve_rounding(rows: FittedRows, fit: LandmarkFit) -> Floats:
 
 
 def _cancelled(rows: FittedRows, targets: Floats, fit: LandmarkFit) -> Floats:
-    """Return the size of the rounding of y - f, which matters where the two nearly agree, as a dual vector's."""
+    """Return the size, as a dual vector, of the rounding error of y - f; it matters where y and f nearly agree."""
     scale = np.abs(targets).max(axis=0) + np.abs(rows.values).max(axis=0) + np.abs(fit.intercept)
     return 8 * EPS * scale * (rows.lengths @ np.sqrt(rows.weights)) / fit.scaled_ridge

@@ -1,4 +1,4 @@
-"""The operator certificate: the largest eigenvalue of K - L, which holds for every signal at once."""
+"""The operator certificate: from the largest eigenvalue of K - L; it holds for every signal at once."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def operator_certificate(
 ) -> Certificate:
     """Bound the distance and the risk by `delta >= |K - L|`, found by Lanczos from a random start.
 
-    As for `trace_certificate`, with a delta that is close. The risk factor is `(1 + delta/(n lambda))^2` or, sharper
-    where all targets have one ridge, the worst case over all signals itself, `|(L + n lambda)^-1 (K + n lambda)|^2`;
-    the smaller, as the variance does not grow. Each is found with half the failure probability. One product with K for
-    each step of the first, two for each of the second; about log(n/rho)/2 + log 2 steps.
+    The bounds are those of `trace_certificate`, with a delta close to |K - L|. The risk factor is
+    `(1 + delta/(n lambda))^2` or, where all targets have one ridge, the worst case over all signals itself,
+    `|(L + n lambda)^-1 (K + n lambda)|^2`; the smaller of the two, since the variance does not grow. Each takes half
+    the failure probability. A Lanczos step takes one product with K for the first and two for the second; about
+    log(n/rho)/2 + log 2 steps.
 
     Raises
     ------
@@ -43,16 +44,16 @@ def operator_certificate(
     steps, share = lanczos_steps(len(rows.weights), failure_probability / 2)
     largest = lanczos(products.residual, len(rows.weights), steps, rng)
     trace = trace_residual(fit)
-    lost = residual_rounding(fit) + products.kernel_rounding()
-    delta = min(trace, largest / share + lost)
+    rounding = residual_rounding(fit) + products.kernel_rounding()
+    delta = min(trace, largest / share + rounding)
     factor = risk_factor(delta, fit)
     ridges = np.unique(fit.scaled_ridge)
     if len(ridges) == 1:
         worst = lanczos(lambda v: products.bias(v, float(ridges[0])), len(rows.weights), steps, rng)
-        sharper = math.sqrt(max(worst, 1.0) / share) + lost / float(ridges[0])
-        factor = min(factor, sharper * sharper)  # a product, as `**` of a float raises where its result is infinite
+        sharper = math.sqrt(max(worst, 1.0) / share) + rounding / float(ridges[0])
+        factor = min(factor, sharper * sharper)  # not `**`, which raises OverflowError where the result is infinite
     bound = (
-        distance(delta, fit.scaled_ridge, rows.rms_left, rows.scaled_primal(fit.scaled_ridge))
+        distance(delta, fit.scaled_ridge, rows.rms_residual, rows.scaled_primal(fit.scaled_ridge))
         + 2.0 * rows.value_rounding
         + solution_rounding(fit)
         + np.abs(rows.offset)
@@ -86,26 +87,27 @@ def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:
 def lanczos(apply: Operator, n: int, steps: int, rng: np.random.Generator) -> float:
     """Return the largest Ritz value after some steps from a Gaussian start, with full reorthogonalisation.
 
-    What the products' rounding may have taken from it is added: twice what should vanish by symmetry, and does not, of
-    the operator in the basis found.
+    An allowance for the rounding of products is added: twice the norm of the asymmetry of the projected operator, which
+    is zero in exact arithmetic.
     """
-    basis, seen = np.zeros((n, steps)), np.zeros((steps, steps))
+    basis, projected = np.zeros((n, steps)), np.zeros((steps, steps))
     vector = rng.standard_normal(n)
     vector /= np.linalg.norm(vector)
     for k in range(steps):
         basis[:, k] = vector
         image = apply(vector)
-        for _ in range(2):  # once leaves what rounding brings back
+        for _ in range(2):  # twice: the first leaves components of the size of rounding
             part = basis[:, : k + 1].T @ image
             image = image - basis[:, : k + 1] @ part
-            seen[: k + 1, k] += part
+            projected[: k + 1, k] += part
         length = float(np.linalg.norm(image))
-        if k + 1 == steps or not length > 1e-12 * np.abs(seen).max():  # the space is exhausted: the value is exact
-            seen = seen[: k + 1, : k + 1]
+        if k + 1 == steps or not length > 1e-12 * np.abs(projected).max():  # an invariant subspace: the value is exact
+            projected = projected[: k + 1, : k + 1]
             break
-        seen[k + 1, k] = length
+        projected[k + 1, k] = length
         vector = image / length
-    values, asymmetry = np.linalg.eigvalsh((seen + seen.T) / 2), float(np.linalg.norm(seen - seen.T))
+    values = np.linalg.eigvalsh((projected + projected.T) / 2)
+    asymmetry = float(np.linalg.norm(projected - projected.T))
     return max(0.0, float(values[-1])) + 2.0 * asymmetry
 
 
@@ -120,7 +122,7 @@ class _Products:
         self._lengths, self._errors = rows.lengths, np.zeros_like(rows.lengths)
 
     def kernel_rounding(self) -> float:
-        """Return a bound on the rounding of products with K, the largest sum of a row's errors."""
+        """Return a bound on the rounding error of products with K: the largest row sum of the errors."""
         total = float(self._lengths @ self._lengths)
         return float((self._lengths * self._errors).max()) + sum_rounding(len(self._lengths)) * total
 
@@ -135,7 +137,7 @@ class _Products:
         spectrum, rotation = self._solver.spectrum, self._solver.rotation
         inverse = ShiftedInverse(self._features, self._weighting, spectrum, rotation, np.array([scaled_ridge]))
         image = self._shifted(vector[:, None], scaled_ridge)
-        # What rounding leaves of a mean would grow from step to step.
+        # Projected again, since a mean caused by rounding would grow from step to step.
         image = inverse(self._weighting.project(inverse(self._weighting.project(image))))
         return self._shifted(image, scaled_ridge)[:, 0]
 

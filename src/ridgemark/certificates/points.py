@@ -1,4 +1,4 @@
-"""How far from exact predictions at new points are."""
+"""Bounds on the distance of predictions at new points from exact kernel ridge regression."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ def distance_at(
 ) -> Floats:
     """Bound `|f_K(x) - f(x)|` at every point, shape (n, targets), f_K being exact kernel ridge regression.
 
-    By the duality gap G the difference `D = f_K - f`, its constant b included, has
-    `sum_i w_i D(x_i)^2 + n lambda |D - b|^2 <= G`. Of the training rows keep some, J: then `D(x)^2` is at most
+    By the duality gap G the difference `D = f_K - f`, its constant b included, satisfies
+    `sum_i w_i D(x_i)^2 + n lambda |D - b|^2 <= G`. For any subset J of the training rows, `D(x)^2` is at most
     `G/(n lambda)` times the variance of a Gaussian process observed at J with noise `n lambda/w`,
 
         k(x, x) - k_J(x)' M^-1 k_J(x) + (1 - 1'M^-1 k_J(x))^2 / (1'M^-1 1),   M = W_J + n lambda D_J^-1,
 
-    the last term, the price of an unknown constant, only where there is an intercept.
+    the last term, due to the unknown constant, only where there is an intercept.
 
     Parameters
     ----------
     points : RowPasses
-        Where.
+        The new points.
     training : RowPasses
         The rows the model was fitted on.
     fit : LandmarkFit
         The fit.
     audit : Certificate
-        Its audit, and as certain as that.
+        The audit of the fit; the bounds have its certainty.
     indices : array of different row numbers, or None
-        The training rows J: those of the landmarks. None, for landmarks that are no training rows, takes as many rows
-        spread over the training data.
+        The training rows J: those of the landmarks. None, for landmarks that are not training rows, takes the same
+        number of rows spread over the training data.
     """
     if not isinstance(audit, Certificate) or audit.kind != "audit":
         got = repr(audit.kind) if isinstance(audit, Certificate) else type(audit).__name__
         msg = f'distances at new points need a certificate of kind "audit", got {got}'
         raise ParameterError(msg)
     if not np.allclose(audit.inputs["fit"], fingerprint(fit), rtol=1e-9, atol=0.0):
-        msg = "the audit is that of another fit; certify this one on its rows"
+        msg = "the audit is that of another fit; certify this fit on its rows"
         raise ParameterError(msg)
     if points.source.n_features != training.source.n_features:
         msg = f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
@@ -74,10 +74,10 @@ def distance_at(
     among, weights = cross_kernel.symmetric_block(seen.features), row_weights(seen)
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
-    # More noise than there is, by the rounding of W, only makes the bound larger.
+    # Adding the rounding error of W to the noise only makes the bound larger.
     summed = sum_rounding(len(weights))
     noise = (summed + cross_kernel.landmark_error) * len(weights) * float(weights @ np.diagonal(among))
-    # And by an error of kernel values with J the variance is off by as much, in units of the least noise.
+    # Factor by which relative errors of the kernel values with J enter the variance.
     amplified = 2.0 * np.sqrt(np.diagonal(among).sum() * weights.max() / ridges)
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
@@ -95,7 +95,7 @@ class PointwiseDistance(CrossTask):
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
     which: NDArray[np.intp]  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
-    own_size: Floats  # (targets,): size of the fitted function, by which its rounding is measured
+    own_size: Floats  # (targets,): size of the fitted function, to which its rounding error is relative
     amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance
 
     @property
@@ -114,10 +114,10 @@ class PointwiseDistance(CrossTask):
 
 
 def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
-    """Refuse training rows of which the landmarks' numbers are other rows than the fit's landmarks."""
+    """Refuse training rows that differ from the landmarks at the landmarks' row numbers."""
     known = fit.factor.landmark_kernel
     if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
-        msg = "these are not the rows the model was fitted on, or not in their order then"
+        msg = "these are not the rows the model was fitted on, or they are in another order"
         raise DataError(msg)
 
 

@@ -1,4 +1,4 @@
-"""What a certificate says, to people and to machines."""
+"""The record of a certificate: its claim in words, its numbers, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ Floats = NDArray[np.float64]
 Kind = Literal["audit", "operator", "trace"]
 Certainty = Literal["deterministic", "probability", "estimate"]
 
-_SAYING = 0.5  # of what is known without measuring: a bound above it says next to nothing
+_VACUOUS = 0.5  # a bound above this share of what the training error alone implies is not informative
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """How far a fit is from exact kernel ridge regression on its own rows, and how sure that is.
+    """How far a fit is from exact kernel ridge regression on its own rows, with the certainty of the bound.
 
     Attributes
     ----------
     kind : {"audit", "operator", "trace"}
-        How it was found.
+        How the bound was found.
     claim : str
         One sentence.
     bound : float or array of shape (n_targets,)
-        The root mean square, over the weighted rows and in units of y, that fitted values are within.
+        Bound on the root mean square distance of the fitted values, over the weighted rows and in units of y.
     certainty : {"deterministic", "probability", "estimate"}
         Whether the claim holds always, or with probability 1 - `inputs["failure_probability"]`.
     risk_factor : float or None
         The in-sample risk is at most this times that of the exact solution, whatever the signal, for a ridge chosen
-        without looking at y. None for an audit, which speaks of this y.
+        without looking at y. None for an audit, which holds for this y only.
     inputs : mapping
-        The numbers the claim was made from; one for each target in a list.
+        The numbers behind the claim; a list has one number for each target.
     cost : mapping
         `kernel_entries` evaluated and `seconds` taken; of a loaded model without the seconds.
     """
@@ -57,8 +57,8 @@ class Certificate:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound is over half of `inputs["unmeasured"]`, what is known from the fit's training error."""
-        return _says_nothing(np.atleast_1d(self.bound), np.asarray(self.inputs["unmeasured"]))
+        """Whether the bound exceeds half of `inputs["unmeasured"]`, the bound that the training error alone implies."""
+        return _is_vacuous(np.atleast_1d(self.bound), np.asarray(self.inputs["unmeasured"]))
 
     def __str__(self) -> str:
         return f"{self.claim}\n({self.kind}: {spent(self.cost)})\nBefore any measurement: {self.inputs['theorem_3']}"
@@ -78,7 +78,7 @@ class Certificate:
         }
 
     def to_json(self) -> str:
-        """Return the record as JSON; a number beyond the range, which JSON has no word for, as null."""
+        """Return the record as JSON; infinities and NaN, which JSON does not have, become null."""
         return json.dumps(_finite(self.as_dict()))
 
     def to_html(self) -> str:
@@ -88,7 +88,7 @@ class Certificate:
         return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
     def meets(self, risk_tolerance: float, loo_rms: float | Floats | None = None) -> bool:
-        """Tell whether the fit is proved as close to exact as `risk_tolerance`, the paper's epsilon, asks.
+        """Return whether the fit is proved to be within `risk_tolerance`, the paper's epsilon, of exact.
 
         Trace and operator: the risk factor is at most `(1 + 2 epsilon)^2`, as Theorem 3 has it. Audit: the bound is at
         most epsilon times `loo_rms`, the root mean square of the leave-one-out residuals, of every target.
@@ -99,7 +99,7 @@ class Certificate:
         if self.risk_factor is not None:
             return self.risk_factor <= bounds.theorem_3_risk_factor(risk_tolerance)
         if loo_rms is None:
-            msg = "an audit is held against the leave-one-out residuals; give their root mean square as loo_rms"
+            msg = "an audit is compared with the leave-one-out residuals; give their root mean square as loo_rms"
             raise ParameterError(msg)
         return bool((np.atleast_1d(self.bound) <= risk_tolerance * np.asarray(loo_rms)).all())
 
@@ -134,9 +134,9 @@ def issue(
     if failure_probability is not None:
         known["failure_probability"] = failure_probability
     sentences = [_claim(bound, failure_probability, risk_factor)]
-    if _says_nothing(bound, unmeasured):
-        known_before = f"without any measurement it would be {_numbers(unmeasured)}"
-        sentences.append(f"This says next to nothing: {known_before}. {what_would_help(fit)}")
+    if _is_vacuous(bound, unmeasured):
+        implied = f"the training error alone already implies {_numbers(unmeasured)}"
+        sentences.append(f"This bound is not informative: {implied}. {what_would_help(fit)}")
     return Certificate(
         kind,
         " ".join(sentences),
@@ -149,28 +149,28 @@ def issue(
 
 
 def fingerprint(fit: LandmarkFit) -> list[float]:
-    """Return a few numbers by which a certificate knows its fit."""
+    """Return a few numbers that identify the fit of a certificate."""
     return [*fit.scaled_ridge.tolist(), *np.abs(fit.dual_coef).sum(axis=0).tolist(), *fit.intercept.tolist()]
 
 
 def spent(cost: Mapping[str, float]) -> str:
-    """Return a cost in words; the time is known only to who has measured it."""
+    """Return a cost in words; without seconds where the time is not recorded."""
     entries = f"{cost['kernel_entries']:.3g} kernel entries"
     return f"{entries}, {cost['seconds']:.2g} s" if "seconds" in cost else entries
 
 
 def check_failure_probability(value: float) -> None:
-    """Refuse what is no probability between 0 and 1."""
+    """Raise an error unless the value lies between 0 and 1, both excluded."""
     if not 0 < value < 1:
         msg = f"failure_probability must lie between 0 and 1, got {value!r}"
         raise ParameterError(msg)
 
 
 def what_would_help(fit: LandmarkFit) -> str:
-    """Say how to come closer to exact: about how many landmarks, and what else.
+    """Return advice on how to come closer to exact: about how many landmarks, and what else.
 
-    Two landmarks for every effective dimension, in the geometric middle of its bracket; twice as many as there are
-    where these are fewer.
+    Two landmarks for every effective dimension, taken as the geometric mean of its bracket; at least twice the present
+    number.
     """
     have = fit.factor.cross_kernel.n_landmarks
     lower, upper = fit.effective_dimension
@@ -184,16 +184,16 @@ def what_would_help(fit: LandmarkFit) -> str:
 
 
 def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> str:
-    """Say what Theorem 3 promises before any measurement for as many draws as there are landmarks.
+    """Return what Theorem 3 guarantees, before any measurement, for as many draws as there are landmarks.
 
     With `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` its count `8 (d_eff(lambda epsilon) + 1/6) log(n/rho)` is met
-    by `epsilon = d_eff(lambda)/(p/(8 log(n/rho)) - 1/6)`; d_eff by its upper side, and without the condition on lambda,
-    which is not needed.
+    by `epsilon = d_eff(lambda)/(p/(8 log(n/rho)) - 1/6)`; d_eff is its upper bound, and the paper's condition on
+    lambda, which is not needed, is left out.
     """
     p, n = fit.factor.cross_kernel.n_landmarks, fit.moments.n_rows
     upper = fit.effective_dimension.upper
     if not upper > 0:
-        return "Theorem 3 has nothing to promise: the kernel is constant on these rows, d_eff is 0."
+        return "Theorem 3 does not apply: the kernel is constant on these rows, d_eff is 0."
     epsilon = bounds.theorem_3_epsilon(n, p, upper, failure_probability)
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:
@@ -205,16 +205,16 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     )
 
 
-def _says_nothing(bound: Floats, unmeasured: Floats) -> bool:
-    # Where the fit leaves nothing, as of a constant target, the bound is rounding and the fit exact.
-    return bool(((bound > _SAYING * unmeasured) & (unmeasured > 0)).any())
+def _is_vacuous(bound: Floats, unmeasured: Floats) -> bool:
+    # Where the residual is zero, as for a constant target, the bound is rounding error and the fit is exact.
+    return bool(((bound > _VACUOUS * unmeasured) & (unmeasured > 0)).any())
 
 
 def _claim(bound: Floats, failure_probability: float | None, risk_factor: float | None) -> str:
-    sure = "" if failure_probability is None else f"with probability {1 - failure_probability:g} "
+    probably = "" if failure_probability is None else f"with probability {1 - failure_probability:g} "
     each = "" if len(bound) == 1 else ", one for each target"
     said = (
-        f"{sure}fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
+        f"{probably}fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
         "regression on these rows"
     )
     if risk_factor is not None:
@@ -230,7 +230,7 @@ def _numbers(values: float | Floats) -> str:
 
 
 def rounded_up(value: float, digits: int = 3) -> str:
-    """Return some digits that are not below the value: a bound must not shrink on its way to the reader."""
+    """Return the value rounded up to some digits, so that a printed bound still holds."""
     if not 0 < value < math.inf:
         return f"{value:g}"
     value = max(value, float(np.finfo(np.float64).tiny))  # below it the unit would be zero

@@ -1,6 +1,6 @@
-"""What rounding may have done to a fit and to its features: of sums, by their number of terms, and of kernel values.
+"""Bounds on the rounding errors of a fit and its features: of sums, by their number of terms, and of kernel values.
 
-A sum `sum_j c_j k(x, z_j)` computed from kernel values with a share e of error lies within
+A sum `sum_j c_j k(x, z_j)` computed from kernel values with the relative error e lies within
 `(s + e) sqrt(k(x, x)) sum_j |c_j| sqrt(k(z_j, z_j))` of the sum in exact arithmetic, s being `sum_rounding` of its
 number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)).
 """
@@ -20,7 +20,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def landmark_rounding(factor: NystromFactor) -> float:
-    """Return the share by which a sum over the landmarks errs."""
+    """Return the relative rounding error of a sum over the landmarks."""
     return sum_rounding(factor.cross_kernel.n_landmarks)
 
 
@@ -30,12 +30,15 @@ def function_size(fit: LandmarkFit, dual_coef: Floats) -> Floats:
 
 
 def feature_sizes(factor: NystromFactor) -> Floats:
-    """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`: its rounding grows with it."""
+    """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`.
+
+    The rounding error of a feature is relative to it.
+    """
     return np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel)[factor.kept])
 
 
 def factor_rounding(factor: NystromFactor) -> Floats:
-    """Return by which share the square of each feature may be too large: the factor of W behind T errs.
+    """Return the relative error by which the square of each feature may be too large, from the rounding of W's factor.
 
     `(s + e) |W| |T_j|^2`, e the error of the landmarks' own kernel values.
     """
@@ -45,45 +48,45 @@ def factor_rounding(factor: NystromFactor) -> Floats:
 
 
 def row_rounding(fit: LandmarkFit) -> float:
-    """Return `sqrt(sum_i w_i k(x_i, x_i) (s + e_i)^2)`, the rounding of sums over the landmarks at all rows."""
+    """Return `sqrt(sum_i w_i k(x_i, x_i) (s + e_i)^2)`, the rounding error of sums over the landmarks at all rows."""
     moments = fit.moments
     return landmark_rounding(fit.factor) * float(np.sqrt(moments.trace_kernel)) + float(np.sqrt(moments.entry_error))
 
 
 def mean_entry_error(fit: LandmarkFit) -> float:
-    """Return the root mean square of the rows' shares of error, weighted by `k(x, x)`."""
+    """Return the root mean square, weighted by `k(x, x)`, of the relative errors of the rows' kernel values."""
     moments = fit.moments
     return float(np.sqrt(moments.entry_error / moments.trace_kernel)) if moments.trace_kernel > 0 else 0.0
 
 
 def solution_rounding(fit: LandmarkFit) -> Floats:
-    """Return how far rounding may leave predictions from the landmark problem's solution, RMS per target."""
+    """Return the error of predictions, relative to the exact landmark solution, due to rounding; RMS per target."""
     share = row_rounding(fit) / np.sqrt(fit.moments.total_weight)
     predicted = share * function_size(fit, fit.dual_coef) + 4 * EPS * np.abs(fit.intercept)
     solved = 8 * (EPS + mean_entry_error(fit)) * condition(fit)
     return predicted + solved * np.sqrt(fit.centred.target_variance)
 
 
-def rms_left(fit: LandmarkFit) -> Floats:
-    """Return the root mean square of y - f from the fit's sums alone, with an allowance for their cancelling."""
+def rms_residual(fit: LandmarkFit) -> Floats:
+    """Return the root mean square of y - f from the fit's sums alone, with an allowance for cancellation."""
     square = fit.moments.target_square / fit.moments.total_weight
     share = sum_rounding(fit.moments.n_rows) + mean_entry_error(fit)
     return np.sqrt(fit.training_error + share * condition(fit) * square)
 
 
 def primal_value(fit: LandmarkFit) -> Floats:
-    """Return what the fit minimised, `|y - f|^2 + n lambda |f|^2`, per unit of weight and target.
+    """Return the fit's objective `|y - f|^2 + n lambda |f|^2` per unit of weight, for each target.
 
-    Its root bounds the distance to exact before any measurement.
+    Its square root bounds the distance to exact without any product with K.
     """
     norm = (fit.solution.coefficients**2).sum(axis=0)
-    return rms_left(fit) ** 2 + fit.scaled_ridge * norm / fit.moments.total_weight
+    return rms_residual(fit) ** 2 + fit.scaled_ridge * norm / fit.moments.total_weight
 
 
 def residual_rounding(fit: LandmarkFit) -> float:
-    """Return how much rounding may have taken from tr(K - L): that of features grows with the condition of W.
+    """Return how much too small rounding may have made tr(K - L); the error of features grows with the condition of W.
 
-    A feature of which rounding may be all is left out of L, which makes K - L larger, never smaller.
+    A feature that may be entirely rounding error is left out of L, which makes K - L larger, never smaller.
     """
     moments, factor = fit.moments, fit.factor
     lengths = np.diagonal(moments.gram)
@@ -94,5 +97,5 @@ def residual_rounding(fit: LandmarkFit) -> float:
 
 
 def condition(fit: LandmarkFit) -> Floats:
-    """Return a bound on the condition of the matrix that was solved with, per target."""
+    """Return a bound on the condition number of the matrix of the landmark problem, per target."""
     return 1.0 + fit.centred.size / fit.scaled_ridge

@@ -1,4 +1,4 @@
-"""The certificate that costs nothing: from the trace of K - L, summed while fitting."""
+"""The trace certificate: free, as the fit has already summed the trace of K - L."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import closest
+from ridgemark.certificates.dual import best_mixture
 from ridgemark.certificates.record import Certificate, issue
-from ridgemark.certificates.rounding import primal_value, residual_rounding, rms_left, solution_rounding
+from ridgemark.certificates.rounding import primal_value, residual_rounding, rms_residual, solution_rounding
 from ridgemark.solvers import LandmarkFit
 
 Floats = NDArray[np.float64]
@@ -21,18 +21,18 @@ def trace_certificate(fit: LandmarkFit) -> Certificate:
 
     With `t = delta/(n lambda)`, `|f_K - f_L| <= t/(1 + t) |y - f_L|` where t is at most 1 and `sqrt(t)/2 |y - f_L|`
     where it is larger (see `distance`), and
-    `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`. Deterministic and free; the risk factor is nearly always far too
-    large, and serves to compare sets of landmarks.
+    `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`. Deterministic and free. The risk factor is nearly always far too
+    large; it serves to compare sets of landmarks.
     """
     start = time.perf_counter()
     delta = trace_residual(fit)
-    bound = distance(delta, fit.scaled_ridge, rms_left(fit), primal_value(fit)) + solution_rounding(fit)
+    bound = distance(delta, fit.scaled_ridge, rms_residual(fit), primal_value(fit)) + solution_rounding(fit)
     cost = {"kernel_entries": 0, "seconds": time.perf_counter() - start}
     return issue("trace", fit, bound, cost, gap_inputs(delta, fit), risk_factor=risk_factor(delta, fit))
 
 
-def distance(delta: float, scaled_ridge: Floats, left: Floats, primal: Floats) -> Floats:
-    """Return the bound on the distance that any `delta >= |K - L|` gives.
+def distance(delta: float, scaled_ridge: Floats, residual: Floats, primal: Floats) -> Floats:
+    """Return the bound on the distance for any `delta >= |K - L|`.
 
     With E = K - L, `a = (y - f_L)/(n lambda)` and r = E a, take multiples of h for v in the bound of `audit`: as
     `|r|^2 <= delta a'E a` and the duality gap is `G = n lambda a'E a <= n lambda delta |a|^2`, the best multiple gives
@@ -40,8 +40,8 @@ def distance(delta: float, scaled_ridge: Floats, left: Floats, primal: Floats) -
     points give `((1 - s) |y - f_L| + sqrt((1 - s)^2 P + s^2 G))/2`, P the primal value, for any s in [0, 1].
     """
     ratio = delta / scaled_ridge
-    by_multiple = np.where(ratio < 1.0, ratio / (1.0 + ratio), np.sqrt(ratio) / 2) * left
-    return np.minimum(by_multiple, closest(left, primal, ratio * left**2))
+    by_multiple = np.where(ratio < 1.0, ratio / (1.0 + ratio), np.sqrt(ratio) / 2) * residual
+    return np.minimum(by_multiple, best_mixture(residual, primal, ratio * residual**2))
 
 
 def risk_factor(delta: float, fit: LandmarkFit) -> float:
@@ -50,7 +50,7 @@ def risk_factor(delta: float, fit: LandmarkFit) -> float:
 
 
 def gap_inputs(delta: float, fit: LandmarkFit) -> dict[str, Any]:
-    """Return what trace and operator certificates are made from."""
+    """Return the inputs that trace and operator certificates record."""
     return {"delta": delta, "delta_over_scaled_ridge": (delta / fit.scaled_ridge).tolist()}
 
 

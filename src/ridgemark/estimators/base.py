@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ridgemark.errors import (
     ParameterError,
     RidgeEdgeWarning,
     RidgemarkError,
+    warn_user,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.fitted import Cost, Schema, Targets
@@ -228,7 +228,7 @@ class LandmarkEstimator(BaseEstimator):
         available = count.n_landmarks
         if count.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
-            warnings.warn(msg, LandmarkCountWarning, stacklevel=4)
+            warn_user(msg, LandmarkCountWarning)
 
     def _warn_of_edge(self, tuned):
         """Say that the best of the ridges searched is the first or last of them."""
@@ -239,7 +239,7 @@ class LandmarkEstimator(BaseEstimator):
                 f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "
                 "of it"
             )
-            warnings.warn(msg, RidgeEdgeWarning, stacklevel=5)
+            warn_user(msg, RidgeEdgeWarning)
 
     def _warn_of_rounding(self, passes, fit, cross_kernel, dual_coef, intercept):
         """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`, where it spoils it."""
@@ -249,7 +249,7 @@ class LandmarkEstimator(BaseEstimator):
                 f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
                 "or choose a larger ridge or a smaller bandwidth"
             )
-            warnings.warn(msg, ConditioningWarning, stacklevel=6)
+            warn_user(msg, ConditioningWarning)
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""

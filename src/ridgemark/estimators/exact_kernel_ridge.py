@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral
 
@@ -12,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError
+from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
@@ -239,8 +238,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
         elif refined.void.any():
             said = (
-                f"rounding is larger than what the fit leaves of the targets, so the bound is void; the training error "
-                f"alone implies that predictions are within {within}; choose a larger ridge"
+                f"rounding may be larger than what the fit leaves of the targets: the bound is void, {within}; "
+                "choose a larger ridge"
             )
         else:
             said = f"predictions are certified to within {within}, not the tol={self.tol:g} asked for ({missed[0]}); "
@@ -253,7 +252,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if refined.landmark_coef.any():
             said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
         msg = f"after {reached.n_products} products with the kernel matrix {said}"
-        warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+        warn_user(msg, ConvergenceWarning)
 
 
 def _function(refined, kernel, landmarks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import trace_certificate
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
 from ridgemark.estimators.landmark_model import LandmarkModel
@@ -331,7 +330,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
                 f"the gradient ended after {int(gradient.n_products.max())} products, its fitted values within "
                 f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
             )
-            warnings.warn(msg, ConvergenceWarning, stacklevel=5)
+            warn_user(msg, ConvergenceWarning)
 
 
 def _row_facts(prepared, passes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +34,7 @@ CLASSES = {
     name: one
     for module, base in ((kernels, Kernel), (selection, Selection))
     for name, one in vars(module).items()
-    if isinstance(one, type) and issubclass(one, base) and one is not base
+    if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
 }
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
 _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record

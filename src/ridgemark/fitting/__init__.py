@@ -1,4 +1,4 @@
-"""From rows to a fit: what is asked, the stages, and rounds until a tolerance is met."""
+"""From rows to a fit: the checked parameters, the stages, and rounds until a tolerance is met."""
 
 from ridgemark.fitting.recipe import Recipe, check_ridge, scaled_ridges
 from ridgemark.fitting.stages import (

@@ -1,4 +1,4 @@
-"""What is asked of a fit, checked; the one place where lambda meets n."""
+"""The parameters of a fit, checked; the only place where lambda is multiplied by n."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOLVERS = ("auto", "direct", "gradient")
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is asked of a fit; every field as the parameter of `NystromRidge` of that name."""
+    """The parameters of a fit; every field is the `NystromRidge` parameter of that name."""
 
     kernel: Any
     bandwidth: Any
@@ -65,11 +65,11 @@ class Recipe:
 
     @property
     def criterion(self) -> str:
-        """What chooses among ridges: "loo" or "gcv"."""
+        """The criterion that chooses among ridges: "loo" or "gcv"."""
         return "gcv" if isinstance(self.ridge, str) and self.ridge == "gcv" else "loo"
 
     def needs_first_ridge(self, n_distinct: int) -> bool:
-        """Tell whether the landmarks, or their number, depend on the ridge."""
+        """Return whether the landmarks, or their number, depend on the ridge."""
         selection = make_selection(self.selection)
         counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
         return selection.needs_ridge or counted
@@ -97,7 +97,7 @@ def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
 
 
 def check_ridge(ridge: Any) -> None:
-    """Refuse what is neither a ridge, nor a list of ridges, nor a way to search one."""
+    """Raise an error unless the value is a ridge, a list of ridges, "loo" or "gcv"."""
     if isinstance(ridge, str) and ridge in ("loo", "gcv"):
         return
     try:

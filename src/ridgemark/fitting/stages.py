@@ -34,13 +34,13 @@ from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath, choose_kernel, gc
 
 Floats = NDArray[np.float64]
 
-_ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features serve as origins
-_MOVED = 10.0  # factor by which the ridge must move for landmarks to be drawn again
-_ALIKE = 0.1  # total variation between two ways to draw landmarks that is not worth a second draw
+_ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
+_MOVED = 10.0  # factor by which the ridge must change for landmarks to be drawn again
+_ALIKE = 0.1  # total variation distance of two sampling distributions that is not worth a second draw
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
-_LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where a gradient solves for many more
-_SHARE_OF_RESIDUAL = 1e-2  # of the training error: how far from the direct solution a gradient may stop
-_MOST_PRODUCTS = 1000  # of the gradient, each one pass
+_LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where the gradient solver has many more
+_SHARE_OF_RESIDUAL = 1e-2  # tolerance of the gradient solver, relative to the root of the training error
+_MOST_PRODUCTS = 1000  # of the gradient solver, each one pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Setting:
     distinct: DistinctRows
     kernel: Kernel
     total_weight: float  # the n of n lambda
-    target_origin: Floats  # targets are measured from here
+    target_origin: Floats  # subtracted from the targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Prepared:
 
     @property
     def target_origin(self) -> Floats:
-        """Where the sums measure targets from."""
+        """What the sums subtract from the targets."""
         return self.setting.target_origin
 
 
@@ -83,9 +83,9 @@ class Tuned:
 
 
 def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Setting:
-    """Choose the kernel's bandwidth, and constants near targets and columns.
+    """Choose the kernel's bandwidth, and an origin for the targets and the columns.
 
-    The intercept takes these constants up, so that sums lose no digits to large offsets.
+    With an intercept an origin changes no fit, and sums lose no digits to large offsets.
     """
     distinct = passes.distinct_rows()
     kernel = choose_kernel(recipe.kernel, recipe.bandwidth, passes.source, distinct, rng)
@@ -103,7 +103,7 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
 
 
 def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Problem:
-    """State the problem that landmarks are wanted for.
+    """Return the problem for which landmarks are to be chosen.
 
     The ridge is the one given, or the best for a pilot by generalised cross-validation, which needs no pass of its own.
     """
@@ -118,7 +118,7 @@ def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> 
 
 
 def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> tuple[Landmarks, LandmarkCount]:
-    """Decide how many landmarks, and which."""
+    """Choose the number of landmarks, and the landmarks."""
     selection = make_selection(recipe.selection)
     count = count_landmarks(recipe.n_landmarks, problem, rng, selection)
     return selection.choose(problem, count.n_landmarks, rng), count
@@ -127,8 +127,8 @@ def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -
 def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prepared:
     """Settle the kernel, draw landmarks at a first ridge and sum over all rows.
 
-    Where the landmarks then find a ridge more than tenfold off, and scores at that one would draw other rows, they are
-    drawn once more.
+    Landmarks are drawn once more where the best ridge of these sums differs more than tenfold from the first, and its
+    scores would draw other rows.
     """
     setting = settle_kernel(passes, recipe, rng)
     problem = make_problem(setting, recipe, rng)
@@ -149,7 +149,7 @@ def sum_over_rows(
     count: LandmarkCount,
     rng: np.random.Generator,
 ) -> Prepared:
-    """Sum over all rows the products of their features; where a gradient will solve, of a part of the landmarks."""
+    """Sum the products of features over all rows; for the gradient solver, features of a part of the landmarks."""
     solver = _solver_for(problem, recipe, landmarks)
     points, indices = landmarks.points, landmarks.indices
     if solver == "gradient":
@@ -172,9 +172,9 @@ def tune(
 ) -> Tuned:
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
-    Where `n_distinct` is given, the moments are those of batches with so many distinct rows, of which `passes` has only
-    the last: leave-one-out then takes the rows kept of all batches, or generalised cross-validation replaces it, for
-    which the moments suffice.
+    Where `n_distinct` is given, the moments are sums over several batches with that many distinct rows, and `passes`
+    reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, generalised
+    cross-validation replaces it, as it needs only the moments.
     """
     intercept, unit = recipe.fit_intercept, passes.weight_unit
     if recipe.one_ridge:
@@ -201,9 +201,9 @@ def tune(
 def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
     """Settle kernel and ridge on some distinct rows, all of them landmarks: by exact leave-one-out.
 
-    Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise in units of the
-    signal, hardly depends on the number of rows, so that of the sample serves for all; with fewer landmarks than rows
-    a larger one is best, which would be too large here.
+    Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise relative to
+    the signal, hardly depends on the number of rows, so that of the sample is used for all. With fewer landmarks than
+    rows a larger n lambda is best, too large for the exact solution.
     """
     distinct = passes.distinct_rows()
     kinds = rng.permutation(len(distinct))[:_EXACT_SAMPLE]
@@ -220,16 +220,16 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
     """Solve for all landmarks at the ridge found by a part of them, to a hundredth of that fit's training error."""
     landmarks, moments, setting = prepared.landmarks, prepared.moments, prepared.setting
     tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
-    # Each landmark stands for rows: the weight of those equal to it, over its probability to be drawn.
-    stands_for = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
+    # The weight of the rows that each landmark represents: of those equal to it, over its inclusion probability.
+    landmark_weights = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
     if landmarks.draw is not None and landmarks.draw.n_draws == len(landmarks.draw.indices):
         counts = setting.distinct.totals(setting.passes.row_counts())[landmarks.draw.indices]
-        stands_for = counts / inclusion_probabilities(landmarks.draw)
+        landmark_weights = counts / inclusion_probabilities(landmarks.draw)
     return landmark_gradient(
         setting.passes,
         setting.kernel,
         Block(0, landmarks.points, taken=landmarks.indices),
-        stands_for,
+        landmark_weights,
         fit.scaled_ridge,
         setting.target_origin,
         fit.fit_intercept,
@@ -239,9 +239,10 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
 
 
 def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
-    """Return the n lambda that plain generalised cross-validation finds best; the smallest over targets.
+    """Return the best n lambda by plain generalised cross-validation; the smallest over targets.
 
-    Good enough to draw landmarks, which a too small ridge does not harm; a too large one gives too few of them.
+    It is accurate enough to draw landmarks: a ridge that is too small does no harm, one that is too large gives too
+    few.
     """
     solver = SpectralSolver(moments, recipe.fit_intercept)
     path = gcv_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
@@ -249,7 +250,7 @@ def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
 
 
 def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> bool:
-    """Tell whether two ridges are within tenfold, or their scores draw the same rows nine times in ten."""
+    """Return whether two ridges are within a factor of ten, or their scores give nearly the same probabilities."""
     if 1 / _MOVED <= problem.sketch_ridge / other.sketch_ridge <= _MOVED:
         return True
     one, two = (at.scores(PILOT, 0, rng).upper for at in (problem, other))

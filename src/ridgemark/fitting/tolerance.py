@@ -1,4 +1,4 @@
-"""Landmarks added until the certificate meets the tolerance asked for."""
+"""Adding landmarks until the certificate meets the tolerance."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fit_to_tolerance(
 ) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
     """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
 
-    Round j spends `failure_probability/2^j`, so that all rounds together keep to it.
+    Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`.
     """
     passes, sizes, reached = prepared.setting.passes, [], []
     for attempt in itertools.count(1):
@@ -68,7 +68,7 @@ def fit_to_tolerance(
             return prepared, tuned, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
         prepared = _with_more_landmarks(prepared, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
-    raise AssertionError  # the rounds end where the rows do
+    raise AssertionError  # the rounds end at the latest when all rows are landmarks
 
 
 def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
@@ -80,7 +80,7 @@ def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
 
 
 def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
-    """Say why no landmarks can be added; an empty string where they can."""
+    """Return why no landmarks can be added; an empty string where they can."""
     have, problem = count_rows(prepared.landmarks.points), prepared.problem
     if recipe.n_landmarks != "auto" or make_selection(recipe.selection).own_count() is not None:
         return "the number of landmarks was given"

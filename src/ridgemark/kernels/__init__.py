@@ -1,4 +1,4 @@
-"""Kernels, as defined in the theory page: what makes two rows alike."""
+"""Kernels: positive semidefinite functions of two rows, with the formulas of the theory page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ridgemark.kernels.gaussian import Gaussian
 from ridgemark.kernels.inner_product import Cosine, Linear, Polynomial
 from ridgemark.kernels.laplacian import Laplacian
 from ridgemark.kernels.matern import Matern12, Matern32, Matern52
+from ridgemark.kernels.power_exponential import PowerExponential
 from ridgemark.kernels.precomputed import Precomputed
+from ridgemark.kernels.radial import RadialKernel
 
 __all__ = [
     "Bernoulli",
@@ -28,8 +30,10 @@ __all__ = [
     "Matern32",
     "Matern52",
     "Polynomial",
+    "PowerExponential",
     "Precomputed",
     "Product",
+    "RadialKernel",
     "Scaled",
     "Sum",
     "make_kernel",
@@ -41,6 +45,7 @@ NAMED: dict[str, type[Kernel]] = {
     "matern12": Matern12,
     "matern32": Matern32,
     "matern52": Matern52,
+    "power_exponential": PowerExponential,
     "linear": Linear,
     "polynomial": Polynomial,
     "cosine": Cosine,
@@ -50,11 +55,11 @@ NAMED: dict[str, type[Kernel]] = {
 
 
 def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
-    """Return the kernel meant by a name, a callable or a Kernel; `bandwidth` goes to a kernel given by name."""
+    """Return the kernel for a name, a callable or a Kernel; `bandwidth` is that of a kernel given by name."""
     if bandwidth is not None and not has_bandwidth(kernel):
         msg = (
-            f"bandwidth={bandwidth!r} was given beside kernel={kernel!r}, which has none to set from here; "
-            "give it inside the Kernel object, or leave bandwidth out"
+            f"bandwidth={bandwidth!r} cannot be set for kernel={kernel!r}; a bandwidth can be given beside the name of "
+            "a kernel that has one, or inside a Kernel object"
         )
         raise ParameterError(msg)
     if isinstance(kernel, Kernel):
@@ -69,5 +74,5 @@ def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
 
 
 def has_bandwidth(kernel: Any) -> bool:
-    """Tell whether a kernel given by name has a bandwidth to choose."""
+    """Return whether the kernel is given by name and has a bandwidth."""
     return isinstance(kernel, str) and kernel in NAMED and "bandwidth" in NAMED[kernel]._names()

@@ -1,4 +1,4 @@
-"""Kernels made of kernels: sums, products, and positive multiples."""
+"""Kernels made of kernels: sums, products and positive multiples."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ class _Pair(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return all(part.accepts_sparse for part in self._parts)
-
-    @property
-    def accepts_extended(self) -> bool:  # type: ignore[override]
-        return all(part.accepts_extended for part in self._parts)
 
     @property
     def pairwise(self) -> bool:
@@ -61,7 +57,7 @@ class Sum(_Pair):
         return left
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        # By Cauchy and Schwarz the two kernels' sqrt(k(x, x) k(z, z)) add up to no more than that of the sum.
+        # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
         return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
@@ -114,10 +110,6 @@ class Scaled(Kernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self._inner.accepts_sparse
-
-    @property
-    def accepts_extended(self) -> bool:  # type: ignore[override]
-        return self._inner.accepts_extended
 
     @property
     def pairwise(self) -> bool:

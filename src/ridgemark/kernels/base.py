@@ -1,4 +1,4 @@
-"""What a kernel is: parameters, a block against landmarks, and a diagonal."""
+"""The base class of kernels: parameters, blocks of values with landmarks, and the diagonal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ridgemark.backends import NUMPY, Array, Backend
+from ridgemark.backends import Array, Backend, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.parameters import Parameterised, real_number
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class CrossKernel:
     """A kernel bound to its landmarks: call it on rows to get the block `k(x_i, z_j)`.
 
-    What depends on the landmarks alone was computed once, so a value `k(x, z)` never depends on the other rows
-    of its block.
+    Everything that depends on the landmarks alone is computed once, when the kernel is bound. A value `k(x, z)` does
+    not depend on the other rows of its block.
     """
 
     kernel: Kernel
@@ -36,7 +36,7 @@ class CrossKernel:
     landmarks: Any
 
     def __call__(self, rows: Array, out: Array | None = None) -> Array:
-        """Return the (rows, landmarks) block, written into `out` where the kernel can."""
+        """Return the block of shape (rows, landmarks), written into `out` if the kernel can use it."""
         return self.kernel._block(rows, self.prepared, out, self.backend)
 
     def symmetric_block(self, landmarks: Array) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ class CrossKernel:
         return symmetric
 
     def entry_error(self, rows: Array) -> NDArray[np.float64]:
-        """Return e, one number for each row, that bounds the rounding of this row's kernel values.
+        """Return for each row a bound e on the rounding error of its kernel values.
 
         A value computed by calling this object differs from `k(x_i, z_j)` in exact arithmetic by at most
         `e_i sqrt(k(x_i, x_i) k(z_j, z_j))`, for every landmark.
@@ -55,30 +55,37 @@ class CrossKernel:
 
     @cached_property
     def landmark_error(self) -> float:
-        """The largest entry error of the landmarks' kernel with each other."""
+        """The largest entry error of the kernel values of the landmarks with each other."""
         return float(self.entry_error(self.landmarks).max(initial=0.0))
 
 
 class Kernel(Parameterised, ABC):
     """A positive semidefinite function of two rows.
 
-    A subclass gives `_prepare` (what depends on the landmarks alone), `_block` and `diagonal`. Kernels add,
-    multiply, and take a positive factor.
+    A subclass defines `_prepare` (what depends on the landmarks alone), `_block` and `diagonal`. Kernels can be added,
+    multiplied with each other, and multiplied by a positive number.
     """
 
     accepts_sparse = False
-    accepts_extended = False  # whether rows in long double give values as accurate
 
-    def against(self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY) -> CrossKernel:
-        """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
+    def against(
+        self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend | None = None
+    ) -> CrossKernel:
+        """Bind the kernel to landmarks.
+
+        `indices` are the row numbers of the landmarks, which a precomputed kernel needs. `backend` is that of the
+        landmarks, or the one to which landmarks on the host are copied.
+        """
         self._check_sparse(landmarks)
+        backend = backend_of(landmarks) if backend is None else backend
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
+        landmarks = backend.from_host(landmarks)
         return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)
 
     def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
         """Return the block of kernel values between two sets of rows, or of one set with itself.
 
-        Of one set with itself the block is exactly symmetric and its diagonal is `diagonal(rows)`.
+        The block of one set with itself is exactly symmetric and its diagonal is `diagonal(rows)`.
         """
         rows = self._checked(rows)
         other = rows if landmarks is None else self._checked(landmarks)
@@ -96,14 +103,25 @@ class Kernel(Parameterised, ABC):
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         """Return `k(x_i, x_i)` for every row without forming a block."""
 
+    def value_and_derivative(self, squared_distances: Array, rounding: Any = 0.0) -> tuple[Array, Array]:
+        """Return `k` and `dk/d rho` for a kernel that is a function of the squared distance rho.
+
+        `RadialKernel` implements this method. Other kernels raise ParameterError.
+        """
+        msg = (
+            f"{type(self).__name__} is not a function of the squared distance |x - z|^2, so it has no derivative with "
+            "respect to it; use a gaussian, matern12, matern32, matern52 or power_exponential kernel"
+        )
+        raise ParameterError(msg)
+
     @property
     def pairwise(self) -> bool:
-        """Whether rows are rows of the kernel matrix itself."""
+        """Whether the rows given are rows of the kernel matrix itself."""
         return False
 
     @property
     def constant_diagonal(self) -> float | None:
-        """The value of `k(x, x)` where it is the same for every row; None where it depends on the row."""
+        """The value of `k(x, x)` if it is the same for every row; None if it depends on the row."""
         return None
 
     def centred(self, origin: NDArray[np.float64]) -> Kernel:
@@ -116,28 +134,32 @@ class Kernel(Parameterised, ABC):
 
     @abstractmethod
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        """Return what depends on the landmarks alone."""
+        """Return what depends on the landmarks alone, given as an array of the backend or a sparse matrix."""
 
     @abstractmethod
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        """Return the kernel of rows with the prepared landmarks, in `out` where that helps."""
+        """Return the kernel values of rows with the prepared landmarks; `out` may be used for the result."""
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        """Return what `CrossKernel.entry_error` does; of a kernel that does not say, 64 unit roundoffs."""
+        """Return the bound of `CrossKernel.entry_error`; by default 64 unit roundoffs are assumed."""
         return np.full(count_rows(rows), 64.0 * unit_roundoff(getattr(rows, "dtype", np.float64)))
 
     def _checked(self, rows: Any) -> Any:
-        """Return rows as a finite 2-d float array (float32 kept), or as CSR where the kernel takes that."""
+        """Return rows as a finite 2-d array of float32 or float64, or as CSR if the kernel accepts sparse rows."""
         self._check_sparse(rows)
         return check_array(rows, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="rows")
 
     def _check_sparse(self, rows: Any) -> None:
         if sparse.issparse(rows) and not self.accepts_sparse:
             msg = (
-                f"{type(self).__name__} takes no sparse rows; convert them with .toarray(), or choose a gaussian, "
-                "matern, linear, polynomial or cosine kernel"
+                f"{self._short_name()} does not accept sparse rows; convert them with .toarray(), or choose a "
+                "gaussian, matern, power_exponential, linear, polynomial or cosine kernel (without a metric)"
             )
             raise DataTypeError(msg)
+
+    def _short_name(self) -> str:
+        """Return the name of the kernel for error messages."""
+        return type(self).__name__
 
     def __add__(self, other: object) -> Sum:
         from ridgemark.kernels.algebra import Sum
@@ -159,8 +181,15 @@ def count_rows(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
+def same_for_all(value: float, rows: Any) -> Array:
+    """Return one number for each row, all equal to `value`, in the precision of the rows."""
+    values = backend_of(rows).empty((count_rows(rows),), like=rows)
+    values[...] = value
+    return values
+
+
 def unit_roundoff(dtype: Any) -> float:
-    """Return u, by which one operation in this precision errs at most, as a share of its result."""
+    """Return u, the largest relative rounding error of one operation in this precision."""
     return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
 
 
@@ -173,7 +202,7 @@ def most_terms(rows: Any, landmarks: Any) -> int:
 
 
 def positive(value: Any, name: str, owner: str) -> float:
-    """Return a parameter as a positive finite float, or say what was got."""
+    """Return a parameter as a float; raise ParameterError unless it is a positive finite number."""
     number = real_number(value)
     if 0 < number < np.inf:
         return number
@@ -185,6 +214,12 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | NDArray[np.fl
     """Return a bandwidth as a positive float, or as one positive float per feature."""
     if np.ndim(value) == 0:
         return positive(value, "bandwidth", owner)
+    if np.ndim(value) > 1:
+        msg = (
+            f"{owner}: bandwidth must be one number or one number per feature, got an array of shape "
+            f"{np.shape(value)}; to measure distances by a matrix P give the kernel metric=P, as in Gaussian(metric=P)"
+        )
+        raise ParameterError(msg)
     widths = np.asarray(value, dtype=np.float64)
     if widths.shape != (n_features,):
         msg = (
@@ -200,5 +235,5 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | NDArray[np.fl
 
 
 def _width(rows: Any) -> int | None:
-    """Return the number of features; None where a row is no vector, as a custom kernel's may be."""
+    """Return the number of features; None if rows are not vectors, which a custom kernel allows."""
     return int(rows.shape[1]) if getattr(rows, "ndim", 0) == 2 else None

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.kernels.base import Kernel, count_rows, unit_roundoff
+from ridgemark.kernels.base import Kernel, same_for_all, unit_roundoff
 
-_HIGHEST_ORDER = 8  # beyond it the kernel is one cosine to machine precision
+_HIGHEST_ORDER = 8  # above it the kernel equals one cosine to machine precision
 
 
 class Bernoulli(Kernel):
     """Bernoulli kernel `k(x, z) = (-1)^(order-1) B_{2 order}({x - z}) / (2 order)!` of one input.
 
-    `B` is the Bernoulli polynomial and `{t}` the fractional part: functions of period one with zero mean and
-    `order` square-integrable derivatives. The paper writes beta for the order and leaves out the sign, without
-    which every second order is negative semidefinite.
+    `B` is the Bernoulli polynomial and `{t}` the fractional part. The functions of this kernel have period one, zero
+    mean, and `order` square-integrable derivatives. The paper writes beta for the order and omits the sign; without
+    it the kernel is negative semidefinite for even orders.
 
     Parameters
     ----------
@@ -34,20 +34,20 @@ class Bernoulli(Kernel):
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         self._check_one_feature(rows)
-        return np.full(count_rows(rows), self.constant_diagonal, dtype=rows.dtype)
+        return same_for_all(self.constant_diagonal, rows)
 
     @property
     def constant_diagonal(self) -> float:
         return self._coefficients()[-1]
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         self._check_one_feature(landmarks)
-        return backend.from_host(landmarks[:, 0]), self._coefficients()
+        return landmarks[:, 0], self._coefficients()
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         self._check_one_feature(rows)
         points, coefficients = prepared
-        turn = rows[:, 0][:, None] - points[None, :]
+        turn = rows[:, 0, None] - points[None, :]
         turn -= backend.floor(turn)
         block = turn * coefficients[0] + coefficients[1]
         for coefficient in coefficients[2:]:
@@ -57,10 +57,11 @@ class Bernoulli(Kernel):
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
         points, coefficients = prepared
-        # x - z errs by u |x - z|, and the kernel's slope is at most 8 k(x, x) for every order.
-        apart = np.abs(rows[:, 0]) + float(np.abs(points).max(initial=0.0)) + 1.0
+        # x - z has an error of u |x - z|, and the kernel's derivative is at most 8 k(x, x) for every order.
+        left, right = (np.abs(backend.to_host(side)).astype(np.float64) for side in (rows[:, 0], points))
+        distance = left + right.max(initial=0.0) + 1.0
         summed = (2.0 * len(coefficients) + 2.0) * sum(map(abs, coefficients)) / coefficients[-1]
-        return unit_roundoff(rows.dtype) * (8.0 * apart + summed)
+        return unit_roundoff(backend.precision(rows)) * (8.0 * distance + summed)
 
     def _coefficients(self) -> list[float]:
         """Return the polynomial's coefficients, highest power first: `B_m(t) = sum_k C(m, k) B_k t^(m-k)`."""
@@ -75,12 +76,12 @@ class Bernoulli(Kernel):
 
     def _check_one_feature(self, rows: Any) -> None:
         if rows.shape[1] != 1:
-            msg = f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select the column it is meant for"
+            msg = f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select one column"
             raise DataError(msg)
 
 
 def _bernoulli_numbers(last: int) -> list[Fraction]:
-    """Return `B_0 .. B_last` by `sum_{k<=m} C(m+1, k) B_k = 0`, exactly: in floats the recurrence loses digits."""
+    """Return `B_0 .. B_last` by `sum_{k<=m} C(m+1, k) B_k = 0`, in fractions: in floats the recurrence loses digits."""
     numbers = [Fraction(1)]
     for m in range(1, last + 1):
         numbers.append(-sum((math.comb(m + 1, k) * b for k, b in enumerate(numbers)), Fraction(0)) / (m + 1))

@@ -15,7 +15,7 @@ from ridgemark.backends import Array, Backend
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, count_rows
 
-_DIAGONAL_ROWS = 32  # rows per call when the diagonal has to be read off small blocks
+_DIAGONAL_ROWS = 32  # rows of each block whose diagonal is taken
 
 
 class Custom(Kernel):
@@ -30,7 +30,7 @@ class Custom(Kernel):
     function : callable
         Must be symmetric and positive semidefinite; its shape and finiteness are checked at every call.
     diagonal_function : callable, optional
-        `diagonal_function(X) -> k(x_i, x_i)`; without it the diagonal is read off small blocks.
+        `diagonal_function(X) -> k(x_i, x_i)`; without it the diagonal is taken from small blocks.
     """
 
     accepts_sparse = True
@@ -86,7 +86,7 @@ class Custom(Kernel):
         return self._numbers(function(rows, landmarks), (count_rows(rows), count_rows(landmarks)))
 
     def _numbers(self, values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the function's answer as finite floats of the right shape."""
+        """Return the values that the function returned as floats; check their shape and that they are finite."""
         name = getattr(self.function, "__name__", repr(self.function))
         block = np.asarray(values)
         if block.shape != shape:

@@ -1,11 +1,12 @@
-"""Distances between rows and landmarks, fast where that is accurate and by differences where it is not.
+"""Distances between rows and landmarks: fast forms where they are accurate, differences where they are not.
 
-*Raw differences* subtract the columns as they are and divide by the bandwidth afterwards: a squared distance errs by
-some machine epsilons of itself, however far from the origin or from each other the rows lie. Two forms are faster, with
-both sides centred at the landmarks' median and divided by the bandwidth first. The *product* form
-`|x|^2 + |z|^2 - 2 x.z`, from three features on, errs by some machine epsilons of `(|x| + |z|)^2`; *scaled differences*,
-for few features with a bandwidth each, by some of `|x - z| (|x| + |z|)`. Rows that still lie too far out and have a
-landmark near are done again by raw differences, and so are near pairs for a kernel with a kink.
+*Raw differences* subtract the columns unscaled and divide by the bandwidth afterwards. A squared distance then has a
+relative error of a few machine epsilons, however far from the origin or from each other the rows are. Two faster forms
+centre both sides at the landmarks' median and divide by the bandwidth first. The *product* form
+`|x|^2 + |z|^2 - 2 x.z`, for three features or more, has an error of a few machine epsilons times `(|x| + |z|)^2`.
+*Scaled differences*, for few features with one bandwidth each, have an error of a few machine epsilons times
+`|x - z| (|x| + |z|)`. Rows far from the centre that have a landmark near them are computed again by raw differences.
+For a kernel that is singular at zero distance, so are near pairs.
 """
 
 from __future__ import annotations
@@ -20,251 +21,292 @@ from scipy import sparse
 from ridgemark.backends import Array, Backend
 from ridgemark.kernels.base import bandwidths, most_terms, unit_roundoff
 
-# Up to this many features differences cost no more than the product; than the product with near pairs done again.
-FEW_FEATURES, FEW_WITH_KINK = 2, 4
-_TILE_ENTRIES = 2**16  # distances that stay in the processor's cache until they are multiplied
+# Number of features up to which differences are not slower than the product; the second is for singular kernels,
+# whose near pairs the product form computes twice.
+FEW_FEATURES, FEW_IF_SINGULAR = 2, 4
+# Squared distance beyond which a kernel is zero for all purposes, so that its rounding error does not matter.
+FAR = 1e4
+_TILE_ENTRIES = 2**16  # distances that stay in the processor's cache until they are multiplied by the factor
 # Largest `machine eps |x|^2` of a row, in bandwidths, for which the faster forms are used, by precision.
 _TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
-# Squared distance from which on every kernel is zero, whatever its rounding error.
-_FAR = 1e4
-# A pair is near when its squared distance is below this share of the row's squared length.
+# A pair is near if its squared distance is below this fraction of the row's squared length.
 _NEAR = 1.0 / 16.0
 
 
 @dataclass(frozen=True)
-class Scaled:
-    """Landmarks prepared for distances in bandwidths.
+class Form:
+    """How a kernel depends on distances r: what decides in which form they are computed, and how rounding acts.
 
-    `raw` are the landmarks divided by `unit`, the power of two below the bandwidth: without rounding. `scale` is
-    `unit/width`, in (1/2, 1]. The other arrays serve the faster forms and are None where these are not used.
+    `k = profile(factor r^2)`, or `profile(factor r)` for sums of absolute differences.
     """
 
-    width: Array  # () or (d,)
-    unit: Array  # () or (d,)
-    scale: Array  # () or (d,)
+    factor: float = 1.0
+    few: float = FEW_FEATURES  # largest number of features for which distances are computed by differences
+    far: float = FAR  # squared distance from which on k is zero
+    singular: bool = False  # whether dk/dr^2 is unbounded near zero, so that small distances must be accurate
+    steepest: float = 1.0  # the largest |dk/dr|; if infinite, `|k(r) - k(s)| <= |r - s|^growth[1]`
+    # (c, e): with X the row's distance from the centre, `X^2 |dk/dr^2| <= c X^e` for all r (for `r >= X/4` if
+    # singular); if `steepest` is infinite, `(X^2 + X r) |dk/dr^2| <= c X^e`.
+    growth: tuple[float, float] = (1.0, 2.0)
+
+    @property
+    def lipschitz(self) -> bool:
+        """Whether |dk/dr| is bounded."""
+        return self.steepest < np.inf
+
+
+@dataclass(frozen=True)
+class PreparedLandmarks:
+    """Landmarks prepared for distances in bandwidths.
+
+    `unit` is the largest power of two not above the bandwidth, so that `raw`, the landmarks divided by it, has no
+    rounding error; `scale` is `unit/width`, in (1/2, 1]. These three are floats, or arrays of shape (d,). The last
+    three fields are for the faster forms and are None where these are not used.
+    """
+
+    form: Form
+    width: Any
+    unit: Any
+    scale: Any
     raw: Array  # (p, d), dense or CSR
-    factor: float  # of squared distances
     centre: Array | None = None
     points: Array | None = None  # (p, d), dense or CSR: centred landmarks, divided by the bandwidth
-    augmented: Array | None = None  # (p, d + 2): the landmark side of the product, times the factor; CSR: the points
+    augmented: Array | None = None  # (p, d + 2): landmark side of the product, times the factor; CSR: the points
 
     @property
     def is_sparse(self) -> bool:
         return sparse.issparse(self.raw)
 
 
-def scale_landmarks(
-    landmarks: Any, bandwidth: Any, backend: Backend, owner: str, factor: float = 1.0, few: float = FEW_FEATURES
-) -> Scaled:
-    """Prepare landmarks for distances in units of the bandwidth, squared ones times a factor.
+def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backend, owner: str) -> PreparedLandmarks:
+    """Prepare landmarks for distances in units of the bandwidth; `owner` names the kernel in error messages."""
+    is_sparse, n_features = sparse.issparse(landmarks), landmarks.shape[1]
+    landmarks = landmarks.tocsr() if is_sparse else landmarks
+    precision = landmarks.dtype if is_sparse else backend.precision(landmarks)
+    width, unit, scale = _widths(bandwidths(bandwidth, n_features, owner), precision)
+    per_feature = isinstance(width, np.ndarray)
+    if per_feature and not is_sparse:
+        width, unit, scale = (backend.from_host(one, like=landmarks) for one in (width, unit, scale))
+    prepared = {"form": form, "width": width, "unit": unit, "scale": scale, "raw": _divided(landmarks, unit)}
+    if is_sparse:
+        points = _divided(landmarks, width)
+        return PreparedLandmarks(**prepared, points=points, augmented=points)
+    product = n_features > form.few
+    if not (product or (per_feature and form.lipschitz)):
+        return PreparedLandmarks(**prepared)
+    centre = backend.median(landmarks)  # not the mean, which one far landmark moves away from all others
+    points = _moved(landmarks, centre, width)
+    augmented = _augment_landmarks(points, form.factor, backend) if product else None
+    return PreparedLandmarks(**prepared, centre=centre, points=points, augmented=augmented)
 
-    Up to `few` features distances are by differences.
-    """
-    n_features = landmarks.shape[1]
-    width = np.asarray(bandwidths(bandwidth, n_features, owner), dtype=landmarks.dtype)
+
+def _widths(bandwidth: float | NDArray[np.float64], precision: np.dtype[Any]) -> tuple[Any, Any, Any]:
+    """Return the bandwidth, the power of two below it, and their ratio: three floats or three arrays."""
+    width = np.asarray(bandwidth, dtype=precision)
     if width.ndim and (width == width[0]).all():
         width = width[0]
     _, exponent = np.frexp(width)
     unit = np.ldexp(np.ones_like(width), exponent - 1)
-    raw = _divided(landmarks.tocsr() if sparse.issparse(landmarks) else landmarks, unit)
-    prepared = {"width": width, "unit": unit, "scale": unit / width, "factor": factor}
-    if sparse.issparse(landmarks):
-        points = _divided(landmarks.tocsr(), width)
-        return Scaled(**prepared, raw=raw, centre=np.zeros(1), points=points, augmented=points)
-    raw = backend.from_host(raw)
-    product = n_features > few
-    if landmarks.dtype.itemsize > 8 or not (product or width.ndim):
-        return Scaled(**prepared, raw=raw)
-    # The median, not the mean: one far landmark must not move the centre away from the rest.
-    with np.errstate(over="ignore"):
-        centre = np.median(landmarks if len(landmarks) else np.zeros((1, 1)), axis=0).astype(landmarks.dtype)
-    points = backend.from_host(_moved(landmarks, centre, width))
-    augmented = _augment_landmarks(points, factor, backend) if product else None
-    return Scaled(**prepared, raw=raw, centre=backend.from_host(centre), points=points, augmented=augmented)
+    if width.ndim:
+        return width, unit, unit / width
+    return float(width), float(unit), float(unit / width)
 
 
-def squared_distances(
-    rows: Any, scaled: Scaled, out: Array | None, backend: Backend, accurate_near_zero: bool = False
-) -> Array:
+def squared_distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend: Backend) -> Array:
     """Return `factor |(x - z)/bandwidth|^2` for every pair, the square never negative.
 
-    `accurate_near_zero` keeps small distances accurate relative to themselves, for kernels that depend on the
-    distance rather than on its square; their factor is positive.
+    For a singular kernel small distances are accurate relative to themselves; its factor is positive.
     """
-    if scaled.augmented is None:
-        return _by_differences(rows, scaled, 2, out, backend)
-    x, factor = _scale_rows(rows, scaled), scaled.factor
-    if scaled.is_sparse:
-        block, norms = _sparse_product(x, scaled.points)
-        block *= factor
+    if prepared.augmented is None:
+        return _by_differences(rows, prepared, 2, out, backend)
+    x, form = _scale_rows(rows, prepared), prepared.form
+    if prepared.is_sparse:
+        block, norms = _sparse_product(x, prepared.points)
+        block *= form.factor
     else:
         norms = backend.squared_norms(x)
-        block = backend.matmul(_augment_rows(x, norms, backend), scaled.augmented.T, out=out)
-    again = _replace_far_out_(block, rows, norms, scaled, 2, backend)
-    if accurate_near_zero:  # which leaves nothing below zero
-        near = np.flatnonzero(block.min(axis=1, initial=np.inf) < factor * _NEAR * norms)
-        _replace_near_(block, near[~again[near]], rows, norms, scaled, backend)
+        block = backend.matmul(_augment_rows(x, norms, backend), prepared.augmented.T, out=out)
+    if block.shape[1] == 0:
         return block
-    return backend.clip_(block, lowest=0.0) if factor > 0 else backend.clip_(block, highest=0.0)
+    again = _replace_far_out_(block, rows, norms, prepared, 2, backend)
+    if form.singular:  # every negative value belongs to a near pair
+        near = backend.row_min(block) < form.factor * _NEAR * norms
+        near &= ~again
+        if backend.count(near):
+            _replace_near_(block, near, rows, norms, prepared, backend)
+        return block
+    return backend.clip_(block, lowest=0.0) if form.factor > 0 else backend.clip_(block, highest=0.0)
 
 
-def absolute_distances(rows: Any, scaled: Scaled, out: Array | None, backend: Backend) -> Array:
+def absolute_distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend: Backend) -> Array:
     """Return `factor sum_j |x_j - z_j| / bandwidth_j` for every pair."""
-    return _by_differences(rows, scaled, 1, out, backend)
+    return _by_differences(rows, prepared, 1, out, backend)
 
 
-def _by_differences(rows: Any, scaled: Scaled, power: int, out: Array | None, backend: Backend) -> Array:
-    if scaled.points is None:
-        return _raw_differences(rows, scaled, power, backend, out)
-    x = _scale_rows(rows, scaled)
-    block = _multiplied_differences(x, scaled.points, power, None, scaled.factor, backend, out)
-    _replace_far_out_(block, rows, backend.squared_norms(x), scaled, power, backend)
+def _by_differences(rows: Any, prepared: PreparedLandmarks, power: int, out: Array | None, backend: Backend) -> Array:
+    if prepared.points is None:
+        return _raw_differences(rows, prepared, power, backend, out)
+    x = _scale_rows(rows, prepared)
+    block = _multiplied_differences(x, prepared.points, power, None, prepared.form.factor, backend, out)
+    if block.shape[1]:
+        _replace_far_out_(block, rows, backend.squared_norms(x), prepared, power, backend)
     return block
 
 
-def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, backend: Backend) -> NDArray[np.float64]:
-    """Return how far a kernel value `profile(r)` with any of the landmarks may be off, for every row.
+def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> NDArray[np.float64]:
+    """Return for every row a bound on the rounding error of its kernel values.
 
-    With u the unit roundoff, d the number of features and X the row's distance from the centre, in bandwidths:
+    With u the unit roundoff, d the number of features, r the distance and X the row's distance from the centre, in
+    bandwidths:
 
-    - raw differences: r errs by `(d + 8) u r/2`, and `r |profile'(r)|` is at most 0.74 for every profile here;
-    - scaled differences: r errs by `2 u (X + |z|)` more, at most `2 u (2 X + r)`, and `|profile'(r)|` is at most 1
-      (a sum of absolute differences is at most `sqrt(d)` times its root of squares);
-    - product: r^2 errs by `(6 d + 18) u (X^2 + X r + r^2/2)`: by `(d + 2) u (|x| + |z|)^2` in the product, by
-      `(d + 1) u (|x|^2 + |z|^2)` in the squared lengths and by `4 u r (|x| + |z|)` in the coordinates, `|z| <= X + r`.
-      `slope` is the largest `|d profile/d r^2|`; times r it is at most 0.32, times r^2 at most 0.37. With a kink at
-      zero, `profile = exp(-r)`, it is `1/(2 r)`, and r is at least `X/4`, nearer pairs being done by differences.
+    - raw differences: r has an error of `(d + 8) u r/2`, and `r |dk/dr|` is at most 0.74 for every kernel here;
+    - scaled differences: r has a further error of `2 u (X + |z|)`, at most `2 u (2 X + r)`, and `|dk/dr|` is at most 1
+      (a sum of absolute differences is at most `sqrt(d)` times the root of the sum of their squares);
+    - product: r^2 has an error of `(6 d + 18) u (X^2 + X r + r^2/2)`: `(d + 2) u (X + |z|)^2` in the product,
+      `(d + 1) u (X^2 + |z|^2)` in the squared lengths and `4 u r (X + |z|)` in the coordinates, with `|z| <= X + r`.
+      `X^2 |dk/dr^2|` is at most the form's `c X^e`, `r |dk/dr^2|` is `|dk/dr|/2`, and `r^2 |dk/dr^2|` is at most 0.37.
+      For singular kernels the first holds for `r >= X/4`; nearer pairs are computed by differences.
 
-    The profile itself adds 8 u.
+    Evaluating the profile adds 8 u.
     """
-    dtype = scaled.raw.dtype
-    u, terms = unit_roundoff(dtype), most_terms(rows, scaled.raw)
+    precision = prepared.raw.dtype if prepared.is_sparse else backend.precision(prepared.raw)
+    u, terms = unit_roundoff(precision), most_terms(rows, prepared.raw)
     exactly = (0.37 * (terms + 8.0) + 8.0) * u
-    if scaled.points is None:
+    if prepared.points is None:
         return np.full(rows.shape[0], exactly)
-    x = _scale_rows(rows, scaled)
-    norms = _squared_norms(x) if scaled.is_sparse else backend.squared_norms(x)
-    close = _close(norms, dtype)
-    squares = np.where(close, norms, 0.0).astype(np.float64)
-    if scaled.augmented is None:
-        more = 2.0 * u * (2.0 * np.sqrt(terms * squares) + 0.74)
+    x = _scale_rows(rows, prepared)
+    norms = _sparse_norms(x) if prepared.is_sparse else backend.to_host(backend.squared_norms(x))
+    close = _close(norms, precision)
+    lengths = np.sqrt(np.where(close, norms, 0.0).astype(np.float64))
+    if prepared.augmented is None:
+        more = 2.0 * u * (2.0 * np.sqrt(terms) * lengths + 0.74)
     else:
-        lengths = np.sqrt(squares)
-        steep = 2.5 * lengths if kink else slope * squares + 0.32 * lengths
-        more = _product_rounding(rows, scaled) * (steep + 0.19)
+        form = prepared.form
+        coefficient, exponent = form.growth
+        steep = coefficient * lengths**exponent + (form.steepest / 2.0 * lengths if form.lipschitz else 0.0)
+        more = _product_rounding(terms, precision) * (steep + 0.19)
     return np.where(close, exactly + more, exactly)
 
 
-def _close(norms: Array, dtype: Any) -> Any:
-    """Tell for which rows, given by their squared lengths, the faster forms are accurate enough."""
-    return float(np.finfo(dtype).eps) * norms <= _TOLERANCE[np.dtype(dtype)]
+def _close(norms: Array, precision: np.dtype[Any]) -> Any:
+    """Return for which rows, given their squared lengths, the faster forms are accurate enough."""
+    return float(np.finfo(precision).eps) * norms <= _TOLERANCE[precision]
 
 
-def _product_rounding(rows: Any, scaled: Scaled) -> float:
-    """Return `(6 d + 18) u`, d the number of terms of a product."""
-    return (6.0 * most_terms(rows, scaled.raw) + 18.0) * unit_roundoff(scaled.raw.dtype)
+def _product_rounding(n_terms: int, precision: np.dtype[Any]) -> float:
+    """Return `(6 d + 18) u`, with d the number of terms of a product."""
+    return (6.0 * n_terms + 18.0) * unit_roundoff(precision)
 
 
-def _raw_differences(rows: Any, scaled: Scaled, power: int, backend: Backend, out: Array | None = None) -> Array:
-    """Return `factor sum_j |(x_j - z_j)/bandwidth_j|^power`, every difference taken before it is divided."""
-    scale, raw = scaled.scale**power, _dense(_divided(rows, scaled.unit))
-    weights, factor = (scale, scaled.factor) if scale.ndim else (None, scaled.factor * scale)
-    return _multiplied_differences(raw, _dense(scaled.raw), power, weights, factor, backend, out)
+def _raw_differences(
+    rows: Any, prepared: PreparedLandmarks, power: int, backend: Backend, out: Array | None = None
+) -> Array:
+    """Return `factor sum_j |(x_j - z_j)/bandwidth_j|^power`; every difference is formed before it is divided."""
+    scale, factor = prepared.scale**power, prepared.form.factor
+    weights, factor = (None, factor * scale) if isinstance(scale, float) else (scale, factor)
+    left, right = _dense(_divided(rows, prepared.unit)), _dense(prepared.raw)
+    return _multiplied_differences(left, right, power, weights, factor, backend, out)
 
 
 def _multiplied_differences(
-    left: Array, right: Array, power: int, weights: Array | None, factor: Any, backend: Backend, out: Array | None
+    left: Array, right: Array, power: int, weights: Array | None, factor: float, backend: Backend, out: Array | None
 ) -> Array:
-    """Return `factor sum_j weight_j |x_j - z_j|^power`, multiplied while it is in the processor's cache."""
-    block = backend.empty((len(left), len(right)), like=left) if out is None else out
-    step = max(1, _TILE_ENTRIES // max(1, len(right)))
-    for first in range(0, len(left), step):
-        rows = slice(first, first + step)
-        backend.differences(left[rows], right, power, weights, out=block[rows])
-        block[rows] *= factor
+    """Return `factor sum_j weight_j |x_j - z_j|^power`; each tile is multiplied while it is in the cache."""
+    n_left, n_right = left.shape[0], right.shape[0]
+    block = backend.empty((n_left, n_right), like=left) if out is None else out
+    step = max(1, _TILE_ENTRIES // max(1, n_right))
+    for first in range(0, n_left, step):
+        last = min(first + step, n_left)
+        tile = block[first:last, :]
+        backend.differences(left[first:last, :], right, power, weights, out=tile)
+        tile *= factor
     return block
 
 
-def _replace_far_out_(block: Array, rows: Any, norms: Array, scaled: Scaled, power: int, backend: Backend) -> Any:
-    """Overwrite rows far from the centre that have a landmark near by raw differences; return which these are."""
-    again = ~_close(norms, block.dtype)
-    if again.any():
-        # What rounding may have added to a distance is added to the one from which on a kernel is zero.
-        lost = 2.0 * _product_rounding(rows, scaled) * norms
-        limit = abs(scaled.factor) * (_FAR + lost) ** (power / 2)
-        again[again] = (abs(block[again]) < limit[again, None]).any(axis=1)
-    if again.any():
-        block[again] = _raw_differences(rows[again], scaled, power, backend)
+def _replace_far_out_(
+    block: Array, rows: Any, norms: Array, prepared: PreparedLandmarks, power: int, backend: Backend
+) -> Array:
+    """Compute rows far from the centre that have a landmark near them by raw differences; return a mask of these."""
+    precision = backend.precision(block)
+    far_out = ~_close(norms, precision)
+    if not backend.count(far_out):
+        return far_out
+    # The distance beyond which the kernel is zero, plus the largest rounding error of the computed one.
+    error = 2.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
+    limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (power / 2)
+    again = ~_close(norms, precision)
+    again[far_out] = backend.row_min(abs(block[far_out])) < limit
+    if backend.count(again):
+        block[again] = _raw_differences(rows[again], prepared, power, backend)
     return again
 
 
 def _replace_near_(
-    block: Array, some: NDArray[np.intp], rows: Any, norms: Array, scaled: Scaled, backend: Backend
+    block: Array, some: Array, rows: Any, norms: Array, prepared: PreparedLandmarks, backend: Backend
 ) -> None:
-    """Overwrite squared distances of near pairs in some rows by raw differences; of a whole row where these are many.
+    """Compute near pairs in some rows (a mask) by raw differences, or the whole row if it has many near pairs.
 
-    What is done to a row depends on no other row.
+    How a row is computed does not depend on the other rows.
     """
-    near = block[some] < (scaled.factor * _NEAR * norms[some])[:, None]
-    many = near.sum(axis=1) * rows.shape[1] > block.shape[1]
-    if many.any():
-        block[some[many]] = _raw_differences(rows[some[many]], scaled, 2, backend)
+    values, rows = block[some], rows[some]
+    near = values < (prepared.form.factor * _NEAR * norms[some])[:, None]
+    many = backend.count(near, axis=1) * rows.shape[1] > values.shape[1]
+    if backend.count(many):
+        values[many] = _raw_differences(rows[many], prepared, 2, backend)
         near[many] = False
-    row, landmark = np.divmod(np.flatnonzero(near), block.shape[1])
-    if len(row):
-        apart = _divided(rows[some], scaled.unit)[row] - scaled.raw[landmark]
-        apart = apart.multiply(scaled.scale).tocsr() if sparse.issparse(apart) else apart * scaled.scale
-        block[some[row], landmark] = scaled.factor * _squared_norms(apart)
+    row, landmark = backend.nonzero(near)
+    if row.shape[0]:
+        difference = _take(_divided(rows, prepared.unit), row, backend) - _take(prepared.raw, landmark, backend)
+        if sparse.issparse(difference):
+            squares = _sparse_norms(difference.multiply(prepared.scale).tocsr())
+        else:
+            squares = backend.squared_norms(difference * prepared.scale)
+        values[near] = prepared.form.factor * squares
+    block[some] = values
 
 
-def _squared_norms(rows: Any) -> NDArray[Any]:
-    with np.errstate(over="ignore", under="ignore"):
-        if sparse.issparse(rows):
-            return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.einsum("ij,ij->i", rows, rows)
+def _scale_rows(rows: Any, prepared: PreparedLandmarks) -> Any:
+    """Return rows relative to the landmarks' centre and divided by the bandwidth, sparse if the landmarks are."""
+    if prepared.is_sparse:
+        return _divided(sparse.csr_matrix(rows), prepared.width)
+    return _moved(_dense(rows), prepared.centre, prepared.width)
 
 
-def _scale_rows(rows: Any, scaled: Scaled) -> Any:
-    """Move rows to the landmarks' centre and divide by the bandwidth, as dense or sparse as the landmarks."""
-    if scaled.is_sparse:
-        return _divided(sparse.csr_matrix(rows), scaled.width)
-    return _moved(_dense(rows), scaled.centre, scaled.width)
-
-
-def _moved(rows: Array, centre: Array, width: Array) -> Array:
+def _moved(rows: Array, centre: Array, width: Any) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         return (rows - centre) / width
 
 
-def _divided(rows: Any, divisor: NDArray[Any]) -> Any:
+def _divided(rows: Any, divisor: Any) -> Any:
     with np.errstate(over="ignore", under="ignore"):
-        if sparse.issparse(rows) and divisor.ndim:
+        if sparse.issparse(rows) and not isinstance(divisor, float):
             return rows.multiply(1.0 / divisor).tocsr()
         return rows / divisor
 
 
-def _largest_norm(dtype: Any) -> float:
+def _largest_norm(precision: np.dtype[Any]) -> float:
     """Return the squared length up to which the product form cannot overflow."""
-    return float(np.finfo(dtype).max) * 1e-10
+    return float(np.finfo(precision).max) * 1e-10
 
 
 def _augment_landmarks(points: Array, factor: float, backend: Backend) -> Array:
-    """Return `factor [-2 z, 1, |z|^2]`, so that its product with `[x, |x|^2, 1]` is the squared distance times it."""
-    norms = backend.squared_norms(points)
-    beyond = ~(norms < _largest_norm(points.dtype))
+    """Return `factor [-2 z, 1, |z|^2]`, whose product with `[x, |x|^2, 1]` is `factor |x - z|^2`."""
+    norms, largest = backend.squared_norms(points), _largest_norm(backend.precision(points))
+    beyond = ~(norms < largest)
     augmented = _augment(points, 1.0, norms, backend)
-    # Seen from a row near the centre such a landmark is infinitely far, which is all the product has to say.
+    augmented[:, : points.shape[1]] *= -2.0
+    # For a row near the centre such a landmark is infinitely far; other rows are computed by differences.
     augmented[beyond] = 0.0
-    augmented[beyond, -1] = _largest_norm(points.dtype)
-    augmented[:, :-2] *= -2.0
+    norms[beyond] = largest
+    augmented[:, points.shape[1] + 1] = norms
     augmented *= factor
     return augmented
 
 
 def _augment_rows(x: Array, norms: Array, backend: Backend) -> Array:
     augmented = _augment(x, norms, 1.0, backend)
-    # Rows beyond the range would fill the product with inf - inf; they are done by differences afterwards.
-    augmented[~(norms < _largest_norm(x.dtype))] = 0.0
+    # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
+    augmented[~(norms < _largest_norm(backend.precision(x)))] = 0.0
     return augmented
 
 
@@ -278,14 +320,25 @@ def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
 
 
 def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    norms = _squared_norms(x)
+    """Return squared distances of sparse rows and points in the product form, and the rows' squared lengths."""
+    norms = _sparse_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):
         block = (x @ points.T).toarray()
         block *= -2.0
         block += norms[:, None]
-        block += _squared_norms(points)[None, :]
-    block[np.isnan(block)] = 0.0  # inf - inf: done again by differences, as everything beyond the range
+        block += _sparse_norms(points)[None, :]
+    block[np.isnan(block)] = 0.0  # inf - inf: such rows are computed again by differences
     return block, norms
+
+
+def _sparse_norms(rows: Any) -> NDArray[Any]:
+    """Return the squared length of each sparse row."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+def _take(rows: Any, numbers: Array, backend: Backend) -> Any:
+    return rows[numbers] if sparse.issparse(rows) else backend.take(rows, numbers)
 
 
 def _dense(rows: Any) -> Any:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, backend_of
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.base import Kernel, bandwidths, most_terms, unit_roundoff
+from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, unit_roundoff
 from ridgemark.parameters import real_number
 
 
@@ -28,13 +28,12 @@ class Linear(Kernel):
     """
 
     accepts_sparse = True
-    accepts_extended = True
 
     def __init__(self, origin: Any = None) -> None:
         self.origin = origin
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return _squared_norms(self.moved(rows))
+        return _squared_norms(self.moved(rows), backend_of(rows))
 
     def centred(self, origin: NDArray[np.float64]) -> Linear:
         """Return the kernel with this origin, where it has none yet."""
@@ -44,19 +43,19 @@ class Linear(Kernel):
         """Return `x - origin` of every row, dense unless there is no origin."""
         if self.origin is None:
             return rows
-        origin = _origin(self.origin, rows.shape[1]).astype(rows.dtype)
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        origin = backend_of(rows).from_host(_origin(self.origin, rows.shape[1]), like=rows)
         with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
-            return (rows.toarray() if sparse.issparse(rows) else rows) - origin
+            return rows - origin
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        moved = self.moved(landmarks)
-        return moved if sparse.issparse(moved) else backend.from_host(moved)
+        return self.moved(landmarks)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(self.moved(rows), prepared, out, backend)
 
     def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
-        return _errors(rows, prepared, most_terms(rows, prepared))
+        return _errors(rows, prepared, most_terms(rows, prepared), backend)
 
 
 class Polynomial(Kernel):
@@ -67,13 +66,12 @@ class Polynomial(Kernel):
     degree : int
         At least 1.
     offset : float
-        At least 0; a positive offset brings in the terms of lower degree.
+        At least 0; a positive offset adds the terms of lower degree.
     bandwidth : float or array of shape (n_features,)
         Rows are divided by it first.
     """
 
     accepts_sparse = True
-    accepts_extended = True
 
     def __init__(self, degree: int = 3, offset: float = 1.0, bandwidth: Any = 1.0) -> None:
         self.degree = degree
@@ -82,28 +80,28 @@ class Polynomial(Kernel):
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
         self._check()
-        return self._power(_squared_norms(self._scaled(rows)))
+        backend = backend_of(rows)
+        return self._power(_squared_norms(self._scaled(rows, backend), backend))
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
         self._check()
-        scaled = self._scaled(landmarks)
-        return scaled if sparse.issparse(scaled) else backend.from_host(scaled)
+        return self._scaled(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return self._power(_inner_products(self._scaled(rows), prepared, out, backend))
+        return self._power(_inner_products(self._scaled(rows, backend), prepared, out, backend))
 
     def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
-        # |x.z| + offset is at most the root of the product of the same for x with itself and z with itself.
-        return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4)
+        # By the Cauchy-Schwarz inequality |x.z| + offset <= sqrt((x.x + offset) (z.z + offset)).
+        return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4, backend)
 
-    def _scaled(self, rows: Any) -> Any:
-        width = np.asarray(bandwidths(self.bandwidth, rows.shape[1], "Polynomial"), dtype=rows.dtype)
+    def _scaled(self, rows: Any, backend: Backend) -> Any:
+        width = bandwidths(self.bandwidth, rows.shape[1], "Polynomial")
         if sparse.issparse(rows):
-            return rows.multiply(1.0 / width).tocsr()
-        return rows / width
+            return rows.multiply(1.0 / np.asarray(width, dtype=rows.dtype)).tocsr()
+        return rows / (width if isinstance(width, float) else backend.from_host(width, like=rows))
 
     def _power(self, products: Array) -> Array:
-        with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
+        with np.errstate(over="ignore"):  # callers check the result for values outside the range
             products += float(self.offset)
             products **= int(self.degree)
         return products
@@ -114,30 +112,31 @@ class Polynomial(Kernel):
             raise ParameterError(msg)
         if not 0 <= real_number(self.offset) < np.inf:
             msg = (
-                f"Polynomial: offset must be a finite number of at least 0 (a negative one gives no "
-                f"positive semidefinite kernel), got {self.offset!r}"
+                f"Polynomial: offset must be a finite number of at least 0 (the kernel is not positive "
+                f"semidefinite for a negative one), got {self.offset!r}"
             )
             raise ParameterError(msg)
 
 
 class Cosine(Kernel):
-    """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; a row of zeros has no direction, and kernel zero with all."""
+    """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; zero if one of the rows is zero."""
 
     accepts_sparse = True
-    accepts_extended = True
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return (_lengths(rows) > 0).astype(rows.dtype)
+        backend = backend_of(rows)
+        values = same_for_all(1.0, rows)
+        values[_largest_entries(rows, backend) == 0] = 0.0
+        return values
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        unit = _unit_rows(landmarks)
-        return unit if sparse.issparse(unit) else backend.from_host(unit)
+        return _unit_rows(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return _inner_products(_unit_rows(rows), prepared, out, backend)
+        return _inner_products(_unit_rows(rows, backend), prepared, out, backend)
 
     def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
-        return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10)
+        return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10, backend)
 
 
 def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
@@ -159,37 +158,31 @@ def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backe
     return backend.matmul(rows, landmarks.T, out=out)
 
 
-def _errors(rows: Any, landmarks: Any, roundoffs: int) -> NDArray[np.float64]:
-    return np.full(rows.shape[0], roundoffs * unit_roundoff(landmarks.dtype))
+def _errors(rows: Any, landmarks: Any, roundoffs: int, backend: Backend) -> NDArray[np.float64]:
+    precision = landmarks.dtype if sparse.issparse(landmarks) else backend.precision(landmarks)
+    return np.full(rows.shape[0], roundoffs * unit_roundoff(precision))
 
 
-def _squared_norms(rows: Any) -> NDArray[Any]:
+def _squared_norms(rows: Any, backend: Backend) -> Array:
     if sparse.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    with np.errstate(over="ignore"):
-        return np.einsum("ij,ij->i", rows, rows)
+    return backend.squared_norms(rows)
 
 
-def _largest_entries(rows: Any) -> NDArray[Any]:
-    largest = abs(rows).max(axis=1)
-    return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).ravel()
+def _largest_entries(rows: Any, backend: Backend) -> Array:
+    """Return the largest absolute entry of each row."""
+    return abs(rows).max(axis=1).toarray().ravel() if sparse.issparse(rows) else backend.row_max(abs(rows))
 
 
-def _lengths(rows: Any) -> NDArray[Any]:
-    """Return each row's length, without overflow or underflow of the squares."""
-    largest = _largest_entries(rows)
-    divisor = np.where(largest > 0, largest, 1)
-    return divisor * np.sqrt(_squared_norms(_divide_rows(rows, divisor)))
+def _unit_rows(rows: Any, backend: Backend) -> Any:
+    """Return rows divided by their length; the largest entry is divided out first, so that no square overflows."""
+    shrunk = _divide_rows(rows, _largest_entries(rows, backend))
+    return _divide_rows(shrunk, backend.sqrt_(_squared_norms(shrunk, backend)))
 
 
-def _unit_rows(rows: Any) -> Any:
-    largest = _largest_entries(rows)
-    shrunk = _divide_rows(rows, np.where(largest > 0, largest, 1))
-    norms = np.sqrt(_squared_norms(shrunk))
-    return _divide_rows(shrunk, np.where(norms > 0, norms, 1))
-
-
-def _divide_rows(rows: Any, divisor: NDArray[Any]) -> Any:
+def _divide_rows(rows: Any, divisor: Array) -> Any:
+    """Divide each row by its number, which is overwritten by 1 where it is 0."""
+    divisor[divisor == 0] = 1.0
     if sparse.issparse(rows):
         return rows.multiply((1.0 / divisor)[:, None]).tocsr()
     return rows / divisor[:, None]

@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ridgemark.backends import Array, Backend
-from ridgemark.kernels.distances import Scaled, absolute_distances, scale_landmarks
+from ridgemark.kernels.distances import Form, absolute_distances
 from ridgemark.kernels.stationary import StationaryKernel
 
 
 class Laplacian(StationaryKernel):
     """Laplacian kernel `k(x, z) = exp(-sum_j |x_j - z_j| / bandwidth_j)`.
 
-    The exponential of the Euclidean distance is `Matern12`.
+    It is not a function of the Euclidean distance, so it takes no metric. The exponential of the Euclidean distance is
+    `Matern12`.
     """
 
-    accepts_sparse = False
+    _form = Form(factor=-1.0, few=math.inf)
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Scaled:
-        return scale_landmarks(landmarks, self.bandwidth, backend, "Laplacian", factor=-1.0, few=math.inf)
+    def __init__(self, bandwidth: Any = 1.0) -> None:
+        self.bandwidth = bandwidth
 
-    def _distances(self, rows: Any, prepared: Scaled, out: Array | None, backend: Backend) -> Array:
+    def _distances(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         return absolute_distances(rows, prepared, out, backend)
 
     def _profile(self, distances: Array, backend: Backend) -> Array:

@@ -1,4 +1,4 @@
-"""Kernel values computed elsewhere."""
+"""Kernel values computed by the caller."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ridgemark.kernels.base import Kernel
 
 
 class Precomputed(Kernel):
-    """Rows are rows of the kernel matrix: column j of a row is its kernel with training row j.
+    """Rows of the kernel matrix itself: column j of a row holds its kernel value with training row j.
 
-    This is scikit-learn's pairwise convention: fit on the square matrix of the training rows, predict on the
-    matrix of new rows against all training rows. Landmarks are column numbers.
+    This is scikit-learn's pairwise convention: fit with the square matrix of the training rows, predict with the
+    matrix of new rows and all training rows. Landmarks are column numbers.
     """
 
     def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
-        """Return the given block itself; `landmarks`, where given, are column numbers."""
+        """Return the given block, or its columns with the numbers `landmarks`."""
         block = self._checked(rows)
         if landmarks is not None:
             return block[:, np.asarray(landmarks)]
@@ -37,7 +37,7 @@ class Precomputed(Kernel):
             return np.diagonal(rows).copy()
         if len(indices) and indices.max() >= rows.shape[1]:
             msg = (
-                f"rows of a precomputed kernel hold k(x, x) only for the {rows.shape[1]} training rows, "
+                f"rows of a precomputed kernel contain k(x, x) only for the {rows.shape[1]} training rows, "
                 f"got row {indices.max()}"
             )
             raise DataError(msg)
@@ -59,7 +59,7 @@ class Precomputed(Kernel):
         return backend.from_host(rows[:, prepared])
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        return np.zeros(rows.shape[0])  # the values given are the kernel
+        return np.zeros(rows.shape[0])  # the given values define the kernel
 
 
 def _check_square(rows: Any) -> None:

@@ -1,4 +1,4 @@
-"""Ridge leverage scores, as brackets that contain the exact ones."""
+"""Ridge leverage scores, as brackets that contain the exact scores."""
 
 from ridgemark.leverage.brackets import Bracket, ScoreBracket, exact_bracket
 from ridgemark.leverage.posterior import landmark_spectrum, posterior_factor, posterior_scores, posterior_variance

@@ -1,4 +1,4 @@
-"""Ridge leverage scores known from both sides, and what follows from them."""
+"""Lower and upper bounds on ridge leverage scores, and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ridgemark.errors import ParameterError
 
 Floats = NDArray[np.float64]
 
-_SHARE = 0.3  # of the effective dimension: what "a few rows carry" means in the verdict
-_EVEN = 2.0  # carrying it takes at least 1/_EVEN as many rows as even scores would need
-_TELLING = 3.0  # a bracket of d_eff wider than this factor says nothing about single rows
+_SHARE = 0.3  # share of the effective dimension that "a few rows carry" in the verdict
+_EVEN = 2.0  # scores are even where carrying it takes at least 1/_EVEN of the rows that equal scores would take
+_WIDEST = 3.0  # no verdict where the bounds on d_eff differ by more than this factor
 
 
 class Bracket(NamedTuple):
-    """A number known from both sides; equal sides mean it is exact."""
+    """A lower and an upper bound on a number; equal bounds mean that it is exact."""
 
     lower: float
     upper: float
@@ -28,9 +28,9 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScoreBracket:
-    """Scores `l_i = [K (K + n lambda I)^-1]_ii` from both sides, with the ridge they belong to.
+    """Lower and upper bounds on the scores `l_i = [K (K + n lambda I)^-1]_ii`, with their ridge.
 
-    With weights the scores are those of `W^1/2 K W^1/2`: a row of weight m has what m equal rows have together.
+    With weights the scores are those of `W^1/2 K W^1/2`: a row of weight m has the sum of the scores of m equal rows.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class ScoreBracket:
     n_draws : int
         Draws of the pilot; 0 when the scores are exact.
     n_passes, n_kernel_evaluations : int
-        What the scores cost since the source was opened, without the search for equal rows.
+        The cost since the source was opened, without the search for equal rows.
     refined : bool
         Whether the pilot was drawn by earlier scores rather than by the kernel's diagonal.
     """
@@ -78,7 +78,7 @@ class ScoreBracket:
     def coherence(self) -> Bracket:
         """`d_mof/d_eff`, between 1 and n: how many times more landmarks uniform sampling may need."""
         d_mof, d_eff = self.max_degrees_of_freedom, self.effective_dimension
-        # One unit of weight has at most everything: the n of the bound counts rows as heavy as the lightest.
+        # The lightest row has at most all of d_eff, so the ratio is at most the total weight over its weight.
         lightest = 1.0 if self.weights is None else float(self.weights[self.weights > 0].min())
         most = self.total_weight / lightest
         if not d_eff.lower > 0:
@@ -106,11 +106,11 @@ class ScoreBracket:
         return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
 
     def theorem_4(self, failure_probability: float = 0.05) -> str:
-        """Say what Theorem 4 promises for the pilot's number of draws, in one sentence."""
+        """Return one sentence: what Theorem 4 guarantees for the pilot's number of draws."""
         if self.n_draws == 0:
             return "The scores are exact."
         if self.refined:
-            return "Theorem 4 does not speak of a refined pilot; the bracket holds regardless."
+            return "Theorem 4 does not apply to a refined pilot; the bracket holds regardless."
         n = len(self.lower)
         ridge = self.scaled_ridge / n
         epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
@@ -126,9 +126,9 @@ class ScoreBracket:
         )
 
     def verdict(self) -> str:
-        """Say in one line whether landmarks drawn by the scores can beat uniform ones on these rows."""
+        """Return one line: whether landmarks drawn by the scores can beat uniform ones on these rows."""
         lower, upper = self.effective_dimension
-        if upper > _TELLING * lower:
+        if upper > _WIDEST * lower:
             return (
                 f"the pilot is too small to tell (effective dimension between {lower:.4g} and {upper:.4g}): "
                 "take more landmarks, or refine"
@@ -144,7 +144,7 @@ class ScoreBracket:
 
 
 def exact_bracket(scores: Floats, scaled_ridge: float, trace: float, weights: Floats | None = None) -> ScoreBracket:
-    """Return exact scores as a bracket without width."""
+    """Return exact scores as a bracket with equal bounds."""
     total = float(scores.sum())
     n = len(scores)
     return ScoreBracket(scores, scores, scaled_ridge, Bracket(total, total), weights, trace, 0, 1, n * n)

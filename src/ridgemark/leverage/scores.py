@@ -25,7 +25,7 @@ from ridgemark.rows import Block, row_weights
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_SURE = 1e-6  # largest relative rounding error at which a feature is still used
+_RELIABLE = 1e-6  # largest relative rounding error at which a feature is still used
 
 
 @one_blas_thread()
@@ -47,16 +47,16 @@ def score_bracket(
       weights of the landmarks, which must be different training rows; and
       `lower + (tr(K - L)/(n lambda)) |(I - H) e_i|^2` with H = L(L + n lambda)^-1; the smaller of the two, at most 1.
 
-    `landmark_weights` is None when the landmarks are not training rows: then only the second holds. `group_weights` is
-    for every row the weight of all rows equal to it, where there are such: they are scored together, as one row of that
-    weight, and each has its share by weight.
+    `landmark_weights` is None when the landmarks are not training rows: then only the second upper bound holds.
+    `group_weights` is needed where rows are equal, and holds for every row the weight of all rows equal to it: these
+    are scored as one row of that weight, and each gets its share by weight.
     """
     if not 0 < scaled_ridge < math.inf:
         msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
         raise ParameterError(msg)
     task = _score_task(factor, moments, scaled_ridge, landmark_weights)
     along = () if group_weights is None else (group_weights,)
-    lower, upper = passes.map(task, along).T  # one array, two views: a copy would double a long file's memory
+    lower, upper = passes.map(task, along).T  # views of one array: copies would double the memory
     total = float(lower.sum())
     return ScoreBracket(
         lower,
@@ -79,8 +79,8 @@ class Scores(Task):
     cross_kernel: CrossKernel
     to_lower: Floats  # (p, rank): from kernel values to features in the coordinates of V
     to_upper: Floats | None  # (p, p): the posterior's factor; None where landmarks are not training rows
-    sums: Floats  # (rank, 2): what squared features are multiplied with for the lower score and the diagonal of H^2
-    excess: float  # share by which rounding may have lengthened the features
+    sums: Floats  # (rank, 2): factors of squared features for the lower score and the diagonal of H^2
+    excess: float  # relative rounding error by which squared features may be too large
     gap: float  # bound on `tr(K - L)/(n lambda)`
     residual_dimension: float  # the most that K - L adds to d_eff
     rounding: float  # relative rounding error of the posterior variance
@@ -116,15 +116,18 @@ class Scores(Task):
 def _score_task(
     factor: NystromFactor, moments: Moments, scaled_ridge: float, landmark_weights: Floats | None
 ) -> Scores:
-    n_sure, excess = _sure_features(factor)
+    n_reliable, excess = _reliable_features(factor)
     lengths = np.diagonal(moments.gram)
-    # The residual trace of rows that lie in the landmarks' span is rounding; allow for it.
+    # The residual trace of rows in the landmarks' span is rounding error; allow for it.
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
-    left, surplus = float(unexplained + lengths[n_sure:].sum()), float(excess * lengths[:n_sure].sum())
-    # K - L vanishes at landmarks that are rows, so that its rank is that of the other rows.
-    rank = moments.n_rows - (0 if landmark_weights is None else n_sure)
-    spectrum, rotation = symmetric_eigen(moments.gram[:n_sure, :n_sure], NUMPY)
-    # More noise only raises a posterior variance: with W's rounding added to the ridge the bound holds as computed.
+    residual_trace, surplus = (
+        float(unexplained + lengths[n_reliable:].sum()),
+        float(excess * lengths[:n_reliable].sum()),
+    )
+    # K - L is zero at landmarks that are rows, so its rank is at most the number of other rows.
+    rank = moments.n_rows - (0 if landmark_weights is None else n_reliable)
+    spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable], NUMPY)
+    # More noise only raises a posterior variance, so the rounding error of W is added to the ridge.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
     to_upper = None
     if landmark_weights is not None:
@@ -133,12 +136,12 @@ def _score_task(
     shrink = 1.0 / (spectrum + scaled_ridge)
     return Scores(
         factor.cross_kernel,
-        factor.whitener[:, :n_sure] @ rotation,
+        factor.whitener[:, :n_reliable] @ rotation,
         to_upper,
         np.stack([shrink, (spectrum * shrink) * shrink], axis=1),
         excess,
-        (left + surplus) / scaled_ridge,
-        residual_dimension(left / scaled_ridge, rank) + surplus / scaled_ridge,
+        (residual_trace + surplus) / scaled_ridge,
+        residual_dimension(residual_trace / scaled_ridge, rank) + surplus / scaled_ridge,
         rounding,
         scaled_ridge,
     )
@@ -153,15 +156,15 @@ def residual_dimension(ratio: float, rank: int) -> float:
     return ratio / (1.0 + ratio / max(rank, 1))
 
 
-def _sure_features(factor: NystromFactor) -> tuple[int, float]:
-    """Return how many of the first features are reliable, and by which share `B B'` of these may exceed L.
+def _reliable_features(factor: NystromFactor) -> tuple[int, float]:
+    """Return how many of the first features are reliable, and the relative error by which their `B B'` may exceed L.
 
     The factor is that of W + E, E the rounding error of W and of its factor, some `8 eps |W_jj|`: on the first q
     landmarks kept `B B' <= L/(1 - |E| |W_q^-1|)`, and |W_q^-1| is at most the sum of squares of the triangle's first q
-    columns. The landmarks kept last, which the others explain nearly to rounding, could make it exceed K by anything.
-    Divided by one plus the excess it does not exceed K, and its scores are lower bounds.
+    columns. The landmarks kept last, which the others explain nearly to rounding, could make `B B'` exceed K by any
+    amount. Divided by one plus the excess, `B B'` does not exceed K, and its scores are lower bounds.
     """
     scale = float(np.diagonal(factor.landmark_kernel).max(initial=0.0))
     excess = 8 * _EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
-    n_sure = int(np.searchsorted(excess, _SURE, side="right"))
-    return n_sure, float(excess[n_sure - 1]) if n_sure else 0.0
+    n_reliable = int(np.searchsorted(excess, _RELIABLE, side="right"))
+    return n_reliable, float(excess[n_reliable - 1]) if n_reliable else 0.0

@@ -1,4 +1,4 @@
-"""What a loss has to say."""
+"""The interface of a loss."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Loss(ABC):
     """A convex and smooth loss `l(y, eta)` of a target y and a predictor eta.
 
     A Newton step for `sum_i w_i l(y_i, b_i'c) + (n lambda/2) |c|^2` is a ridge problem with the weights `w l''` and
-    the targets `eta - l'/l''`. So all a loss has to give are these two, and every sum, factor and solver serves.
-    To add one, copy `squared.py`.
+    the targets `eta - l'/l''`. So a loss provides only these two, and all sums, factors and solvers can be used.
+    To add a loss, copy `squared.py`.
 
     Attributes
     ----------

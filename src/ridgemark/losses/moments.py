@@ -11,7 +11,7 @@ from ridgemark.backends import Backend
 
 Floats = NDArray[np.float64]
 
-# Relative difference of sums over the same rows: rounding, and what single precision does to stored rows.
+# Largest relative difference of sums over the same rows: rounding, also of rows stored in single precision.
 _SAME = 1e-6
 
 
@@ -34,14 +34,14 @@ class Moments:
     entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
 
     def without_products(self) -> Moments:
-        """Return the sums without the Gram matrix, the one that takes memory."""
+        """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def __iadd__(self, other: Moments) -> Moments:
-        """Add into the Gram matrix that is there."""
+        """Add in place, into this Gram matrix."""
         np.add(self.gram, other.gram, out=self.gram)
         return replace(self.without_products() + other.without_products(), gram=self.gram)
 
@@ -54,7 +54,7 @@ def block_moments(
     entry_errors: Floats,
     backend: Backend,
 ) -> Moments:
-    """Return the moments of a block, of the Gram matrix the upper triangle; `features` are overwritten.
+    """Return the moments of a block, with only the upper triangle of the Gram matrix; `features` are overwritten.
 
     `weights` is None where every row has weight one; `diagonal` holds `k(x_i, x_i)`, `entry_errors` the relative errors
     of the rows' kernel values.
@@ -65,7 +65,7 @@ def block_moments(
     weighted_targets = targets
     if weights is not None:
         scale = np.sqrt(weights)[:, None]
-        features *= scale  # scratch memory, which belongs to this block
+        features *= scale  # in place: scratch memory of this block
         weighted_targets = targets * scale
     return Moments(
         n_rows=int(np.count_nonzero(counts)),
@@ -82,9 +82,9 @@ def block_moments(
 
 
 def same_rows(one: Moments, other: Moments) -> bool:
-    """Tell rows and targets by their sums: whether they are the same up to rounding.
+    """Return whether two sums are over the same rows and targets, up to rounding.
 
-    Every sum is compared in units of what it can reach at most.
+    Differences are compared with the largest value that each sum can have.
     """
     if one.n_rows != other.n_rows or not np.isclose(one.total_weight, other.total_weight, rtol=1e-9):
         return False

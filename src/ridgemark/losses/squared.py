@@ -1,4 +1,4 @@
-"""The squared loss `(y - eta)^2 / 2`: its ridge problem is the data itself, whatever the coefficients."""
+"""The squared loss `(y - eta)^2 / 2`: its ridge problem always has the targets and weights of the data."""
 
 from __future__ import annotations
 

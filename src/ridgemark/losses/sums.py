@@ -37,7 +37,7 @@ class LossSums(Task):
     what: ClassVar[str] = "moments"
     whitening: Whitening
     loss: Loss
-    target_origin: Floats  # targets are measured from here
+    target_origin: Floats  # subtracted from the targets
     at: Coefficients | None  # None for a quadratic loss
 
     @property
@@ -74,7 +74,7 @@ def loss_sums(
 ) -> Moments:
     """Return the moments of the features and of the loss's targets, in one pass.
 
-    Features are whitened before their products are summed: the reference. For a quadratic loss and a known ridge,
+    The reference whitens features before their products are summed. For a quadratic loss and a known ridge,
     whitening is deferred as far as the rounding error is negligible relative to the ridge.
     """
     origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
@@ -95,7 +95,7 @@ def _sum(passes: RowPasses, task: LossSums) -> Moments:
 
 
 def _finished(moments: Moments, whitening: Whitening) -> Moments:
-    """Apply what is left of the whitening to the sums."""
+    """Apply the deferred part of the whitening to the sums."""
     if not whitening.is_deferred:
         return moments
     rounding = whitening.rounding(moments.gram)
@@ -105,6 +105,6 @@ def _finished(moments: Moments, whitening: Whitening) -> Moments:
         gram=gram,
         cross=whitening.finish_rows(moments.cross),
         feature_sum=whitening.finish_rows(moments.feature_sum),
-        # With the worst rounding of every product added, the residual is never too small.
+        # With the largest possible rounding error added, the residual is never too small.
         trace_residual=max(0.0, moments.trace_kernel - float(np.trace(gram))) + rounding,
     )

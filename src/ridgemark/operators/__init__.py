@@ -1,4 +1,4 @@
-"""Matrices with one row for each row of the data, as operators: C, B and K, never held unless there is room."""
+"""Matrices with one row for each row of the data, as operators: C, B and K; held only where they fit into memory."""
 
 from ridgemark.operators.blocks import cross_block, feature_block
 from ridgemark.operators.cross import Cross

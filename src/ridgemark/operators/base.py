@@ -1,4 +1,4 @@
-"""What operators over rows have in common."""
+"""The base class of operators over rows."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ridgemark.rows import Block, row_weights
 
 Floats = NDArray[np.float64]
 
-_WIDEST_TILE = 2048  # columns that a tile of C is counted with at most, so that blocks of wide C are not too short
+_WIDEST_TILE = 2048  # largest width counted for a tile of C, so that blocks of a wide C are not too short
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class CrossMatrix(CrossTask):
     what: ClassVar[str] = "kernel values"
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return cross_block(self.cross_kernel, block, workspace).copy()  # scratch memory outlives no block
+        return cross_block(self.cross_kernel, block, workspace).copy()  # the next block overwrites scratch memory
 
 
 class Cross(RowOperator):

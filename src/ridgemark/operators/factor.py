@@ -49,7 +49,7 @@ class NystromFactor:
 
     @property
     def symmetric_whitener(self) -> Array:
-        """The root `W^-1/2` that is symmetric, (p, p); it gives features equal but for a rotation."""
+        """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
         values, vectors = symmetric_eigen(self.landmark_kernel, self.cross_kernel.backend)
         rank = numerical_rank(values, np.dtype(np.float64))
         return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
@@ -75,7 +75,7 @@ def nystrom_factor(
 
 
 def _symmetric(block: Array) -> Array:
-    """Return the symmetric part; refuse a block that is symmetric by no stretch of rounding, as a callable's may be."""
+    """Return the symmetric part; refuse a block, as of a callable, that is not symmetric up to rounding."""
     asymmetry, size = float(abs(block - block.T).max()), float(abs(block).max())
     if asymmetry > 1e-3 * size:
         msg = (

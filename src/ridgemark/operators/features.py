@@ -40,7 +40,7 @@ class FeatureMatrix(_FeatureTask):
     columns: NDArray[np.intp]
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return feature_block(self.factor, block, workspace)[:, self.columns]  # a copy: scratch memory outlives no block
+        return feature_block(self.factor, block, workspace)[:, self.columns]  # a copy of scratch memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class FeatureSums(_FeatureTask):
 
 
 class Features(RowOperator):
-    """B, the features of every row, shape (n, rank); or some of them, by their numbers."""
+    """B, the features of every row, shape (n, rank); or only the given columns."""
 
     def __init__(self, passes: RowPasses, factor: NystromFactor, columns: NDArray[np.intp] | None = None) -> None:
         super().__init__(passes)

@@ -20,17 +20,17 @@ from ridgemark.rows import Block, row_weights
 
 Floats = NDArray[np.float64]
 
-# Smaller than the tiles of C: two sides of a tile are used, and larger ones would make blocks too short in a small
-# budget.
+# Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
+# short in a small budget.
 _TILE_ENTRIES = 2**18
 _TILE_COLUMNS = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class _TwoSides:
-    """Of some columns j of K: `K_ij V_j` for the rows i from the first of these columns on, and the sum of `K_ij'V_i`.
+    """For some columns j of K: `K_ij V_j` for the rows i from the first of these columns on, and the sum of `K_ij'V_i`.
 
-    Beside each product stand the errors that the rounding of kernel values brings to it.
+    Further columns hold the errors of these products that come from the rounding of kernel values.
     """
 
     below: list[Floats]
@@ -42,7 +42,7 @@ class _TwoSides:
 
 @dataclass(frozen=True, eq=False)
 class SymmetricProduct(Task):
-    """What a block of rows of K gives to its own rows and, by symmetry, to the rows of some columns.
+    """The contribution of a block of rows of K to its own rows and, by symmetry, to the rows of some columns.
 
     V and the sizes of its entries are given along the rows.
     """
@@ -95,7 +95,7 @@ class Diagonal(Task):
 
 
 def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
-    """Return `w_i k(x_i, x_i)` for every row; without a pass where that is one number."""
+    """Return `w_i k(x_i, x_i)` for every row; without a pass where that is a constant."""
     constant = kernel.constant_diagonal
     if constant is not None and passes.weights() is None:
         return np.full(passes.source.n_rows, constant)
@@ -137,11 +137,11 @@ class KernelMatrix(RowOperator):
         return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))
 
     def product_and_error(self, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-        """Return `K V`, and a bound on the error that the rounding of kernel values brings to its entries.
+        """Return `K V`, and a bound on the error of its entries that comes from the rounding of kernel values.
 
-        With e_ij the error of `k(x_i, x_j)` as a share of `sqrt(k(x_i, x_i) k(x_j, x_j))` and `sizes` the entries
+        With e_ij the error of `k(x_i, x_j)` relative to `sqrt(k(x_i, x_i) k(x_j, x_j))` and `sizes` the entries
         `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
-        A part of the columns is evaluated against the rows from the first of these columns on: it serves both sides.
+        A part of the columns is evaluated at the rows from the first of these columns on, and used for both sides.
         """
         n, step = self.shape[0], self.columns_at_once
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
@@ -165,8 +165,8 @@ class KernelMatrix(RowOperator):
         for start in range(0, len(indices), step):
             columns = self._bound(indices[start : start + step])
             products.append(columns.T @ vectors)
-            lost = self.passes.map(EntryErrors(columns.cross_kernel)) @ sizes
-            errors.append(np.tile(lost, (columns.shape[1], 1)))
+            error = self.passes.map(EntryErrors(columns.cross_kernel)) @ sizes
+            errors.append(np.tile(error, (columns.shape[1], 1)))
         return np.concatenate(products), np.concatenate(errors)
 
     def _bound(self, indices: NDArray[np.intp]) -> Cross:

@@ -1,4 +1,4 @@
-"""Whitening that is deferred: features are partly whitened before their products are summed, the sum afterwards.
+"""Deferred whitening: features are partly whitened before their products are summed, and the sum afterwards.
 
 In the order of pivots the landmark kernel is `W = R'R` and features are `b = k T` with `T = R^-1`, in two parts:
 
@@ -31,7 +31,7 @@ _NEGLIGIBLE = 1e-9
 _TOLERATED_RATIO = 4.0
 # The leading landmarks are some sixteenths of all; with more than this many, deferring the rest saves too little.
 _PARTS, _MOST_PARTS = 16, 11
-# Rows per landmark from which on a plan costs less than it saves.
+# Fewest rows per landmark for which planning costs less than it saves.
 _ROWS_PER_LANDMARK = 8
 # Steps of the power method, which underestimates a norm by at most a third, and random vectors that estimate lengths.
 _STEPS = 6
@@ -74,7 +74,7 @@ class Whitening:
         return kernel_values
 
     def loses_digits(self, gram: Floats) -> bool:
-        """Tell whether the sum is too large to be whitened now: the landmarks predicted a smaller one."""
+        """Return whether the sum is larger than predicted, so that whitening it afterwards loses too many digits."""
         if not self.is_deferred:
             return False
         if self.n_before == 0:
@@ -122,7 +122,7 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
         return whiten_before(factor)
     kernel = factor.landmark_kernel[np.ix_(factor.kept, factor.kept)]
     share = n_rows / factor.cross_kernel.n_landmarks
-    if _may_be_after(kernel, factor.triangle, _NEGLIGIBLE * scaled_ridge / share):
+    if _may_defer_all(kernel, factor.triangle, _NEGLIGIBLE * scaled_ridge / share):
         return Whitening(factor, 0, np.zeros((0, rank)), scaled_ridge)
     few, enough = 0, _MOST_PARTS + 1
     while enough - few > 1:
@@ -139,8 +139,8 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
     return Whitening(factor, leading, np.ascontiguousarray(explained), scaled_ridge)
 
 
-def _may_be_after(kernel: Floats, triangle: Floats, allowed: float) -> bool:
-    """Tell whether `eps |W|^2 |W^-1|` is small enough; cheap lower bounds on both norms usually settle it."""
+def _may_defer_all(kernel: Floats, triangle: Floats, allowed: float) -> bool:
+    """Return whether `eps |W|^2 |W^-1|` is small enough; cheap lower bounds on both norms usually decide."""
     at_least = (float(kernel.sum()) / len(kernel)) ** 2 * float(np.einsum("ij,ij->j", triangle, triangle).max())
     return _EPS * at_least <= allowed and _largest_error(largest_eigenvalue(kernel, _STEPS), triangle) <= allowed
 

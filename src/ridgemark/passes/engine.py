@@ -23,12 +23,12 @@ Floats = NDArray[np.float64]
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
 _WIDE = 1024
-# Blocks below this many rows spend more time on their way than on arithmetic.
+# Blocks below this many rows spend more time on overhead than on arithmetic.
 _SMALLEST_BLOCK = 256
 # Blocks that short data are cut into, so that several threads have work; a constant, so that sums do not depend on
 # the number of threads.
 _FEWEST_BLOCKS = 8
-# Blocks that the memory budget holds beside the one being read; more are worked on at a time where there is room.
+# Blocks in work that the memory budget must hold beside the one being read; more are in work where there is room.
 _BLOCKS_AT_WORK = 4
 
 
@@ -44,7 +44,7 @@ class RowPasses:
     progress : callable, optional
         Called after every block as `progress(what, rows_done, n_rows)`.
     weight_unit : float, default=1
-        Divides all weights; rows without weights weigh one over it. See `normalise_weights`.
+        Divides all weights; rows without weights have the weight 1 before. See `normalise_weights`.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class RowPasses:
 
     def map(self, task: Task, along: Sequence[NDArray[Any]] = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array."""
-        for block, made in self._run(task, along):
-            result = np.asarray(made)
+        for block, result in self._run(task, along, out=out):
             if out is None:
                 out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
-            out[block.start : block.start + block.n_rows] = result
+            if result is not None:
+                out[block.start : block.start + block.n_rows] = result
         assert out is not None  # every source has at least one row
         return out
 
@@ -106,7 +106,10 @@ class RowPasses:
                 total += result
         return total
 
-    def _run(self, task: Task, along: Sequence[NDArray[Any]], start: int = 0) -> Iterator[tuple[Block, Any]]:
+    def _run(
+        self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
+    ) -> Iterator[tuple[Block, Any]]:
+        """Yield each block with its result; with `out` the result is written there by the worker, and None yielded."""
         block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
         counter = Counter(task.what, part.stop - part.start, self.progress)
 
@@ -114,6 +117,8 @@ class RowPasses:
             rows = slice(block.start, block.start + block.n_rows)
             prepared = replace(self._prepared(block), along=tuple(values[rows] for values in along))
             result = task(prepared, workspace)
+            if out is not None:
+                out[rows], result = result, None
             counter.add(block.n_rows)
             return result
 
@@ -128,11 +133,11 @@ class RowPasses:
         self.cost += Cost(1, task.kernel_entries * (part.stop - part.start), clock.seconds, clock.waited)
 
     def block_rows(self, width: int) -> int:
-        """Return the rows of a block for a task of this width; the number of threads plays no part."""
+        """Return the rows of a block for a task of this width, independent of the number of threads."""
         n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
-        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one read, and one worked on
+        most = block_rows_for(self.memory_budget, 2 * bytes_per_row, n)  # one block being read, and one in work
         return min(even, largest, most, max(1, self.budget // ((1 + _BLOCKS_AT_WORK) * bytes_per_row)))
 
     def _bytes_per_row(self, width: int) -> int:
@@ -140,7 +145,7 @@ class RowPasses:
         return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
 
     def take(self, indices: NDArray[np.intp]) -> Block:
-        """Return some rows, in the precision passes compute in."""
+        """Return some rows, in float64."""
         return self._prepared(self.source.take(indices))
 
     def targets(self) -> Floats:
@@ -172,21 +177,22 @@ class RowPasses:
     def distinct_rows(self) -> DistinctRows:
         """Find equal rows by a 64-bit hash of their bits.
 
-        Two different rows fall together with probability n^2/2^64. The result is kept: a second call takes no pass.
+        Two different rows have the same hash with probability at most n^2/2^64. The result is kept: a second call takes
+        no pass.
         """
         if self._distinct is None:
             self._distinct = find_distinct(self.map(Hashes()), self.weights())
         return self._distinct
 
     def row_groups(self) -> RowGroups:
-        """Return the groups of equal rows, with one pass over the targets where there are such; the result is kept."""
+        """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""
         if self._groups is None:
             distinct = self.distinct_rows()
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
 
     def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the columns with one value in all rows; a pass only where these few rows do not rule it out."""
+        """Return the columns with one value in all rows; takes a pass only for those constant in the rows `like`."""
         few = np.asarray(dense(self.source.take(like).features))
         candidates = np.flatnonzero((few == few[:1]).all(axis=0))
         if not len(candidates) or len(few) == self.source.n_rows:
@@ -196,8 +202,8 @@ class RowPasses:
     def _prepared(self, block: Block) -> Block:
         """Return the block with features in float64, and weights in their unit.
 
-        Rows may be stored in single precision, but not worked on in it: a kernel matrix has small eigenvalues that
-        matter, and single precision loses those below 1e-7 of the largest.
+        Rows may be stored in single precision, but computations use double precision: a kernel matrix has small
+        eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
         """
         if block.features.dtype != np.float64:
             block = replace(block, features=block.features.astype(np.float64))

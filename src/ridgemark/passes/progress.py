@@ -1,4 +1,4 @@
-"""How far a pass has come."""
+"""Progress reports of passes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def progress_callback(wanted: bool | Progress) -> Progress | None:
     if callable(wanted) or not wanted:
         return wanted or None
 
-    def tell(what: str, done: int, total: int) -> None:
+    def show(what: str, done: int, total: int) -> None:
         end = "\n" if done == total else ""
         print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
 
-    return tell
+    return show
 
 
 class Counter:

@@ -1,4 +1,4 @@
-"""Tasks that look at the rows themselves: targets, weights, equal rows, constant columns."""
+"""Tasks on the rows themselves: targets, weights, hashes of rows, constant columns."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ridgemark.rows import Block
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """What an executor lends to a task: scratch memory, and the backend that says where arrays live."""
+    """What an executor gives a task to work with: scratch memory, and the backend that holds the arrays."""
 
     backend: Backend = NUMPY
     scratch: Scratch = field(default_factory=Scratch)

@@ -1,4 +1,4 @@
-"""The executor for one machine: blocks read ahead and worked on in threads, their results in row order."""
+"""The executor for one machine: threads read blocks ahead and process them; results come in row order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ridgemark.passes.task import Workspace
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 2  # blocks read before they are asked for
+_AHEAD = 2  # blocks read ahead
 
 
 @dataclass
@@ -49,14 +49,14 @@ class ThreadExecutor:
         ahead: bool = False,
         most_workers: int | None = None,
     ) -> Iterator[tuple[Item, Result]]:
-        """Yield each block with its result, in order; with `ahead`, a thread of its own reads further blocks."""
+        """Yield each block with its result, in order; with `ahead`, a separate thread reads the next blocks."""
         workers = max(1, min(worker_threads(), n_blocks, n_blocks if most_workers is None else most_workers))
         idle_since = [0.0] * workers  # time at which each idle worker became idle
 
         def run(block: Item) -> Result:
             idle_since.pop()
             try:
-                with np.errstate(over="ignore", invalid="ignore"):  # results beyond the range are refused where used
+                with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected where results are used
                     return work(block, self.workspace)
             finally:
                 idle_since.append(perf_counter())
@@ -92,9 +92,9 @@ def _in_threads(run: Callable[[Item], Result], blocks: Iterator[Item], workers: 
 
 @contextmanager
 def read_ahead(blocks: Iterator[Item]) -> Iterator[Iterator[Item]]:
-    """Give the same blocks, read in a thread of their own a few before they are asked for; errors in their turn."""
+    """Yield an iterator over the same blocks, read ahead in a separate thread; errors are raised in block order."""
 
-    @np.errstate(over="ignore", invalid="ignore")  # a thread does not take over its caller's settings
+    @np.errstate(over="ignore", invalid="ignore")  # a thread does not inherit its caller's settings
     def read() -> Item | None:
         return next(blocks, None)
 

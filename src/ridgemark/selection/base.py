@@ -1,4 +1,4 @@
-"""What every way of choosing landmarks is given, and what it returns."""
+"""The interface of landmark selections: the problem they are given and the landmarks they return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Problem:
     passes: RowPasses
     distinct: DistinctRows  # the candidates
     kernel: Kernel
-    scaled_ridge: float | None  # n lambda; None where neither the selection nor the number of landmarks needs it
+    scaled_ridge: float | None  # n lambda; None where neither the selection nor the number of landmarks depends on it
     risk_tolerance: float = 0.1
     failure_probability: float = 0.05
     pilots: dict[int, Pilot] = field(default_factory=dict)  # those drawn so far, by size
@@ -84,7 +84,7 @@ class Problem:
         return self._scores[key]
 
     def at(self, scaled_ridge: float) -> Problem:
-        """Return the same problem at another ridge; a pilot serves every ridge and is kept."""
+        """Return the same problem at another ridge; pilots do not depend on the ridge and are kept."""
         return replace(self, scaled_ridge=scaled_ridge, _scores={})
 
 
@@ -94,7 +94,7 @@ class Selection(Parameterised, ABC):
     needs_ridge: ClassVar[bool] = False  # whether the choice depends on the ridge
 
     def own_count(self) -> int | None:
-        """Return how many landmarks the selection brings by itself; None where it takes as many as asked."""
+        """Return the number of landmarks where the selection itself fixes it, otherwise None."""
         return None
 
     def choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
@@ -104,7 +104,7 @@ class Selection(Parameterised, ABC):
             landmarks = self._choose(problem, wanted, rng)
         if not count_rows(landmarks.points):
             msg = (
-                "no row can be a landmark, as the kernel of every row tried with itself is zero to rounding; "
+                "no row can be a landmark, as k(x, x) is zero up to rounding for every row tried; "
                 "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
             )
             raise NumericalError(msg)
@@ -112,11 +112,11 @@ class Selection(Parameterised, ABC):
 
     @abstractmethod
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        """Choose, with BLAS at one thread and a number of landmarks known to be possible."""
+        """Choose the landmarks; BLAS runs one thread, and `n_landmarks` is at most the number of distinct rows."""
 
 
 def positive_count(value: Any, name: str, otherwise: str = "") -> int:
-    """Return a number of rows or rounds as a positive int, or say what was got."""
+    """Return a number of rows or rounds as an int; raise an error unless it is positive."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1:
         return int(value)
     msg = f"{name} must be a positive integer{otherwise}, got {value!r}"

@@ -17,18 +17,18 @@ from ridgemark.selection.pilot import check_diagonal
 
 
 class Bless(Selection):
-    """Follow a falling ridge: at each step score a small uniform sample by the landmarks of the step before.
+    """Decrease the ridge step by step; at each step score a small sample by the landmarks of the step before.
 
-    At ridge h the sample has `oversampling * tr K/(n h)` rows, which holds what h can see, and as many landmarks are
-    kept as the sample's effective dimension at h times `oversampling`, at least ten and at most the number wanted. Only
-    sampled rows are read, so the cost does not grow with n once `tr K/(n lambda epsilon)` is below it.
+    At ridge h the sample has `oversampling * tr K/(n h)` rows, enough for the effective dimension at h, and
+    `oversampling` times the sample's effective dimension at h landmarks are kept, at least ten and at most the number
+    wanted. Only sampled rows are read, so the cost does not grow with n once n exceeds `tr K/(n lambda epsilon)`.
 
     Parameters
     ----------
     oversampling : float, default=3.0
-        Rows sampled and landmarks kept, per unit of the dimension at each step.
+        Rows sampled and landmarks kept at each step, per unit of the effective dimension.
     factor : float, default=4.0
-        By how much the ridge falls from step to step.
+        Factor by which the ridge falls at each step.
     """
 
     needs_ridge: ClassVar[bool] = True
@@ -54,15 +54,15 @@ class Bless(Selection):
             sample = draw_distinct(lengths, max(size, n_landmarks if last else 10), rng)
             rows = passes.take(distinct.indices[sample.indices])
             landmarks = passes.take(distinct.indices[chosen])
-            seen = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
+            sampling = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
             scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
             passes.count_entries((rows.n_rows + landmarks.n_rows) * landmarks.n_rows)
             # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
-            dimension = float((scores / seen).sum())
+            dimension = float((scores / sampling).sum())
             wanted = max(10.0, self.oversampling * dimension)
             kept = n_landmarks if last else math.ceil(min(wanted, float(n_landmarks)))
-            draw = draw_distinct(np.maximum(scores, 1e-300) / seen, kept, rng)
-            inclusion = seen[draw.indices] * np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+            draw = draw_distinct(np.maximum(scores, 1e-300) / sampling, kept, rng)
+            inclusion = sampling[draw.indices] * np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
             chosen = sample.indices[draw.indices]
             if last:
                 return problem.take(np.sort(chosen))

@@ -1,4 +1,4 @@
-"""How many landmarks."""
+"""The number of landmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ridgemark.rows import DEFAULT_MEMORY_BUDGET
 from ridgemark.selection.base import Problem, Selection, positive_count
 from ridgemark.selection.pilot import PILOT
 
-ALL_ROWS_UP_TO = 500  # distinct rows: with so few the exact solution costs nothing
+ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: the exact solution is cheap
 FEWEST = 100
 _PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
 _PER_ROOT = 6.0  # landmarks per sqrt(n) at most: a fit then takes O(n^2) time, and seconds where n is some 10^4
@@ -23,7 +23,7 @@ _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
 
 @dataclass(frozen=True)
 class LandmarkCount:
-    """A number of landmarks and where it comes from.
+    """A number of landmarks and the rule it comes from.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class LandmarkCount:
     effective_dimension : Bracket or None
         d_eff at lambda epsilon, where it was estimated.
     theorem_3 : int or None
-        The number of draws for which Theorem 3 promises the risk; often more than there are rows.
+        The number of draws for which Theorem 3 bounds the risk; often more than there are rows.
     """
 
     n_landmarks: int
@@ -46,11 +46,11 @@ class LandmarkCount:
 def count_landmarks(
     n_landmarks: Any, problem: Problem, rng: np.random.Generator, selection: Selection | None = None
 ) -> LandmarkCount:
-    """Decide the number of landmarks: what the selection brings, the one given, or for "auto" from d_eff.
+    """Return the number of landmarks: that of the selection, the one given, or for "auto" one from d_eff.
 
-    "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for every dimension of
-    d_eff(lambda epsilon), in the geometric middle of its bracket; never more than Theorem 3 asks for, at least 100, and
-    at most what the memory budget holds, `6 sqrt(n)` (at least 500), and n, the number of distinct rows.
+    "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for each effective dimension
+    d_eff(lambda epsilon), the geometric mean of its bracket; at least 100, and at most the count of Theorem 3, what the
+    memory budget holds, `6 sqrt(n)` (but not below 500), and n, the number of distinct rows.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -62,7 +62,7 @@ def count_landmarks(
         return LandmarkCount(available, f"all {available} distinct rows")
     scores = problem.scores(PILOT, 0, rng)
     lower, upper = scores.effective_dimension
-    # Equal rows are one row of more weight, so n is the number of distinct ones.
+    # Equal rows count as one row of more weight, so n is the number of distinct rows.
     theorem = bounds.theorem_3_count(available, float(scores.upper.sum()), problem.failure_probability)
     wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
     rules = {
@@ -79,6 +79,6 @@ def count_landmarks(
 
 
 def memory_limit(memory_budget: int | None) -> int:
-    """Return how many landmarks a direct fit has memory for."""
+    """Return the largest number of landmarks for which a direct fit stays within the memory budget."""
     budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
     return max(1, math.isqrt(budget // (8 * _MATRICES)))

@@ -1,4 +1,4 @@
-"""Landmarks the user brings."""
+"""Landmarks given by the user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Given(Selection):
             _, first = np.unique(kinds[kinds >= 0], return_index=True)
             indices = rows.indices[kinds >= 0][np.sort(first)]
             if not len(indices):
-                msg = f"no landmark is left of the {rows.n_rows} rows given: give row numbers of positive weight"
+                msg = f"none of the {rows.n_rows} rows given has a positive weight; landmarks need one"
                 raise ParameterError(msg)
             return Landmarks(problem.passes.take(indices).features, indices)
         if given.shape[1] != source.n_features:

@@ -11,9 +11,9 @@ from ridgemark.selection.base import Landmarks, Problem, Selection, positive_cou
 
 
 class KMeans(Selection):
-    """Cluster a sample of the rows by k-means; landmarks are the centres, which are no training rows.
+    """Cluster a sample of the rows by k-means; landmarks are the centres, which are not training rows.
 
-    Without training rows as landmarks there are no row numbers, and score brackets are wider.
+    Such landmarks have no row numbers, and score brackets are wider.
 
     Parameters
     ----------
@@ -29,9 +29,9 @@ class KMeans(Selection):
         draw = draw_distinct(np.ones(len(problem.distinct)), size, rng)
         rows = problem.take(draw.indices).points
         if sparse.issparse(rows):
-            msg = "KMeans makes dense centres and takes no sparse rows; choose another selection"
+            msg = "KMeans makes dense centres and does not accept sparse rows; choose another selection"
             raise DataTypeError(msg)
-        from sklearn.cluster import MiniBatchKMeans  # slow to load, and few need it
+        from sklearn.cluster import MiniBatchKMeans  # slow to import, and rarely needed
 
         seed = int(rng.integers(2**31))
         cluster = MiniBatchKMeans(n_landmarks, random_state=seed, n_init=1, batch_size=4096, max_iter=20)

@@ -12,10 +12,10 @@ from ridgemark.selection.pilot import PILOT
 
 
 class Leverage(Selection):
-    """Score every row from a pilot drawn by the kernel's diagonal, then draw proportionally to the scores' upper side.
+    """Score every row from a pilot drawn by the kernel's diagonal, then draw proportionally to the upper scores.
 
-    Scores are taken at lambda epsilon, epsilon being `risk_tolerance`. With the upper side no row's probability
-    vanishes because the pilot saw nothing near it, and `8 (sum(upper) + 1/6) log(n/rho)` draws meet Theorem 3.
+    Scores are taken at lambda epsilon, epsilon being `risk_tolerance`. With upper scores no row gets probability zero
+    because the pilot has no row near it, and `8 (sum(upper) + 1/6) log(n/rho)` draws satisfy Theorem 3.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ PILOT = 500
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Some rows, with the sums over all rows of the features they give."""
+    """Some rows as landmarks, with the sums of their features over all rows."""
 
     factor: NystromFactor
     moments: Moments
@@ -59,16 +59,16 @@ def draw_pilot(
     rng : Generator
         The source of randomness.
     smallest_ridge : float, optional
-        The smallest n lambda that the sums will serve, where that is known: it may save work.
+        The smallest n lambda that the sums will be used with, where it is known: it may save work.
     target_origin : array of shape (targets,), optional
-        Where the sums measure targets from.
+        Subtracted from the targets in the sums.
     weights : array of shape (n,), optional
         Probabilities of rows up to a factor; by default the kernel's diagonal (paper, section 3.5, step 1).
     """
     if weights is None:
         weights = check_diagonal(kernel_diagonal(passes, kernel))
     drawn = draw_distinct(distinct.totals(weights), n_pilot, rng).indices
-    del weights  # as long as the data
+    del weights  # n numbers, not needed any more
     rows = passes.take(distinct.indices[drawn])
     factor = nystrom_factor(kernel, rows.features, rows.indices)
     counts = distinct.totals(passes.row_counts())[drawn]
@@ -95,7 +95,7 @@ def refined_scores(
 
 
 def check_diagonal(weights: Floats) -> Floats:
-    """Return the kernel's diagonal, or say that it is zero everywhere and so is the kernel."""
+    """Return the kernel's diagonal; raise an error where it is negative, or zero for all rows."""
     check_range(weights)
     if weights.min(initial=0.0) < 0:
         msg = "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"

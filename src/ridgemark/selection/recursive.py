@@ -16,12 +16,12 @@ Floats = NDArray[np.float64]
 
 
 class Recursive(Selection):
-    """Score a random half of the rows by landmarks from a random half of that half, and so on down.
+    """Score a random half of the rows by landmarks drawn from a half of these, recursively.
 
-    Level by level the rows double, and each level's rows are scored by the landmarks drawn from the level before:
-    `(K_ii - k_i'(W + r D^-1)^-1 k_i)/r`, D the inverse sampling probabilities. The ridge r is the one the number of
-    landmarks can serve, the mean of the eigenvalues beyond the first k over the level, k = p/(4 log p), and never
-    below n lambda epsilon. The first level's landmarks are drawn uniformly; where p is at least half the rows, these
+    From level to level the rows double, and each level's rows are scored by the landmarks drawn from the level before:
+    `(K_ii - k_i'(W + r D^-1)^-1 k_i)/r`, D the inverse sampling probabilities. The ridge r is the one for which p
+    landmarks suffice, the sum of the level's eigenvalues beyond the first k over k, k = p/(4 log p), and never below
+    n lambda epsilon. The first level's landmarks are drawn uniformly; where p is at least half the rows, these
     are a random half. Kernel evaluations are those of two passes; each level reads all rows.
     """
 
@@ -37,7 +37,7 @@ class Recursive(Selection):
         least = problem.sketch_ridge
         for size in reversed(sizes[:-1]):
             scores = _level_scores(problem, draw, order[:size], least)
-            # A score that is rounding of zero must not take its row out of the draw.
+            # A score that rounds to zero must not exclude its row from the draw.
             draw = draw_distinct(np.maximum(scores, 1e-300 * _indicator(order[:size], len(order))), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)
 
@@ -52,11 +52,12 @@ def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp], least: 
     """Score the candidates of one level by the landmarks drawn from the level before; others get zero."""
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
     landmarks = passes.take(distinct.indices[draw.indices])
-    # A landmark stands for the rows it was drawn instead of: one over its probability of being among the landmarks.
-    stands_for = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
-    spectrum = landmark_spectrum(kernel, landmarks, stands_for)
+    # The inverse of each landmark's probability of being among the landmarks.
+    sampling_weights = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+    spectrum = landmark_spectrum(kernel, landmarks, sampling_weights)
     passes.count_entries(len(spectrum) ** 2)
-    served = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
-    ridge = max(float(spectrum[served:].sum()) / served, least)
-    wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]  # absent rows, -1, pick the last
-    return distinct.totals(posterior_scores(passes, kernel, landmarks, stands_for, ridge, wanted))
+    leading = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
+    ridge = max(float(spectrum[leading:].sum()) / leading, least)
+    # Rows of weight zero have kind -1 and so get False.
+    wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]
+    return distinct.totals(posterior_scores(passes, kernel, landmarks, sampling_weights, ridge, wanted))

@@ -19,16 +19,16 @@ from ridgemark.selection.pilot import check_diagonal
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-13  # a residual below this share of K_ii is rounding: the row lies in the landmarks' span
+_ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
 
 
 class RPCholesky(Selection):
-    """Draw each landmark with probability proportional to what the landmarks before it leave of `K_ii`.
+    """Draw each landmark with probability proportional to the residual of `K_ii` given the landmarks before it.
 
-    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability that
-    makes the sequence one of the plain method. The n x p factor is kept where half the memory budget holds it, and
-    otherwise recomputed block by block. Fewer landmarks than asked result when their span reaches every row to
-    rounding.
+    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability for
+    which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into half the
+    memory budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain
+    all rows up to rounding.
 
     Parameters
     ----------
@@ -47,20 +47,23 @@ class RPCholesky(Selection):
         factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
         residual = lengths.copy()
         while factor.size < n_landmarks and residual.max() > 0:
-            # Few are left to find at the end: proposals beyond twice that would be thrown away.
+            # Near the end few landmarks are missing: more than twice as many proposals would be wasted.
             size = min(block, 2 * (n_landmarks - factor.size))
             proposals = draw_sequence(residual, size, rng)
             before = factor.size
             residual -= distinct.totals(factor.extend(distinct.indices[proposals], n_landmarks - before, rng))
             residual[residual < _ROUNDING * lengths] = 0.0
-            # A landmark has nothing left; and where rounding refused all proposals, neither have they.
+            # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
 
 
 @dataclass(frozen=True, eq=False)
 class NewCoordinates(Task):
-    """The rows' coordinates for some new landmarks: `(k_new - F old') N`; known coordinates F are given along."""
+    """The rows' coordinates for some new landmarks, `(k_new - F old') N`, and last their squared lengths.
+
+    Known coordinates F are given along.
+    """
 
     what: ClassVar[str] = "randomly pivoted Cholesky"
     cross_kernel: CrossKernel  # bound to the new landmarks
@@ -79,7 +82,10 @@ class NewCoordinates(Task):
         columns = cross_block(self.cross_kernel, block, workspace)
         if self.old.shape[1]:
             columns -= np.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
-        return columns @ self.inverse
+        found = np.empty((block.n_rows, len(self.inverse) + 1))
+        new = np.matmul(columns, self.inverse, out=found[:, :-1])
+        np.einsum("ij,ij->i", new, new, out=found[:, -1])
+        return found
 
     def known(self, block: Block) -> Floats:
         """Return F at the rows of a block."""
@@ -98,7 +104,8 @@ class RecomputedCoordinates(NewCoordinates):
         return self.cross_kernel.n_landmarks + self.landmarks.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return squared_lengths(super().__call__(block, workspace))
+        lengths: Floats = super().__call__(block, workspace)[:, -1]
+        return lengths
 
     def known(self, block: Block) -> Floats:
         return _coordinates(self.landmarks, self.triangle, block)
@@ -116,7 +123,8 @@ class _PivotedFactor:
     def __post_init__(self) -> None:
         n_rows = self.passes.source.n_rows
         fits = 8 * n_rows * self.capacity <= self.passes.budget // 2
-        self._cache = np.empty((n_rows, self.capacity)) if fits else None
+        # F, and in the column after it the squared lengths of what was added last.
+        self._cache = np.empty((n_rows, self.capacity + 1)) if fits else None
         self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
         self._landmarks: CrossKernel | None = None  # bound to those chosen, where F is not kept
 
@@ -125,7 +133,7 @@ class _PivotedFactor:
         return len(self.chosen)
 
     def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
-        """Accept some proposals as landmarks; return by how much every row's (weighted) residual falls."""
+        """Accept some proposals as landmarks; return the decrease of every row's (weighted) residual."""
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)
         known = self._known(taken)
@@ -151,10 +159,10 @@ class _PivotedFactor:
         weights, start, stop = self.passes.row_counts(), self.size, self.size + len(triangle)
         if self._cache is not None:
             task = NewCoordinates(cross_kernel, old, inverse)
-            columns = self.passes.map(task, along=(self._cache[:, :start],), out=self._cache[:, start:stop])
-            return weights * squared_lengths(columns)
+            self.passes.map(task, along=(self._cache[:, :start],), out=self._cache[:, start : stop + 1])
+            return weights * self._cache[:, stop]
         if self._landmarks is None:
-            return weights * squared_lengths(self.passes.map(NewCoordinates(cross_kernel, old, inverse)))
+            return weights * self.passes.map(NewCoordinates(cross_kernel, old, inverse))[:, -1]
         known = self._triangle[:start, :start]
         return weights * self.passes.map(RecomputedCoordinates(cross_kernel, old, inverse, self._landmarks, known))
 
@@ -172,13 +180,8 @@ def _coordinates(landmarks: CrossKernel, triangle: Floats, rows: Block) -> Float
     return scipy.linalg.solve_triangular(triangle, cross.T, lower=True, check_finite=False).T
 
 
-def squared_lengths(rows: Floats) -> Floats:
-    """Return the sum of squares of every row."""
-    return np.einsum("ij,ij->i", rows, rows)
-
-
 def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:
-    """Run through the proposals: accept one with the share of its residual that earlier ones left.
+    """Accept each proposal with a probability equal to the share of its residual that earlier ones do not explain.
 
     Returns the accepted positions and the Cholesky factor of their residual kernel.
     """
@@ -187,10 +190,10 @@ def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[
     columns: list[Floats] = []
     accepted: list[int] = []
     for i in range(len(residual)):
-        left = residual[i, i]
-        if len(accepted) == most or not left > _ROUNDING * first[i] or rng.random() * first[i] >= left:
+        remaining = residual[i, i]
+        if len(accepted) == most or not remaining > _ROUNDING * first[i] or rng.random() * first[i] >= remaining:
             continue
-        column = residual[:, i] / np.sqrt(left)
+        column = residual[:, i] / np.sqrt(remaining)
         residual -= np.outer(column, column)
         accepted.append(i)
         columns.append(column)

@@ -1,4 +1,4 @@
-"""From moments to coefficients."""
+"""Solvers: direct and iterative, for the landmark problem and for exact kernel ridge regression."""
 
 from ridgemark.solvers.centred import RidgeSolution
 from ridgemark.solvers.choice import SolverCost, choose_solver, solver_cost

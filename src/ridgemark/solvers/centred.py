@@ -1,4 +1,4 @@
-"""Moments as a solver sees them: measured from their means, where there is an intercept to take those up."""
+"""Moments of centred features and targets, as the solvers use them; without an intercept nothing is centred."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class RidgeSolution:
 
 @dataclass(frozen=True, eq=False)
 class CentredMoments:
-    """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept, as they are."""
+    """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept, not centred."""
 
     gram: Floats  # (rank, rank)
     cross: Floats  # (rank, targets)
-    feature_mean: Floats  # (rank,): zero without an intercept, like the next
+    feature_mean: Floats  # (rank,): zero without an intercept, as is `target_mean`
     target_mean: Floats  # (targets,)
     target_variance: Floats  # (targets,)
     total_weight: float
@@ -38,12 +38,12 @@ class CentredMoments:
         return float(np.linalg.norm(self.gram))
 
     def with_intercept(self, coefficients: Floats) -> RidgeSolution:
-        """Return the solution with these coefficients: the mean residual is the intercept's."""
+        """Return the solution with these coefficients and the intercept for which the mean residual is zero."""
         return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
 
 
 def centre(moments: Moments, fit_intercept: bool) -> CentredMoments:
-    """Take the means out of the moments where there is an intercept."""
+    """Return the moments of centred features and targets; without an intercept, the same moments."""
     gram, cross, square, n = moments.gram, moments.cross, moments.target_square, moments.total_weight
     feature_mean, target_mean = np.zeros(len(gram)), np.zeros(cross.shape[1])
     if fit_intercept:

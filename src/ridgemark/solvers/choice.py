@@ -1,18 +1,18 @@
-"""Which solver takes less work, as numbers that can be asked for."""
+"""The choice of a solver by its number of operations."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-_ENTRY = 200.0  # operations, beside 2 for each feature, that one kernel value takes
-_PRODUCTS = 60  # with B'WB until the gradient has converged
-_FACTORS = 2.0  # operations over p^3 of the Cholesky factors and inverses for one ridge
-_EIGEN = 20.0  # and of the eigendecomposition for many
-_CLOSE = 1.2  # ratio from which one solver is preferred for its cost alone
+_ENTRY = 200.0  # operations for one kernel value, besides 2 for each feature
+_PRODUCTS = 60  # assumed products with B'WB until conjugate gradients converge
+_FACTORS = 2.0  # operations, in units of p^3, of the Cholesky factors and inverses for one ridge
+_EIGEN = 20.0  # the same of the eigendecomposition for many ridges
+_CLOSE = 1.2  # the gradient must be cheaper by this factor to be chosen
 
 
 class SolverCost(NamedTuple):
-    """Floating-point operations of either solver."""
+    """Floating-point operations of both solvers."""
 
     direct: float
     gradient: float
@@ -21,12 +21,12 @@ class SolverCost(NamedTuple):
 def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1, n_ridges: int = 1) -> SolverCost:
     """Count the operations of both solvers for n rows, p landmarks, d features, t targets and r ridges.
 
-    With an entry of the kernel at `e = 2 d + 200` operations (an exponential takes as long as some 200 of a product):
+    A kernel value takes `e = 2 d + 200` operations (an exponential takes as long as 200 operations of a product):
 
-    - direct: C whitened by a triangle and its products with itself, `n p (e + 2 p)`, and Cholesky factors, `2 p^3`;
-      many ridges take an eigendecomposition instead, `20 p^3`, and one more pass, and cost nothing besides;
+    - direct: C, whitened by a triangle, and its Gram matrix, `n p (e + 2 p)`, and Cholesky factors, `2 p^3`; several
+      ridges take an eigendecomposition instead, `20 p^3`, and one more pass, whatever their number;
     - gradient: a Cholesky factor, `p^3/3`, and for every ridge a preconditioner, `2 p^3/3`, and 60 products of
-      `n p e + (4 n p + 4 p^2) 2 t`, directions and iterates side by side.
+      `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
 def choose_solver(
     n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1, n_ridges: int = 1
 ) -> Literal["direct", "gradient"]:
-    """Return the solver of less work; the direct one where both are close, as it leaves nothing to converge.
+    """Return the cheaper solver; the direct one where the costs are close, as it does not iterate.
 
     Examples
     --------

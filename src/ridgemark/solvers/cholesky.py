@@ -18,16 +18,16 @@ _EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class OneRidge:
-    """What `SpectralSolver` gives, at one ridge.
+    """The results of `SpectralSolver` at one ridge.
 
     Attributes
     ----------
     solution : RidgeSolution
-        Of `(B'WB + scaled_ridge I) c = B'Wy`, centred.
+        The solution of `(B'WB + scaled_ridge I) c = B'Wy`, centred.
     effective_dimension : float
-        `tr L (L + scaled_ridge)^-1`, without the intercept's one.
+        `tr L (L + scaled_ridge)^-1`, without the intercept.
     training_error : array of shape (targets,)
-        The weighted mean square of what the fit leaves.
+        The weighted mean squared residual.
     """
 
     solution: RidgeSolution
@@ -36,7 +36,7 @@ class OneRidge:
 
 
 def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | None:
-    """Solve with `U'U` the matrix on the left; None where the ridge is below its rounding, so that no factor is sure.
+    """Solve by the factor `B'WB + scaled_ridge I = U'U`; None where the ridge is below the rounding error of B'WB.
 
     The effective dimension is `rank - scaled_ridge |U^-1|^2`.
     """

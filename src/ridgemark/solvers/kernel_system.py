@@ -16,9 +16,9 @@ from ridgemark.solvers.merged_rows import MergedRows
 Floats = NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
-# Unit roundoffs that weighting, centring and the updates of an iterate add to those of a product, as a share of it.
+# Unit roundoffs of weighting, centring and the updates of an iterate, relative to a product and added to its own.
 _AROUND_A_PRODUCT = 40.0
-# Unit roundoffs in means of targets, the intercept and the ridge, as a share of the targets.
+# Unit roundoffs in means of targets, the intercept and the ridge, relative to the targets.
 _IN_TARGETS = 64.0
 
 
@@ -27,7 +27,7 @@ class KernelSystem:
 
     The coefficients of the function are `W^1/2 x`. P projects onto the complement of `W^1/2 1` where there is an
     intercept, and is the identity where there is none. Right sides are in units of the largest target, so that no
-    square leaves the range.
+    square overflows.
 
     With u the unit roundoff, a computed kernel value errs by at most `e u sqrt(k(x, x) k(z, z))` and a sum of products
     by at most `g u` times the sum of their absolute values. So what `predict` returns at x, and a product of a row of K
@@ -50,9 +50,9 @@ class KernelSystem:
     entry_errors : array of shape (m,)
         `e u`, for the kernel values of each row.
     roundoff, largest_roundoff : float
-        `(g + e) u`, and what is added around a product: the root mean square over the rows, and the largest.
+        `(g + e) u` plus the roundoff of weighting and updates: the root mean square over the rows, and the largest.
     floor : array of shape (t,)
-        The rounding of predictions that does not depend on the coefficients, RMS.
+        The rounding error of predictions that does not depend on the coefficients, RMS.
     n_roundings : float
         How many sums over the rows lie between a residual and a prediction: the product, the prediction and, where
         there is one, the intercept.
@@ -85,7 +85,7 @@ class KernelSystem:
         self.roundoff = of_sum + self.diagonal_mean(self.entry_errors)
         self.largest_roundoff = of_sum + float(self.entry_errors.max())
         self.n_roundings = 2.0 + centre
-        self._row_sums: Floats | None = None  # K w, of which the intercept is made
+        self._row_sums: Floats | None = None  # K w, for the intercept
 
     def diagonal_mean(self, errors: Floats) -> float:
         """Return the root mean square of errors, one for each row, weighted by `w_i k(x_i, x_i)`."""
@@ -94,13 +94,13 @@ class KernelSystem:
     def rms(self, values: Floats) -> Floats:
         """Return the weighted root mean square of values at the rows."""
         largest = np.abs(values).max(axis=0)
-        largest[largest == 0] = 1.0  # in units of the largest no square leaves the range
+        largest[largest == 0] = 1.0  # in units of the largest value no square overflows
         return largest * np.linalg.norm(self.roots / self.length * (values / largest), axis=0)
 
     def product(self, vectors: Floats, columns: Columns) -> Floats:
         """Return `(A + s) v` for the ridges of these columns."""
         coefficients = self.weighting.transpose(vectors)
-        if self._row_sums is None:  # made with the first product: K is evaluated once for both
+        if self._row_sums is None:  # computed with the first product, so that K is evaluated once for both
             images = self.kernel_matrix @ np.hstack([coefficients, self.weights[:, None]])
             images, self._row_sums = images[:, :-1], images[:, -1]
         else:
@@ -129,23 +129,23 @@ class KernelSystem:
 
     def values(self, solution: Floats, residual: Floats) -> Floats:
         """Return the function's values at the rows without a product: `W^1/2 f = W^1/2 y - r - s x`."""
-        left = self.units * (residual + self.scaled_ridge * solution)
-        return self.targets - np.divide(left, self.roots, out=np.zeros_like(left), where=self.roots > 0)
+        weighted = self.units * (residual + self.scaled_ridge * solution)
+        return self.targets - np.divide(weighted, self.roots, out=np.zeros_like(weighted), where=self.roots > 0)
 
 
 def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> Floats:
     """Return `e u` for each row's kernel values with all rows, in parts of these sizes.
 
-    The error depends on which rows make a part. A streamed product uses the values of a row with a part also for the
-    rows of the part, so these take the largest error of any row.
+    The error depends on which rows form a part. A streamed product uses each kernel value of a row and a part on both
+    sides, so the rows of the part get the largest error of any row.
     """
-    everyone = passes.take(np.arange(passes.source.n_rows))
-    errors = np.zeros(everyone.n_rows)
+    all_rows = passes.take(np.arange(passes.source.n_rows))
+    errors = np.zeros(all_rows.n_rows)
     for size in part_sizes:
-        for start in range(0, everyone.n_rows, size):
+        for start in range(0, all_rows.n_rows, size):
             part = slice(start, start + size)
-            of_rows = kernel.against(everyone.features[part], everyone.indices[part]).entry_error(everyone.features)
+            of_rows = kernel.against(all_rows.features[part], all_rows.indices[part]).entry_error(all_rows.features)
             errors = np.maximum(errors, of_rows)
-            if size < everyone.n_rows:
+            if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())
     return errors

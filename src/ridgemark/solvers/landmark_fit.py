@@ -1,4 +1,4 @@
-"""A fit from landmarks: what every later question about it starts from."""
+"""A fit from landmarks, with the sums that certificates, intervals and refinement start from."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class LandmarkFit:
     factor: NystromFactor
     moments: Moments
     fit_intercept: bool
-    scaled_ridge: Floats  # (targets,): n lambda, equal entries unless every target has its own
-    target_origin: Floats  # (targets,): where the targets of the moments are measured from
-    weight_unit: float  # what the weights were divided by in the moments and `scaled_ridge`
+    scaled_ridge: Floats  # (targets,): n lambda for each target
+    target_origin: Floats  # (targets,): subtracted from the targets in the moments
+    weight_unit: float  # divisor of the weights in the moments and in `scaled_ridge`
     solution: RidgeSolution  # the coefficients of the features, and the intercept measured from `target_origin`
-    training_error: Floats  # (targets,): the weighted mean square of what the fit leaves
+    training_error: Floats  # (targets,): the weighted mean squared residual
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
     spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
 

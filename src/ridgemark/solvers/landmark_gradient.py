@@ -1,4 +1,4 @@
-"""Coefficients of very many landmarks, without the product of their features with themselves."""
+"""Coefficients of very many landmarks by conjugate gradients, without forming B'WB."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outc
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_HELD_PART = 4  # C may take one part in so many of the memory budget
+_HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkGradientFit:
-    """`f(x) = k(x, Z) dual_coef + intercept` for landmarks Z, and how far it is from their direct solution.
+    """`f(x) = k(x, Z) dual_coef + intercept` for landmarks Z, with bounds on its distance from the direct solution.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class LandmarkGradientFit:
     intercept : array of shape (targets,)
         In the targets' own units.
     dropped : array
-        Positions of landmarks whose kernel the others give up to rounding.
+        Positions of landmarks that the others explain up to rounding.
     bound : array of shape (targets,)
-        The RMS distance of the fitted values from those of the direct solution is at most this, whatever the rows.
+        Bound on the RMS distance of the fitted values from those of the direct solution.
     estimate : array of shape (targets,)
-        About that distance at most, if the landmarks resemble the rows; no bound.
+        Estimate of that distance for landmarks that resemble the rows; not a bound.
     n_products : array of shape (targets,)
         Products with `B'WB`, each one pass.
     outcomes : tuple of str
-        How each target ended.
+        The outcome of each target.
     """
 
     dual_coef: Floats
@@ -68,9 +68,9 @@ def landmark_gradient(
     """Solve `(B'WB + s I) c = B'W y` by conjugate gradients, s the scaled ridge; centred with an intercept.
 
     The features are `B = C R^-1` with `R'R` the pivoted Cholesky factor of the landmark kernel, without landmarks that
-    others give to rounding. The preconditioner is the same matrix with the landmarks in place of the rows,
+    others explain up to rounding. The preconditioner is the same matrix with the landmarks in place of the rows,
     `R D R' + s I`: the features of landmark j are column j of R, and `sum_j D_j b_j b_j'` estimates `B'WB`.
-    A residual r has the error `e = (B'WB + s)^-1 r`, and the fitted values are off by
+    A residual r means an error `e = (B'WB + s)^-1 r` of the coefficients, and of the fitted values
 
     `|W^1/2 B e| = |W^1/2 B (B'WB + s)^-1 r| <= |r| max_t sqrt(t)/(t + s) = |r|/(2 sqrt(s))`,
 
@@ -86,18 +86,18 @@ def landmark_gradient(
     landmarks : Block
         The landmarks; `indices` are needed by a precomputed kernel only.
     landmark_weights : array of shape (p,)
-        D: for how much weight of rows each landmark stands, the inverse of its chance to be drawn; with uniform
+        D: the weight of the rows that each landmark represents, the inverse of its inclusion probability; for uniform
         landmarks the total weight over p.
     scaled_ridge : array of shape (targets,)
         n lambda for each target.
     target_origin : array of shape (targets,)
-        Where targets are measured from; zero without an intercept.
+        Subtracted from the targets; zero without an intercept.
     fit_intercept : bool
         Whether there is an unpenalised constant.
     tol : float
-        RMS distance, in units of the targets, from the direct solution.
+        Largest RMS distance from the direct solution, in units of the targets.
     max_products : int
-        Most products with `B'WB` for one ridge.
+        Largest number of products with `B'WB` for one ridge.
     """
     block: Any = kernel.against(landmarks.features, landmarks.indices)(landmarks.features)
     landmark_kernel = check_range(block.astype(np.float64, copy=False))
@@ -169,9 +169,9 @@ class _NormalEquations:
 def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) -> Floats:
     """Return the Cholesky factor of `R D R' + s' I`, s' at least the ridge.
 
-    p landmarks say little about the smaller half of p directions: s' is at least the median of `D_j R_jj^2`, about the
-    size of the middle one. And it is at least the rounding of `R D R'`. A preconditioner may be raised: that changes
-    how fast the solution is reached, not which one.
+    p landmarks estimate the smaller half of p eigenvalues badly, so s' is at least the median of `D_j R_jj^2`, about
+    the middle eigenvalue; and at least the rounding error of `R D R'`. A larger s' changes the speed of convergence,
+    not the solution.
     """
     if not len(triangle):
         return triangle

@@ -20,7 +20,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class MergedRows:
-    """Rows without repeats: `sum_i w_i (y_i - f(x_i))^2` is the same function of f as before, up to a constant.
+    """Rows without repeats; `sum_i w_i (y_i - f(x_i))^2` is the same function of f as for all rows, up to a constant.
 
     The rows of a precomputed kernel are also its columns, so all of them stay, and a repeat has the weight zero.
     """
@@ -51,7 +51,7 @@ def merge_equal_rows(passes: RowPasses, kernel: Kernel, distinct: DistinctRows, 
 def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Numbers, Numbers]:
     """Return the first row of each group of equal rows, in order, and every row's group; -1 for weight zero.
 
-    Two different rows may have equal hashes: rows that differ from the first of their group become groups of their own.
+    Different rows may have equal hashes, so rows that differ from the first of their group become groups of one row.
     """
     group = distinct.kind.copy()
     repeats = np.setdiff1d(np.flatnonzero(group >= 0), distinct.indices)

@@ -16,33 +16,33 @@ from ridgemark.solvers.landmark_fit import LandmarkFit
 
 Floats = NDArray[np.float64]
 
-# A ridge below this share of the largest eigenvalue is lost in the rounding of a product.
+# A ridge below this share of the largest eigenvalue is smaller than the rounding error of a product.
 _ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)
 
 
 def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: int) -> ShiftedInverse:
     """Return `(L + s)^-1`, its features held where they take at most `reserved` bytes.
 
-    The ridge s is raised to the rounding of a product with L, below which this would not be positive definite. Features
-    that are sums of kernel values with large coefficients have more rounding: those for which it exceeds the ridge are
-    left out.
+    The ridge s is raised to the rounding error of a product with L, below which the result would not be positive
+    definite. Features with large coefficients have larger rounding errors: those with an error above the ridge are left
+    out.
     """
     factor, largest = fit.factor, float(np.trace(fit.centred.gram))
     ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * largest)
     sizes = np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel))[factor.kept]
-    sure = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
-    if len(sure) == factor.rank:
+    reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
+    if len(reliable) == factor.rank:
         spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
     else:
-        spectrum, rotation = symmetric_eigen(fit.centred.gram[np.ix_(sure, sure)], NUMPY)
-    features = Features(system.passes, factor, sure).hold(reserved)
+        spectrum, rotation = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)], NUMPY)
+    features = Features(system.passes, factor, reliable).hold(reserved)
     return ShiftedInverse(features, system.weighting, spectrum, rotation, ridges)
 
 
 class DirectPreconditioner:
     """`(A + s)^-1 v` from the Cholesky factor of `A + s`, for the ridge s of each column; K is held.
 
-    Where rounding leaves `A + s` indefinite, s is raised: that changes how fast a solution is reached, not which one.
+    Where rounding makes `A + s` indefinite, s is raised: that changes the speed of convergence, not the solution.
     """
 
     def __init__(self, system: KernelSystem) -> None:

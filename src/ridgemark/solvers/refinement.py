@@ -27,15 +27,15 @@ from ridgemark.solvers.preconditioners import DirectPreconditioner, landmark_pre
 
 Floats = NDArray[np.float64]
 
-# Rows up to which K is factorised where the landmarks' preconditioner does not lead to the solution.
+# Largest number of rows for which K is factorised where the landmark preconditioner does not converge.
 _FEW_ROWS = 2500
-# Rounding errors of either sign add up to less than this share of their worst case: 1/500 was the most seen.
+# Rounding errors of both signs add up to less than this share of their worst case; the largest share seen is 1/500.
 _SHARE_REACHED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class RefinementStep:
-    """What was known after some products with K; arrays have one entry for each target.
+    """Bounds after some products with K; arrays have one entry for each target.
 
     The bounds hold for the floating-point numbers that `predict` returns in double precision.
 
@@ -45,7 +45,7 @@ class RefinementStep:
         Products with K so far; before the first the function is a constant.
     returned : array
         Bound on the RMS distance, over the training rows and in units of the targets, of what `predict` returns from
-        exact kernel ridge regression: `|r|` and the rounding below.
+        exact kernel ridge regression: `|r|` plus the field `rounding`.
     fitted : array
         The same for the fitted values `y - scaled_ridge x`; where the landmark model is returned, `returned` itself.
     norm : array
@@ -68,7 +68,7 @@ class RefinementStep:
 class Refinement:
     """`f(x) = k(x, X) dual_coef + k(x, Z) landmark_coef + intercept`, X the merged rows and Z the landmarks.
 
-    A target has coefficients of one kind only, the others are zero.
+    A target has coefficients of one kind only; those of the other kind are zero.
     """
 
     rows: MergedRows
@@ -77,7 +77,7 @@ class Refinement:
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
-    void: NDArray[np.bool_]  # (targets,): whether rounding exceeds what the training error alone implies
+    void: NDArray[np.bool_]  # (targets,): whether the bound says no more than the targets, or the training error, do
 
     @property
     def reached(self) -> RefinementStep:
@@ -96,21 +96,21 @@ def refine(
     """Solve `(W^1/2 K W^1/2 + s) x = W^1/2 y` by conjugate gradients, s the scaled ridge, from a landmark fit.
 
     Equal rows are merged. With an intercept kernel and targets are centred. The preconditioner is `L + s`, the landmark
-    fit's own matrix, so that the first direction is its solution `(y - f_L)/s`. Where all rows are landmarks, and where
-    the landmarks do not lead to the solution of a few rows, it is the Cholesky factor of the system itself, and the
+    fit's own matrix, so that the first direction is its solution `(y - f_L)/s`. Where all rows are landmarks, and
+    for few rows where this preconditioner does not converge, it is the Cholesky factor of the system itself, and the
     iteration refines the direct solution. With r the residual of x, e its error and A the weighted, centred kernel
     matrix:
 
-    - `|A e| = |A (A + s)^-1 r| <= |r|`: the distance of what `predict` returns, on the rows;
-    - `s |e| = s |(A + s)^-1 r| <= |r|`: of `y - s x`;
-    - `e'A e <= |r|^2/(4 s)`: of the functions, in the norm of the kernel's space.
+    - `|A e| = |A (A + s)^-1 r| <= |r|`: the distance, on the rows, of what `predict` returns;
+    - `s |e| = s |(A + s)^-1 r| <= |r|`: that of `y - s x`;
+    - `e'A e <= |r|^2/(4 s)`: that of the functions, in the norm of the kernel's space.
 
-    To these the rounding of products, of the intercept and of predictions is added (see `KernelSystem`). `tol` is what
-    the first must reach, as root mean square over the rows. A target that does not reach it gets the landmark model,
-    unless the refined one is closer to the exact solution.
+    To these the rounding of products, of the intercept and of predictions is added (see `KernelSystem`). `tol` is the
+    largest value of the first, as root mean square over the rows. A target that does not reach `tol` gets the landmark
+    model, unless the refined one is closer to the exact solution.
 
-    K is held where it fits the memory budget beside the features B, and evaluated anew for every product where it does
-    not; likewise B.
+    K is held where it fits into the memory budget together with the features B, and otherwise evaluated again for every
+    product; likewise B.
     """
     merged = merge_equal_rows(passes, kernel, distinct or passes.distinct_rows(), fit.target_origin)
     n_bytes = 8 * len(merged.numbers) * fit.factor.rank
@@ -134,7 +134,7 @@ def refine(
         refined = replace(refined, history=(*history, replace(history[-1], n_products=history[-1].n_products + 1)))
     else:
         values = system.values(solved.solution, solved.residual)
-    return _never_farther(refined, values, system, fit, tol)
+    return _keep_closer_model(refined, values, system, fit, tol)
 
 
 def _solve(
@@ -142,7 +142,7 @@ def _solve(
 ) -> tuple[tuple[RefinementStep, ...], GradientSolution]:
     """Run conjugate gradients with one preconditioner after the other until all targets converge.
 
-    In exact arithmetic a solution of m rows takes at most m products: beyond twice as many rounding has won.
+    In exact arithmetic m rows take at most m products: after twice as many, rounding prevents convergence.
     """
     history: list[RefinementStep] = []
     for preconditioner in _preconditioners(system, fit, reserved):
@@ -159,13 +159,13 @@ def _solve(
         history += [replace(step, n_products=done + step.n_products) for step in steps[bool(history) :]]
         if set(solved.outcomes) == {"converged"} or history[-1].n_products >= max_products:
             return tuple(history), solved
-    # Products are left: those allowed for the number of rows were spent.
+    # The limit of two products per row was reached before `max_products`.
     ended = tuple("stagnated" if one == "out of products" else one for one in solved.outcomes)
     return tuple(history), replace(solved, outcomes=ended)
 
 
 def _preconditioners(system: KernelSystem, fit: LandmarkFit, reserved: int) -> Iterator[Operator]:
-    """Yield what to try, one after the other."""
+    """Yield the preconditioners to try, in order."""
     n_rows = int(np.count_nonzero(system.weights))
     if system.matrix is None or fit.factor.cross_kernel.n_landmarks < n_rows:
         yield landmark_preconditioner(system, fit, reserved)
@@ -189,7 +189,7 @@ def _bounds(system: KernelSystem, step: GradientStep) -> RefinementStep:
 
 
 def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> RefinementStep:
-    """Return the step with a further share of its rounding, which landmarks beside the rows bring to predictions."""
+    """Return the step with its rounding raised by this share, for predictions that use landmarks besides rows."""
     more = share * step.rounding
     return replace(
         step,
@@ -199,14 +199,14 @@ def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> R
     )
 
 
-def _never_farther(
+def _keep_closer_model(
     refined: Refinement, values: Floats, system: KernelSystem, fit: LandmarkFit, tol: float
 ) -> Refinement:
-    """Replace targets that have not converged by the landmark model, unless they are closer to the exact solution.
+    """For targets that have not converged return the landmark model, unless the refined model is closer to exact.
 
-    With D the distance of the two models on the rows, the refined model is closer where it is within `D/2` of exact. Of
-    the worst case of rounding a share is counted here that rounding errors, of either sign, do not reach. Where
-    `D <= tol` it makes no difference, and the model with the smaller bound is taken.
+    With D the distance of the two models on the rows, the refined model is closer where it is within `D/2` of exact.
+    Here only the share `_SHARE_REACHED` of the worst-case rounding error is counted, which actual rounding errors do
+    not reach. Where `D <= tol` the model with the smaller bound is taken.
     """
     landmark = _LandmarkModel(system, fit)
     reached = refined.reached
@@ -226,6 +226,7 @@ def _never_farther(
         np.where(kept, reached.norm, landmark.norm),
         np.where(kept, reached.rounding, by_product + landmark.rounding),
     )
+    stagnated = np.array([outcome == "stagnated" for outcome in refined.outcomes])
     return Refinement(
         refined.rows,
         np.where(kept, refined.dual_coef, 0.0),
@@ -233,12 +234,12 @@ def _never_farther(
         np.where(kept, refined.intercept, landmark.constant + fit.target_origin),
         (*refined.history[:-1], step),
         refined.outcomes,
-        ~kept & (reached.rounding >= landmark.primal),
+        (reached.rounding >= landmark.primal) | (stagnated & (step.returned >= refined.history[0].returned)),
     )
 
 
 class _LandmarkModel:
-    """The landmark model on the merged rows, its constant set anew, and what bounds its distance from exact.
+    """The landmark model on the merged rows, with its constant recomputed, and bounds on its distance from exact.
 
     `primal` is the root of `|y - f|^2 + s |f|_H^2` over the total weight. Its square exceeds that of the exact solution
     f_K by `|f - f_K|^2 + s |f - f_K|_H^2`, so it bounds the distance without a product with K.
@@ -247,10 +248,10 @@ class _LandmarkModel:
     def __init__(self, system: KernelSystem, fit: LandmarkFit) -> None:
         factor, coef, unit = fit.factor, fit.dual_coef, np.sqrt(system.mean_diagonal) or 1.0
         size = np.sqrt(np.diagonal(factor.landmark_kernel)) @ np.abs(coef)
-        everyone = system.passes.take(np.arange(len(system.weights)))
-        # Predictions may take rows and landmarks together. Kernel values then err by less than both errors together,
-        # as the median of all these points lies between the medians of the two kinds.
-        errors = system.entry_errors + factor.cross_kernel.entry_error(everyone.features)
+        all_rows = system.passes.take(np.arange(len(system.weights)))
+        # Predictions may use rows and landmarks together. Their kernel values have at most the sum of both errors, as
+        # the median of all these points lies between the medians of the two kinds.
+        errors = system.entry_errors + factor.cross_kernel.entry_error(all_rows.features)
         roundoff = sum_rounding(len(coef)) + system.diagonal_mean(errors)
         largest = sum_rounding(len(coef)) + float(errors.max())
         self.beside_rows = roundoff / system.roundoff
@@ -262,6 +263,6 @@ class _LandmarkModel:
         self.values = values + self.constant
         norm = np.maximum((coef * (factor.landmark_kernel @ coef)).sum(axis=0), 0.0) + 2.0 * largest * size**2
         ridge = fit.scaled_ridge / system.length**2
-        left = system.rms(residual - self.constant) + self.rounding
-        self.primal = np.hypot(left, np.sqrt(ridge * norm))
+        residual_rms = system.rms(residual - self.constant) + self.rounding
+        self.primal = np.hypot(residual_rms, np.sqrt(ridge * norm))
         self.norm = self.primal / np.sqrt(ridge) + self.rounding / unit * largest / roundoff

@@ -1,0 +1,33 @@
+"""A warning names the user's line, not one of the package or of a decorator."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from ridgemark import ExactKernelRidge, NystromRidge
+from ridgemark.errors import RidgemarkWarning
+from ridgemark.kernels import Gaussian
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(40, 2)), RNG.normal(size=40)
+CASES = {
+    "few rows": (NystromRidge(ridge=1e-3, n_landmarks=500), X, Y),
+    "edge of the ridges": (NystromRidge(ridge=[1e-9, 1e-8], bandwidth=1.0), X, Y),
+    "constant kernel": (NystromRidge("polynomial", ridge=1e-3), X + 1e9, Y),
+    "exact, few rows": (ExactKernelRidge(ridge=1e-3, n_landmarks=500), X, Y),
+    "exact, products spent": (
+        ExactKernelRidge(Gaussian(1.0), ridge=1e-6, n_landmarks=3, tol=1e-9, max_iter=1),
+        RNG.normal(size=(3000, 2)),
+        RNG.normal(size=3000),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_warning_names_the_line_that_called_fit(case):
+    model, rows, targets = CASES[case]
+    with pytest.warns(RidgemarkWarning) as caught:
+        line = inspect.currentframe().f_lineno + 1
+        model.fit(rows, targets)
+    assert {(one.filename, one.lineno) for one in caught} == {(__file__, line)}
