@@ -24,7 +24,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, make_selection
-from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers import solve_landmarks
 from ridgemark.tuning import median_bandwidth
 
 RIDGES = 10.0 ** -np.arange(2, 9)
@@ -48,7 +48,7 @@ def fit(X: np.ndarray, y: np.ndarray, kernel: Gaussian, ridge: float, selection:
     chosen = make_selection(selection).choose(problem, p, np.random.default_rng(0))
     factor = nystrom_factor(kernel, chosen.points, chosen.indices)
     moments = loss_sums(passes, factor, np.zeros(1), scaled_ridge)
-    made = LandmarkFit(factor, moments, True, np.array([scaled_ridge]), np.zeros(1))
+    made = solve_landmarks(factor, moments, True, np.array([scaled_ridge]), np.zeros(1))
     made.solution  # noqa: B018 computed once, here
     return passes, made, chosen.indices, time.perf_counter() - start
 

@@ -126,7 +126,8 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
     kernel : callable or Kernel, optional
         The kernel of the model, required if it is or contains user code, which a file does not hold.
     """
-    return load_model(path, [NystromRidge, ExactKernelRidge], kernel)
+    model, _ = load_model(path, [NystromRidge, ExactKernelRidge], kernel)
+    return model
 
 
 def _open(X: Any, sample_weight: Any) -> RowSource:

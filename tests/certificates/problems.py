@@ -13,7 +13,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Given, Problem, make_selection
-from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers import solve_landmarks
 
 KERNELS = [
     Gaussian(1.0),
@@ -47,7 +47,7 @@ class Fitted:
         factor = nystrom_factor(kernel, chosen.points, chosen.indices)
         origin = np.average(self.y, axis=0, weights=weights) if fit_intercept else np.zeros(self.y.shape[1])
         moments = loss_sums(self.passes, factor, origin, float(scaled_ridge.min()))
-        self.fit = LandmarkFit(factor, moments, fit_intercept, scaled_ridge, origin)
+        self.fit = solve_landmarks(factor, moments, fit_intercept, scaled_ridge, origin)
 
     def predict(self, X):
         return self.fit.factor.cross_kernel(X) @ self.fit.dual_coef + self.fit.intercept

@@ -3,10 +3,13 @@
 import copy
 import time
 
+import numpy as np
 import pytest
 
 from ridgemark import load
+from ridgemark.cli.data import load_model
 from ridgemark.errors import ModelFileError
+from ridgemark.fitted import RunRecord
 from tests.persistence.cases import forge, parse
 
 
@@ -37,7 +40,8 @@ def test_two_fits_with_one_seed_write_the_same_bytes(folder, model_file, ridgema
 def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
     pytest.importorskip("matplotlib")
     assert ridgemark("report", model_file, "--output", tmp_path / "page.html")[0] == 0
-    assert set(load(model_file).run_) >= {"data", "n_rows", "target_names", "levels", "held_out", "sample"}
+    run = load_model(model_file)[1]
+    assert None not in (run.data, run.n_rows, run.target_names, run.levels, run.held_out, run.sample)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +54,6 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
         ("levels", {"dict": {"colour": "red"}}),
         ("levels", ["colour"]),
         ("held_out", {"dict": {}}),
-        ("held_out", None),
         ("sample", {"dict": {"rows": [0], "observed": 3, "predicted": [[1.0]]}}),
         ("columns", {"object": ["Linear", {}]}),
         ("another", {"array": False}),
@@ -59,7 +62,22 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
 def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_path):
     header, arrays = parse(model_file.read_bytes())
     header = copy.deepcopy(header)
-    header["fitted"]["run_"]["dict"][name] = value
+    header["run"][name] = value
     (tmp_path / "m").write_bytes(forge(header, arrays))
     with pytest.raises(ModelFileError, match="is damaged"):
         load(tmp_path / "m")
+
+
+def test_a_model_refitted_on_other_rows_reports_no_old_file(model_file, ridgemark, tmp_path):
+    pytest.importorskip("matplotlib")
+    model = load(model_file)
+    rows = np.random.default_rng(0).normal(size=(90, 2))
+    model.fit(rows, rows[:, 0])
+    assert ridgemark("report", model.save(tmp_path / "m"), "--output", tmp_path / "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "A fit from landmarks" in page
+    assert "rows.csv" not in page
+    assert "colour" not in page
+    _, run = load_model(tmp_path / "m")
+    assert run == RunRecord()
+    assert load_model(model_file)[1].data == "rows.csv"

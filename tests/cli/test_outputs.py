@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, load, open_rows
+from ridgemark.cli.data import load_model
+from ridgemark.estimators.saving import save_model
+from ridgemark.fitted import RunRecord
 
 KEPT = "model", "rows.csv", "new.csv", "page.html"
 
@@ -20,8 +23,8 @@ def templates(folder, tmp_path_factory):
     """A model, rows, other rows and a page, as bytes by name."""
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b"])
     model = NystromRidge(n_landmarks=20, ridge=1e-3, random_state=0).fit(source)
-    model.run_ = {"columns": ["a", "b"], "target": ["y"], "target_names": ["y"]}
-    path = model.save(tmp_path_factory.mktemp("model") / "model")
+    run = RunRecord(columns=["a", "b"], target=["y"], target_names=["y"])
+    path = save_model(model, tmp_path_factory.mktemp("model") / "model", True, run=run)
     names = {"rows.csv": folder / "rows.csv", "new.csv": folder / "new.csv", "model": path}
     return {name: one.read_bytes() for name, one in names.items()} | {"page.html": b"mine"}
 
@@ -332,7 +335,7 @@ def test_a_model_that_cannot_be_saved_where_asked_is_kept_elsewhere(here, ridgem
 def test_a_fit_saved_twice_holds_what_was_measured(here, ridgemark):
     code, out, _ = ridgemark(*FIT, "--output", "made", "--test", "new.csv", "--json")
     assert code == 0
-    model = load("made")
-    assert model.run_["held_out"]["rms"] == json.loads(out)["held_out"]["rms"]
+    model, run = load_model(Path("made"))
+    assert run.held_out["rms"] == json.loads(out)["held_out"]["rms"]
     assert model.certificate_.kind == "trace"
     assert hasattr(model, "calibration_")

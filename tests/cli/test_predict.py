@@ -127,3 +127,33 @@ def test_parquet_without_the_extra_is_refused_before_the_work(model_file, ridgem
     assert (code, len(errors)) == (2, 1)
     assert "ridgemark[arrow]" in errors[0]
     assert "Writing Parquet" in errors[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_are_found_by_the_names_a_model_of_python_knows(ending, rows, ridgemark, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows[:300], columns=["a", "2", "c"])
+    model = NystromRidge(bandwidth=2.0, ridge=1e-4, n_landmarks=30, random_state=0).fit(frame, rows[:300, 0])
+    path = model.save(tmp_path / "m")
+    table = frame.assign(more=1.0)[["c", "more", "a", "2"]]  # in another order, with a column of no use
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+        table.to_parquet(tmp_path / "new.parquet")
+    else:
+        table.to_csv(tmp_path / "new.csv", index=False)
+    assert ridgemark("predict", path, tmp_path / f"new.{ending}", "--output", tmp_path / "p.csv")[0] == 0
+    np.testing.assert_allclose(read(tmp_path / "p.csv"), model.predict(frame), rtol=1e-12)
+    table.drop(columns="c").to_csv(tmp_path / "less.csv", index=False)
+    code, _, errors = ridgemark("predict", path, tmp_path / "less.csv", "--output", tmp_path / "q.csv")
+    assert code == 2
+    assert "there is no column 'c'" in errors[0]
+
+
+def test_columns_without_names_are_taken_by_position(rows, ridgemark, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows[:300], columns=["a", "b", "c"])
+    model = NystromRidge(bandwidth=2.0, ridge=1e-4, n_landmarks=30, random_state=0).fit(frame, rows[:300, 0])
+    np.save(tmp_path / "new.npy", rows[:300])
+    path = model.save(tmp_path / "m")
+    assert ridgemark("predict", path, tmp_path / "new.npy", "--output", tmp_path / "p.csv")[0] == 0
+    np.testing.assert_allclose(read(tmp_path / "p.csv"), model.predict(frame), rtol=1e-12)

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from ridgemark import ExactKernelRidge, NystromRidge, load
 from ridgemark.cli import commands
 from ridgemark.cli.fit_record import fit_record
+from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page, printable
 from ridgemark.selection import Leverage
 from tests.browser import look
@@ -121,7 +122,8 @@ def test_a_model_saved_from_python_has_a_page(options, n_targets):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))
     y = X[:, [0]] + 0.1 * rng.normal(size=(90, n_targets))
-    page = fit_page(fit_record(NystromRidge(random_state=0, **options).fit(X, y if n_targets > 1 else y[:, 0])))
+    model = NystromRidge(random_state=0, **options).fit(X, y if n_targets > 1 else y[:, 0])
+    page = fit_page(fit_record(model, RunRecord()))
     assert "A fit from landmarks" in page
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower().split()
 

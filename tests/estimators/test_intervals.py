@@ -20,7 +20,7 @@ def test_the_standard_deviation_is_the_formula(intercept):
     X, y = _data()
     model = NystromRidge(bandwidth=1.0, ridge=1e-3, selection=X[:40], fit_intercept=intercept).fit(X, y)
     new = np.random.default_rng(1).normal(size=(30, 2)) * 3
-    B, b = model._fit.factor.features(X), model._fit.factor.features(new)
+    B, b = model._model.sums.factor.features(X), model._model.sums.factor.features(new)
     A, a = (np.c_[B, np.ones(400)], np.c_[b, np.ones(30)]) if intercept else (B, b)
     penalty = np.diag(np.r_[np.full(B.shape[1], model.scaled_ridge_), [0.0] * intercept])
     inverse = np.linalg.inv(A.T @ A + penalty)
@@ -47,7 +47,7 @@ def test_standard_deviations_are_positive_everywhere(ridge):
 def test_the_noise_variance_is_found():
     X, y = _data(3000)
     model = NystromRidge(random_state=0).fit(X, y)
-    assert np.sqrt(noise_variance(model._fit)[0]) == pytest.approx(0.3, rel=0.05)
+    assert np.sqrt(noise_variance(model._model.sums)[0]) == pytest.approx(0.3, rel=0.05)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -71,7 +71,7 @@ def test_leave_one_out_of_many_rows_takes_a_fair_sample():
     model = NystromRidge(bandwidth=1.0, selection=X[:80])
     for part in np.array_split(np.arange(6000), 5):
         model.partial_fit(X[part], y[part])
-    assert len(model._kept.hashes) == 2048
+    assert len(model._model.rows.sample.hashes) == 2048
     whole = NystromRidge(bandwidth=1.0, selection=X[:80]).fit(X, y)
     ratio = model.ridge_path_.loo_error / whole.ridge_path_.loo_error
     assert ratio == pytest.approx(1.0, abs=0.1)

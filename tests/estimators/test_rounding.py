@@ -87,7 +87,7 @@ def test_a_training_error_above_the_variance_is_found(n_rows):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 2))
     y = X[:, 0] + rng.normal(size=n_rows)
-    fit = NystromRidge(bandwidth=2.0, ridge=1e-3, n_landmarks=40, random_state=0).fit(X, y)._fit
+    fit = NystromRidge(bandwidth=2.0, ridge=1e-3, n_landmarks=40, random_state=0).fit(X, y)._model.sums
     passes = RowPasses(ArrayRows(X, y))
     function = fit.factor.cross_kernel, fit.dual_coef, fit.intercept
     assert what_rounding_spoilt(passes, fit, *function) == ""

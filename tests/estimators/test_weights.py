@@ -114,8 +114,8 @@ def test_a_repeated_row_is_another_measurement_and_a_weight_is_not(intercept):
     options = {"bandwidth": 1.5, "selection": X[:60], "ridge": 1e-3, "fit_intercept": intercept}
     weighted = NystromRidge(**options).fit(X, y, np.full(300, 2.0))
     repeated = NystromRidge(**options).fit(np.r_[X, X], np.r_[y, y])
-    spectrum = weighted._fit.solver.spectrum
-    shrunk = spectrum / (spectrum + weighted._fit.scaled_ridge[0])
+    spectrum = weighted._model.sums.solver.spectrum
+    shrunk = spectrum / (spectrum + weighted._model.sums.scaled_ridge[0])
     nu = (2 * shrunk - shrunk**2).sum() + intercept
     new = _data(50, seed=1)[0]
     one, other = (model.predict(new, return_std=True)[1] for model in (repeated, weighted))
@@ -128,7 +128,7 @@ def test_the_standard_deviation_with_weights_is_the_formula(weighted):
     weights = w if weighted else np.full(400, 5.0)
     model = NystromRidge(bandwidth=1.0, ridge=1e-3, selection=X[:40]).fit(X, y, weights)
     new = _data(30, seed=1)[0]
-    A, a = (np.c_[model._fit.factor.features(rows), np.ones(len(rows))] for rows in (X, new))
+    A, a = (np.c_[model._model.sums.factor.features(rows), np.ones(len(rows))] for rows in (X, new))
     penalty = np.diag(np.r_[np.full(A.shape[1] - 1, model.scaled_ridge_), 0.0])
     inverse = np.linalg.inv(A.T @ (weights[:, None] * A) + penalty)
     hat = A @ inverse @ (weights[:, None] * A).T

@@ -33,8 +33,25 @@ def same(one, other):
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same, one, other))
     if dataclasses.is_dataclass(one):
-        return all(same(getattr(one, f.name), getattr(other, f.name)) for f in dataclasses.fields(one))
+        kept = [f.name for f in dataclasses.fields(one) if f.compare]
+        return all(same(getattr(one, name), getattr(other, name)) for name in kept)
     return one == other
+
+
+def changed(fitted, name, value):
+    """Return a record with one entry, `part.field`, changed."""
+    part, field = name.split(".")
+    return dataclasses.replace(fitted, **{part: dataclasses.replace(getattr(fitted, part), **{field: value})})
+
+
+def untimed(fitted):
+    """Return the record without the time its certificate took."""
+    if getattr(fitted, "solution", None) is None or fitted.solution.certificate is None:
+        return fitted
+    old = fitted.solution.certificate
+    cost = {name: value for name, value in old.cost.items() if name != "seconds"}
+    new = dataclasses.replace(old, inputs=dict(old.inputs), cost=cost)
+    return changed(fitted, "solution.certificate", new)
 
 
 def fitted(n=150, **options):

@@ -34,12 +34,12 @@ def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
     header, arrays = parse(data)
     assert header["format"] == FORMAT
     assert header["estimator"] == "NystromRidge"
-    assert header["fitted"]["n_features_in_"] == 3
-    assert arrays["landmarks_"].shape == (20, 3)
+    assert header["fitted"]["schema"]["n_features"] == 3
+    assert arrays["fitted.choice.landmarks"].shape == (20, 3)
     (tmp_path / "m").write_bytes(data)
     with safe_open(tmp_path / "m", "np") as file:
         assert list(file.metadata()) == ["ridgemark"]
-        assert same(file.get_tensor("_fit.triangle"), arrays["_fit.triangle"])
+        assert same(file.get_tensor("fitted.sums.triangle"), arrays["fitted.sums.triangle"])
 
 
 def test_arrays_of_every_type_come_back(tmp_path):
@@ -152,7 +152,18 @@ def test_the_error_names_the_kind_of_a_numpy_file(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, '{"format":' * 50_000, "[]", "{}", "null", "1" * 9999, "", "x", '{"format": 3}', '{"format": NaN}'],
+    [
+        "[" * 100_000,
+        '{"format":' * 50_000,
+        "[]",
+        "{}",
+        "null",
+        "1" * 9999,
+        "",
+        "x",
+        f'{{"format": {FORMAT}}}',
+        '{"format": NaN}',
+    ],
 )
 def test_an_invalid_header_is_refused(text, tmp_path):
     (tmp_path / "m").write_bytes(forge(text))
@@ -182,7 +193,7 @@ HUGE = 1 << 45
     ],
 )
 def test_a_missing_array_is_refused_before_memory_is_allocated(form, tmp_path):
-    text = json.dumps({"__metadata__": {"ridgemark": "0" * 64 + '{"format": 3}'}, "x": form}).encode()
+    text = json.dumps({"__metadata__": {"ridgemark": "0" * 64 + f'{{"format": {FORMAT}}}'}, "x": form}).encode()
     (tmp_path / "m").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
     with pytest.raises(ModelFileError, match="is damaged"):
         ridgemark.load(tmp_path / "m")
@@ -195,7 +206,7 @@ def _sparse_file(path, size, beginning=b""):
 
 def test_a_sparse_file_of_40_gigabytes_is_refused_at_once(tmp_path):
     size, path = 40 * 10**9, tmp_path / "m"
-    header = {"__metadata__": {"ridgemark": "0" * 64 + '{"format": 3}'}}
+    header = {"__metadata__": {"ridgemark": "0" * 64 + f'{{"format": {FORMAT}}}'}}
     form = {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}
     honest, silent = (json.dumps(header | more).encode() for more in ({"x": form}, {}))
     begin = time.perf_counter()

@@ -9,7 +9,7 @@ from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import LandmarkFit, SpectralSolver
+from ridgemark.solvers import SpectralSolver, solve_landmarks
 from ridgemark.solvers.centred import centre
 from ridgemark.solvers.cholesky import solve_one_ridge
 
@@ -20,7 +20,7 @@ def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):
     y = np.c_[np.sin(X[:, 0]) + 5.0, X[:, 1] + 0.1 * rng.normal(size=300)]
     factor = nystrom_factor(Gaussian(2.0), X[:n_landmarks], np.arange(n_landmarks))
     moments = loss_sums(RowPasses(ArrayRows(X, y, rng.integers(1, 4, 300).astype(float))), factor)
-    return LandmarkFit(factor, moments, fit_intercept, np.full(2, scaled_ridge), np.zeros(2))
+    return solve_landmarks(factor, moments, fit_intercept, np.full(2, scaled_ridge), np.zeros(2))
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

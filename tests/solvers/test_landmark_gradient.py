@@ -9,7 +9,7 @@ from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.sampling import draw_distinct, inclusion_probabilities
-from ridgemark.solvers import LandmarkFit, choose_solver, landmark_gradient, solver_cost
+from ridgemark.solvers import choose_solver, landmark_gradient, solve_landmarks, solver_cost
 
 KERNEL = Gaussian(1.0)
 
@@ -31,7 +31,7 @@ def _both(X, Y, landmarks, ridge, weights=None, fit_intercept=True, tol=1e-5, me
     rows, share = passes.take(landmarks), np.full(len(landmarks), total / len(landmarks))
     fit = landmark_gradient(passes, kernel, rows, share, ridges, origin, fit_intercept, tol, 500)
     factor = nystrom_factor(kernel, rows.features, landmarks)
-    direct = LandmarkFit(factor, loss_sums(passes, factor, origin), fit_intercept, ridges, origin)
+    direct = solve_landmarks(factor, loss_sums(passes, factor, origin), fit_intercept, ridges, origin)
     values = (Cross(passes, factor.cross_kernel) @ f.dual_coef + f.intercept for f in (fit, direct))
     return *values, fit
 

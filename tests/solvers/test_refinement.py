@@ -9,7 +9,7 @@ from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import LandmarkFit, refine
+from ridgemark.solvers import refine, solve_landmarks
 from ridgemark.tuning import median_bandwidth
 from tests.helpers import real_data, standardised
 
@@ -22,7 +22,7 @@ def landmark_fit(X, Y, landmarks, ridge, kernel=KERNEL, weights=None, fit_interc
     origin = Y.mean(axis=0) if fit_intercept else np.zeros(Y.shape[1])
     moments = loss_sums(passes, factor, origin)
     ridges = np.broadcast_to(np.asarray(ridge) * moments.total_weight, Y.shape[1]).astype(float)
-    return passes, LandmarkFit(factor, moments, fit_intercept, ridges, origin)
+    return passes, solve_landmarks(factor, moments, fit_intercept, ridges, origin)
 
 
 def dense(X, Y, ridges, kernel=KERNEL, weights=None, fit_intercept=True):

@@ -38,8 +38,8 @@ def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options
 
     Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
     """
-    fitted = load_model(model, "certify")
-    source = open_for(fitted, data, options, with_target=True)
+    fitted, run = load_model(model, "certify")
+    source = open_for(fitted, run, data, options, with_target=True)
     require_targets(source, np.size(fitted.intercept_), data)
     require_features(source, getattr(fitted, "feature_names_in_", None), data)
     with progress() as tell:

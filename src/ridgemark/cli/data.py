@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ridgemark.cli.options import Key
+from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
-from ridgemark.functions import load
+from ridgemark.estimators import ExactKernelRidge, NystromRidge
+from ridgemark.estimators.saving import load_model as load_with_run
+from ridgemark.fitted import RunRecord
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.choice import Header
 from ridgemark.rows.csv import open_csv
@@ -71,9 +73,11 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
     return levels
 
 
-def open_for(model: Any, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
-    """Open a file with the features of a model, and its target and weight where known or given."""
-    return _open_like(getattr(model, "run_", {}), model.n_features_in_, path, options, with_target)
+def open_for(model: Any, run: RunRecord, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+    """Open a file with the features of a model's fit, and its target and weight where they are known or given."""
+    names = getattr(model, "feature_names_in_", None)
+    fitted = Columns(model.n_features_in_, np.size(model.intercept_), names)
+    return _open_like(run, fitted, path, options, with_target)
 
 
 class Columns(NamedTuple):
@@ -84,9 +88,9 @@ class Columns(NamedTuple):
     feature_names: Sequence[str] | None
 
 
-def open_test(run: Mapping[str, Any], fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
-    """Open test rows and check every cell, so that errors are reported before a long fit."""
-    source = _open_like(run, fitted.n_features, path, options, with_target=True)
+def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
+    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+    source = _open_like(run, fitted, path, options, with_target=True)
     require_targets(source, fitted.n_targets, path)
     require_features(source, fitted.feature_names, path)
     for _ in source.blocks(_CHECKED):
@@ -115,32 +119,34 @@ def require_targets(source: RowSource, n_targets: int, path: Path) -> None:
         raise ParameterError(msg)
 
 
-def _open_like(
-    run: Mapping[str, Any], n_features: int, path: Path, options: Mapping[str, Any], with_target: bool
-) -> RowSource:
-    """Open a file with the columns of a fit, taken from the options or else from the record of the fit."""
-    columns = options.get("columns")
-    levels = run.get("levels") or {}
-    if columns is None and (names := run.get("columns")) is not None:
-        columns = names
+def _open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+    """Open a file with the columns of a fit, as the options, its record or the names of its features tell."""
+    columns = run.columns if options.get("columns") is None else options["columns"]
+    if columns is None and fitted.feature_names is not None and _has_names(path):
+        columns = [key(str(name)) for name in fitted.feature_names]
     target = weight = None
     if with_target:
-        target = options.get("target") or run.get("target")
-        weight = options.get("weight") if options.get("weight") is not None else run.get("weight")
-    source = open_data(path, target, columns, weight, levels)
-    if source.n_features != n_features:
+        target = options.get("target") or run.target
+        weight = options.get("weight") if options.get("weight") is not None else run.weight
+    source = open_data(path, target, columns, weight, run.levels)
+    if source.n_features != fitted.n_features:
         msg = (
             f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
-            f"{n_features}; choose them with --columns"
+            f"{fitted.n_features}; choose them with --columns"
         )
         raise DataError(msg)
     return source
 
 
-def load_model(path: Path, *methods: str) -> Any:
-    """Load a model that has all these methods."""
+def _has_names(path: Path) -> bool:
+    """Tell whether the columns of a file have names; those of .npy and .npz files may have only positions."""
+    return path.suffix.lower() not in (".npy", ".npz") or open_rows(path).feature_names is not None
+
+
+def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
+    """Load a model that can do all of these, and the record of the command that fitted it, empty where none did."""
     try:
-        model = load(path)
+        model, run = load_with_run(path, [NystromRidge, ExactKernelRidge])
     except ParameterError as error:  # the kernel is code of the user's own
         error.add_note("that is possible only in Python: ridgemark.load(path, kernel=...)")
         raise
@@ -156,7 +162,7 @@ def load_model(path: Path, *methods: str) -> Any:
             "give a model of `ridgemark fit`"
         )
         raise ParameterError(msg)
-    return model
+    return model, run or RunRecord()
 
 
 def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:

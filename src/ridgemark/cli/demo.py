@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ridgemark.cli.report import write_page
 from ridgemark.cli.robot_arm import NOISE, TARGET, arm_rows
 from ridgemark.errors import MissingExtraError
 from ridgemark.estimators import NystromRidge
+from ridgemark.fitted import RunRecord
 from ridgemark.paper.synthetic import N_ROWS, RIDGE, RISK_TOLERANCE, SEED, SyntheticScores, synthetic_scores
 from ridgemark.report import page as html
 from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
@@ -53,7 +55,7 @@ def demo(seed: int, as_json: bool) -> None:
     """
     check_outputs([("the page", PAGE)], [], force=True)  # replaces the page of an earlier run
     result = synthetic_scores(seed=seed)
-    model, signal_error = _fit_arm(seed)
+    model, run, signal_error = _fit_arm(seed)
     try:
         require_matplotlib()
     except MissingExtraError as error:
@@ -61,19 +63,19 @@ def demo(seed: int, as_json: bool) -> None:
     else:
         missing = None
         title = "A simulated robot arm, fitted from landmarks"
-        write_page(model, PAGE, True, title, [_arm_section(signal_error), _design_section(result)])
+        write_page(model, run, PAGE, True, title, [_arm_section(signal_error), _design_section(result)])
     if as_json:
-        arm = summary(model) | {"noise": NOISE, "rms_from_signal": signal_error}
+        arm = summary(model, run) | {"noise": NOISE, "rms_from_signal": signal_error}
         print_json(_record(result, seed) | {"robot_arm": arm, "page": None if missing else str(PAGE.absolute())})
         return
     _print(result, seed)
-    click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the noise-free signal")
-    print_fit(model)
+    click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the signal without noise")
+    print_fit(model, run)
     click.echo(f"No page was written: {missing}" if missing else str(PAGE.absolute()))
 
 
-def _fit_arm(seed: int) -> tuple[Any, float]:
-    """Return the fitted model, and the RMS distance of its predictions at other rows from the noise-free signal."""
+def _fit_arm(seed: int) -> tuple[Any, RunRecord, float]:
+    """Return the fitted arm and its record, and how far it is at other rows from the signal without noise."""
     begin = time.perf_counter()
     rng = np.random.default_rng(seed)
     seen, new = arm_rows(_FITTED, rng), arm_rows(_HELD_OUT, rng)
@@ -81,10 +83,10 @@ def _fit_arm(seed: int) -> tuple[Any, float]:
     model: Any = NystromRidge(  # type: ignore[no-untyped-call]
         bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, selection=selection, random_state=seed
     )
-    fit_and_measure(model, open_rows(seen.table(), target=TARGET))
+    run = fit_and_measure(model, open_rows(seen.table(), target=TARGET))
     others = open_rows(new.table(), target=TARGET)
-    model.run_ |= {"held_out": held_out(model, others, "other states"), "seconds": time.perf_counter() - begin}
-    return model, float(np.sqrt(np.mean((model.predict(others) - new.signal) ** 2)))
+    run = replace(run, held_out=held_out(model, others, "other states"), seconds=time.perf_counter() - begin)
+    return model, run, float(np.sqrt(np.mean((model.predict(others) - new.signal) ** 2)))
 
 
 def _arm_section(signal_error: float) -> html.Section:

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from ridgemark.cli.progress import progress
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromRidge
+from ridgemark.estimators.landmark_model import keep_certificate
+from ridgemark.estimators.saving import save_model
+from ridgemark.fitted import RunRecord
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
@@ -118,19 +122,18 @@ def fit_command(
             random_state=seed,
             progress=tell or False,
         ).fit(source)
-        model.run_ = about
-        with _kept(model, output, force) as save:
-            measure(model, source, options["kind"])
+        with _kept(model, about, output, force) as save:
+            run = measure(model, about, source, options["kind"])
             if test is not None and other is not None:
-                model.run_["held_out"] = held_out(model, other, test.name)
-            model.run_["seconds"] = time.perf_counter() - begin
-            save()
+                run = replace(run, held_out=held_out(model, other, test.name))
+            run = replace(run, seconds=time.perf_counter() - begin)
+            save(run)
             if report is not None:
-                write_page(model, report, force)
+                write_page(model, run, report, force)
     if as_json:
-        print_json(summary(model) | {"model": str(output), "report": None if report is None else str(report)})
+        print_json(summary(model, run) | {"model": str(output), "report": None if report is None else str(report)})
         return
-    print_fit(model)
+    print_fit(model, run)
     for path in filter(None, (output, report)):
         click.echo(str(path))
 
@@ -146,78 +149,79 @@ def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]
 
 
 @contextmanager
-def _kept(model: Any, output: Path, force: bool) -> Iterator[Callable[[], None]]:
-    """Save a fitted model now, and yield a function that saves it again; the model is kept if the body fails.
+def _kept(model: Any, about: RunRecord, output: Path, force: bool) -> Iterator[Callable[[RunRecord], None]]:
+    """Save a fitted model now, and give what saves it again; whatever fails meanwhile, the model is there.
 
     A pipe can be written only once: there the model is saved when that function is called, or on failure.
     """
     saved = False
 
-    def save() -> None:
+    def save(run: RunRecord) -> None:
         nonlocal saved
         first, saved = not saved, True
-        _save(model, output, force or not first, keep=first)
+        _save(model, run, output, force or not first, keep=first)
 
     if not is_stream(output):
-        save()
+        save(about)
     try:
         yield save
     except BaseException as error:
         if not saved:
-            save()
-        if not hasattr(error, "__notes__"):  # notes already say where it is kept
+            save(about)
+        if not hasattr(error, "__notes__"):  # which say where else it is kept
             error.add_note(f"the model is kept in {shown(output)}")
         raise
 
 
-def _save(model: Any, output: Path, force: bool, keep: bool) -> None:
-    """Save a model; if that fails and `keep` is set, save it in a new temporary folder instead."""
-    quiet = copy.copy(model).set_params(progress=False)  # progress is not part of the saved model
+def _save(model: Any, run: RunRecord, output: Path, force: bool, keep: bool) -> None:
+    """Save a model; with `keep`, where that fails, in a new folder for temporary files instead."""
+    quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
     try:
         with staged(output, force) as temporary:
-            quiet.save(temporary)
+            save_model(quiet, temporary, True, run=run)
     except (OSError, RidgemarkError) as error:
         reason = getattr(error.__cause__, "strerror", None) or error
         failure = ModelFileError(f"{shown(output)} could not be written: {reason}")
         if keep:
             spare = Path(tempfile.mkdtemp(prefix="ridgemark-")) / "model.ridgemark"
-            quiet.save(spare)
+            save_model(quiet, spare, True, run=run)
             failure.add_note(f"the model is kept in '{spare}'")
         raise failure from error
 
 
-def fit_and_measure(model: Any, source: RowSource) -> None:
-    """Fit, and store in `model.run_` what a report shows besides the model."""
+def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
+    """Fit, and return what a report shows beside the model."""
     model.fit(source)
-    model.run_ = {"target_names": list(source.target_names or [f"target {k}" for k in range(source.n_targets)])}
-    measure(model, source)
+    names = list(source.target_names or [f"target {k}" for k in range(source.n_targets)])
+    return measure(model, RunRecord(target_names=names), source)
 
 
-def measure(model: Any, source: RowSource, kind: str | None = None) -> None:
-    """Calibrate and certify a fitted model; add memory, observed and predicted values to `model.run_`."""
-    if model.solver_ == "direct":  # the gradient solver keeps no sums for this
+def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = None) -> RunRecord:
+    """Calibrate and certify a fitted model; return the record with memory and values of some rows."""
+    if model.solver_ == "direct":  # a gradient leaves no sums to look back with
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
         kind = kind or ("audit" if source.n_rows <= _AUDITED else "trace")
-        model.certificate_ = model.certify(source, kind=kind)
-    model.run_ |= {
-        "n_rows": source.n_rows,
-        "sample": sample_of(model, source),
-        "peak_bytes": peak_memory(),
-        "waiting_share": model.waiting_share_,
-    }
+        keep_certificate(model, model.certify(source, kind=kind))  # type: ignore[no-untyped-call]
+    return replace(
+        about,
+        n_rows=source.n_rows,
+        sample=sample_of(model, source),
+        peak_bytes=peak_memory(),
+        waiting_share=model.waiting_share_,
+    )
 
 
-def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> dict[str, Any]:
-    """Return what other commands must know about the columns of a fit."""
-    return {
-        "data": data.name,
-        "target": options["target"],
-        "target_names": list(source.target_names or map(_called, options["target"] or ["y"])),
-        "weight": options["weight"],
-        "columns": _asked_again(source, options, levels),
-        "levels": levels,
-    }
+def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> RunRecord:
+    """Return what other commands must know of a fit's columns."""
+    return RunRecord(
+        data=data.name,
+        target=options["target"],
+        target_names=list(source.target_names or map(_called, options["target"] or ["y"])),
+        weight=options["weight"],
+        columns=_asked_again(source, options, levels),
+        levels=levels,
+    )
 
 
 def _called(column: shared.Key) -> str:
@@ -238,23 +242,23 @@ def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, l
     return [shared.key(name) for name in names]
 
 
-def print_fit(model: Any) -> None:
-    """Print a summary of a fit."""
-    run, error = model.run_, leave_one_out_error(model)
+def print_fit(model: Any, run: RunRecord) -> None:
+    """Print a fit in a few lines."""
+    error, certificate = leave_one_out_error(model), model.certificate_
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
     chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"
     lines = [
-        ("rows", f"{run['n_rows']:,} of {model.n_features_in_} features, target {listed(run['target_names'])}"),
+        ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
         ("kernel", kernel_words(model)),
         ("lambda", ridges + chosen),
         ("landmarks", landmark_words(model)),
     ]
     if error is not None:
         lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))
-    if "held_out" in run:
-        lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run["held_out"]["rms"])))
-    if model.certificate_ is not None:
-        lines.append(("distance", model.certificate_.claim))
-    waited = f"{run['waiting_share']:.0%} of them waiting for rows"
-    lines.append(("time", f"{spoken(run['seconds'])}, {model.n_passes_} passes over the rows, {waited}"))
+    if run.held_out is not None:
+        lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run.held_out["rms"])))
+    if certificate is not None:
+        lines.append(("distance", certificate.claim))
+    waited = f"{run.waiting_share:.0%} of them waiting for rows"
+    lines.append(("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"))
     print_lines(lines)

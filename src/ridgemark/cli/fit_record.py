@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,26 @@ from numpy.typing import NDArray
 from ridgemark import __version__
 from ridgemark.cli.estimate import spoken
 from ridgemark.cli.measures import COVERAGE, CRITERIA, kernel_words, landmark_words, leave_one_out_error
+from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import FitRecord, PathCurves, Predictions, SortedScores, TargetErrors
 
 _POINTS = 200  # points in a scatter plot
 _TOP = 10
 
 
-def fit_record(model: Any, title: str | None = None) -> FitRecord:
-    """Return what a page shows of a fitted `NystromRidge`; what the model does not hold is left out."""
-    run: dict[str, Any] = getattr(model, "run_", {})
+def fit_record(model: Any, run: RunRecord, title: str | None = None) -> FitRecord:
+    """Return what a page shows of a fitted `NystromRidge` and its run; what they do not know is left out."""
     certificate = None if model.certificate_ is None else json.loads(model.certificate_.to_json())
-    names = run.get("target_names") or [f"target {k}" for k in range(np.size(model.intercept_))]
+    names = list(run.target_names or []) or [f"target {k}" for k in range(np.size(model.intercept_))]
     spread = [None] * len(names) if certificate is None else certificate["inputs"]["target_rms"]
     diagnosis = model.diagnose() if hasattr(model, "loo_residuals_") else None
-    held_out, sample = run.get("held_out"), run.get("sample")
+    held_out, sample = run.held_out, run.sample
     calibration = getattr(model, "calibration_", None)
     return FitRecord(
-        title=title or (f"Fit of {run['data']}" if "data" in run else "A fit from landmarks"),
+        title=title or ("A fit from landmarks" if run.data is None else f"Fit of {run.data}"),
         facts=_facts(model, run, names),
         feature_names=[str(name) for name in model.feature_names_in_] if hasattr(model, "feature_names_in_") else None,
-        n_rows=run.get("n_rows") or (None if certificate is None else certificate["inputs"]["n_rows"]),
+        n_rows=run.n_rows or (None if certificate is None else certificate["inputs"]["n_rows"]),
         n_landmarks=model.n_landmarks_,
         effective_dimension=tuple(model.effective_dimension_),
         errors=_errors(names, spread, leave_one_out_error(model), held_out),
@@ -48,7 +49,7 @@ def fit_record(model: Any, title: str | None = None) -> FitRecord:
     )
 
 
-def _facts(model: Any, run: dict[str, Any], names: list[str]) -> list[tuple[str, str]]:
+def _facts(model: Any, run: RunRecord, names: list[str]) -> list[tuple[str, str]]:
     path = getattr(model, "ridge_path_", None)
     lower, upper = model.effective_dimension_
     chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {CRITERIA[path.criterion]}"
@@ -67,10 +68,10 @@ def _facts(model: Any, run: dict[str, Any], names: list[str]) -> list[tuple[str,
     ]
     if hasattr(model, "coherence_"):
         facts.insert(5, ("coherence", "{:.3g} to {:.3g}".format(*model.coherence_)))
-    return [("data", run["data"]), *facts] if "data" in run else facts
+    return facts if run.data is None else [("data", run.data), *facts]
 
 
-def _errors(names: list[str], spread: Any, loo: Any, held_out: dict[str, Any] | None) -> list[TargetErrors]:
+def _errors(names: list[str], spread: Any, loo: Any, held_out: Mapping[str, Any] | None) -> list[TargetErrors]:
     return [
         TargetErrors(
             name,
@@ -131,7 +132,7 @@ def _scores(model: Any, diagnosis: Any) -> SortedScores | None:
     )
 
 
-def _predictions(rows: dict[str, Any] | None) -> list[Predictions]:
+def _predictions(rows: Mapping[str, Any] | None) -> list[Predictions]:
     if rows is None:
         return []
     none = [None] * len(rows["observed"])
@@ -145,15 +146,15 @@ def _promise(calibration: Any) -> str:
     return f"coverage near {COVERAGE:.0%} in practice, without a proof, since {calibration.reason}."
 
 
-def _costs(model: Any, run: dict[str, Any]) -> list[tuple[str, str]]:
+def _costs(model: Any, run: RunRecord) -> list[tuple[str, str]]:
     costs = [
         ("passes over the rows", str(model.n_passes_)),
         ("kernel entries", f"{model.n_kernel_evaluations_:,}"),
     ]
-    if run.get("waiting_share") is not None:
-        costs.insert(1, ("of their time, waiting for rows", f"{run['waiting_share']:.0%}"))
-    if run.get("peak_bytes"):
-        costs.insert(0, ("memory, at most", f"{run['peak_bytes'] / 2**20:,.0f} MiB (the whole process)"))
-    if run.get("seconds"):
-        costs.insert(0, ("time", spoken(run["seconds"])))
+    if run.waiting_share is not None:
+        costs.insert(1, ("of their time, waiting for rows", f"{run.waiting_share:.0%}"))
+    if run.peak_bytes:
+        costs.insert(0, ("memory, at most", f"{run.peak_bytes / 2**20:,.0f} MiB (the whole process)"))
+    if run.seconds:
+        costs.insert(0, ("time", spoken(run.seconds)))
     return costs

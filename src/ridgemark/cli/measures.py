@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.fitted import RunRecord
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.selection import Selection
 
@@ -102,12 +103,12 @@ def peak_memory() -> int | None:
     return None
 
 
-def summary(model: Any) -> dict[str, Any]:
-    """Return the summary of a fit for --json."""
-    run, certificate = getattr(model, "run_", {}), model.certificate_
+def summary(model: Any, run: RunRecord) -> dict[str, Any]:
+    """Return what a fit is in plain numbers, for a machine."""
+    certificate = model.certificate_
     bandwidth = model.bandwidth_
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
-    record = {name: run.get(name) for name in shown} | {
+    record = {name: getattr(run, name) for name in shown} | {
         "n_features": model.n_features_in_,
         "kernel": repr(model.kernel_),
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
@@ -121,8 +122,8 @@ def summary(model: Any) -> dict[str, Any]:
         "n_passes": model.n_passes_,
         "n_kernel_evaluations": model.n_kernel_evaluations_,
     }
-    if "held_out" in run:
-        record["held_out"] = {name: run["held_out"][name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
+    if run.held_out is not None:
+        record["held_out"] = {name: run.held_out[name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
     return record
 
 

@@ -56,18 +56,18 @@ def predict_command(
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    fitted = load_model(model, "predict", *(["predict_interval"] if interval else []))
+    fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
     if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         msg = (
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
         raise ParameterError(msg)
-    source = open_for(fitted, data, {"columns": columns}, with_target=False)
+    source = open_for(fitted, run, data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)
-    names = getattr(fitted, "run_", {}).get("target_names", range(n_targets))
+    names = run.target_names or range(n_targets)
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:

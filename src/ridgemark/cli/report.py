@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ridgemark.cli.files import check_outputs, staged
 from ridgemark.cli.fit_record import fit_record
 from ridgemark.cli.measures import held_out
 from ridgemark.cli.output import print_json
+from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
@@ -36,19 +38,18 @@ from ridgemark.report.plots import require_matplotlib
 def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Write one HTML page about the model in the file MODEL; needs the extra `report`.
 
-    The page loads nothing from the network and runs no script. For a model saved from Python, name the columns of
-    --test with the options.
+    The page fetches nothing and runs nothing. A model saved from Python does not know the name of its target: give
+    it beside --test.
     """
     check_outputs([("--output", output)], [("MODEL", model), ("--test", test)], force, as_json)
     require_matplotlib()
-    fitted = load_model(model, "diagnose")
+    fitted, run = load_model(model, "diagnose")
     if test is not None:
-        run = getattr(fitted, "run_", {})
         names = getattr(fitted, "feature_names_in_", None)
         columns = Columns(fitted.n_features_in_, np.size(fitted.intercept_), names)
         source = open_test(run, columns, test, options)
-        fitted.run_ = run | {"held_out": held_out(fitted, source, test.name)}
-    write_page(fitted, output, force)
+        run = replace(run, held_out=held_out(fitted, source, test.name))
+    write_page(fitted, run, output, force)
     if as_json:
         print_json({"page": str(output)})
     else:
@@ -56,9 +57,9 @@ def report_command(model: Path, output: Path, test: Path | None, force: bool, as
 
 
 def write_page(
-    model: Any, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
+    model: Any, run: RunRecord, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
 ) -> None:
-    """Write the page of a model with further sections at its end, completely or not at all."""
-    text = fit_page(fit_record(model, title), further)
+    """Write the page of a model and its run, with further sections at its end, whole or not at all."""
+    text = fit_page(fit_record(model, run, title), further)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,34 +21,53 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
+from ridgemark.fitted import Cost, Schema, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integers
 
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
-_RUNNING = "_running"  # attribute of an estimator while a method changes it
+
+class FittedName(property):
+    """A public name of what a fit knows: read from the estimator's record, and absent where that has none.
+
+    Parameters
+    ----------
+    read : callable
+        Takes the record.
+    optional : bool, default=False
+        Whether None means that the name is absent.
+    """
+
+    def __init__(self, read, optional=False):
+        super().__init__(self._get)
+        self._read, self._optional, self._name = read, optional, "?"
+
+    def __set_name__(self, owner, name):
+        self._name = name
+
+    def _get(self, estimator):
+        record = getattr(estimator, "_model", None)
+        value = None if record is None else self._read(record)
+        if record is None or (self._optional and value is None):
+            msg = (
+                f"this {type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none"
+            )
+            raise AttributeError(msg, name=self._name, obj=estimator)
+        return value
 
 
-def all_or_nothing(method):
-    """Leave an estimator as it was when a method of it fails; until the method ends, mark it as running."""
+def in_form(targets, values):
+    """Return what has one column, or one entry, per target in the shape of the targets given."""
+    if not targets.flat:
+        return values
+    return float(values[0]) if values.ndim == 1 else values[:, 0]
 
-    @wraps(method)
-    def guarded(self, *args, **options):
-        before = self.__dict__.copy()
-        self.__dict__[_RUNNING] = True
-        try:
-            return method(self, *args, **options)
-        except BaseException:
-            for name in self.__dict__.keys() - before.keys() - {_RUNNING}:
-                del self.__dict__[name]
-            self.__dict__.update(before)
-            raise
-        finally:
-            if _RUNNING not in before:
-                self.__dict__.pop(_RUNNING, None)
 
-    return guarded
+def cost_of(passes):
+    """Return what was spent on passes so far."""
+    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.waiting_share)
 
 
 def in_range(values, what, remedy):
@@ -63,16 +82,50 @@ def in_range(values, what, remedy):
 class LandmarkEstimator(BaseEstimator):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
+    n_passes_ = FittedName(lambda model: model.cost.n_passes)
+    n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
+
+    @contextmanager
+    def _changing(self):
+        """Refuse copies while a method changes the fit; where it fails, the columns are those of the last fit again."""
+        self._running = True
+        try:
+            yield
+        except BaseException:
+            known = self._model.schema if hasattr(self, "_model") else None
+            self._note_columns(*((None, None) if known is None else (known.n_features, known.feature_names)))
+            raise
+        finally:
+            with suppress(AttributeError):  # another thread was in a method too
+                del self._running
+
+    def _note_columns(self, n_features, names):
+        """Keep number and names of the features under the names that scikit-learn reads; None removes one."""
+        names = None if names is None else np.array(names, dtype=object)
+        for name, value in (("n_features_in_", n_features), ("feature_names_in_", names)):
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _schema(self, targets):
+        """Return the form of the rows that were opened last."""
+        names = getattr(self, "feature_names_in_", None)
+        return Schema(self.n_features_in_, None if names is None else names.copy(), targets)
+
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""
         state = dict(super().__getstate__())  # a copy, taken in one step: another thread may be in fit
-        if _RUNNING in state:
+        if "_running" in state:
             msg = f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
             raise RidgemarkError(msg)
         return state
 
     def _open(self, X, y, sample_weight, reset=True):
-        """Return training rows as a RowSource, checked; with `reset` they say what features there are."""
+        """Return training rows as a RowSource, checked, and the form of their targets.
+
+        With `reset` they say what features there are; without, they must have those of the fit.
+        """
         if isinstance(X, RowSource):
             if y is not None or sample_weight is not None:
                 msg = "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
@@ -82,25 +135,24 @@ class LandmarkEstimator(BaseEstimator):
                 raise DataError(msg)
             if reset:
                 self._check_square((X.n_rows, X.n_features))
-                self._take_names(X)
+                self._note_columns(X.n_features, X.feature_names)
             else:
                 self._check_features(X)
-            self._check_targets(X.n_targets == 1, False, X.n_targets, reset)
-            return X
+            return X, self._check_targets(Targets(X.n_targets, X.n_targets == 1, False), reset)
         if isinstance(X, np.memmap):
             # Checked and converted block by block, never read whole.
             source = open_rows(X, target=y, weight=sample_weight)
             self._open(source, None, None, reset)
-            self._check_targets(np.ndim(y) == 1, X.dtype == np.asarray(y).dtype == np.float32, source.n_targets, reset)
-            return source
+            single = bool(X.dtype == np.asarray(y).dtype == np.float32)
+            return source, Targets(source.n_targets, np.ndim(y) == 1, single)
         if isinstance(X, str | Path):
             msg = f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
             raise DataTypeError(msg)
         X, y = self._validate(X, y, reset=reset)
         if reset:
             self._check_square(X.shape)
-        self._check_targets(y.ndim == 1, X.dtype == y.dtype == np.float32, y[:1].size, reset)
-        return ArrayRows(X, y, self._weights(sample_weight, X.shape[0]))
+        targets = Targets(y[:1].size, y.ndim == 1, bool(X.dtype == y.dtype == np.float32))
+        return ArrayRows(X, y, self._weights(sample_weight, X.shape[0])), self._check_targets(targets, reset)
 
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
@@ -116,25 +168,18 @@ class LandmarkEstimator(BaseEstimator):
         refuse_large_integers(weights, "sample_weight")
         return weights.astype(np.float64)
 
-    def _check_targets(self, flat, single, count, reset):
-        """Keep the shape and precision of the targets; refuse further ones of another number."""
-        if reset:
-            self._flat_targets, self._single, self._n_targets = flat, single, count
-        elif count != self._n_targets:
-            msg = f"the model was fitted on {self._n_targets} targets, got {count}"
+    def _check_targets(self, targets, reset):
+        """Return the form of the targets; refuse further ones of another number than those of the fit."""
+        known = targets.count if reset else self._model.schema.targets.count
+        if targets.count != known:
+            msg = f"the model was fitted on {known} targets, got {targets.count}"
             raise DataError(msg)
+        return targets
 
     def _check_square(self, shape):
         if make_kernel(self.kernel).pairwise and shape[0] != shape[1]:
             msg = f"a precomputed kernel of the training rows must be square, got shape {shape}"
             raise DataError(msg)
-
-    def _take_names(self, source):
-        """Remember the features of a RowSource as scikit-learn does those of a DataFrame."""
-        self.n_features_in_ = source.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if source.feature_names is not None:
-            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
 
     def _check_features(self, source):
         """Refuse a RowSource whose features are not those of the fit."""
@@ -196,9 +241,9 @@ class LandmarkEstimator(BaseEstimator):
             )
             warn_user(msg, RidgeEdgeWarning)
 
-    def _warn_of_rounding(self, passes, fit):
-        """Say what rounding does to the fit, where it spoils it."""
-        why = what_rounding_spoilt(passes, fit, *self._function())
+    def _warn_of_rounding(self, passes, fit, cross_kernel, dual_coef, intercept):
+        """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`, where it spoils it."""
+        why = what_rounding_spoilt(passes, fit, cross_kernel, dual_coef, intercept)
         if why:
             msg = (
                 f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
@@ -208,15 +253,13 @@ class LandmarkEstimator(BaseEstimator):
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
-        if self._single and source.dtype == np.float32:
+        if self._model.schema.targets.single and source.dtype == np.float32:
             values = values.astype(np.float32)
         return self._shaped(in_range(values, "the prediction", "rescale the columns or the targets"))
 
     def _shaped(self, values):
-        """Return what has one column, or one entry, per target in the shape of the targets given."""
-        if not self._flat_targets:
-            return values
-        return float(values[0]) if values.ndim == 1 else values[:, 0]
+        """Return what has one column, or one entry, per target in the shape of the targets of the fit."""
+        return in_form(self._model.schema.targets, values)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

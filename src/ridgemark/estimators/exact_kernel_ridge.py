@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form
 from ridgemark.estimators.saving import save_model
+from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.base import count_rows
@@ -93,6 +94,19 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     True
     """
 
+    kernel_ = FittedName(lambda model: model.kernel)
+    bandwidth_ = FittedName(lambda model: getattr(model.kernel, "bandwidth", None))
+    X_fit_ = FittedName(lambda model: model.points)
+    dual_coef_ = FittedName(lambda model: in_form(model.schema.targets, model.dual_coef))
+    intercept_ = FittedName(lambda model: in_form(model.schema.targets, model.intercept))
+    ridge_ = FittedName(lambda model: model.ridge)
+    scaled_ridge_ = FittedName(lambda model: model.scaled_ridge)
+    ridge_path_ = FittedName(lambda model: model.path, optional=True)
+    landmark_indices_ = FittedName(lambda model: model.landmark_indices)
+    n_landmarks_ = FittedName(lambda model: model.n_landmarks)
+    history_ = FittedName(lambda model: model.history)
+    n_iter_ = FittedName(lambda model: model.n_iter)
+
     def __init__(
         self,
         kernel="gaussian",
@@ -118,7 +132,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -137,34 +150,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         -------
         self
         """
-        recipe, rng = self._recipe(), make_generator(self.random_state)
-        passes = self._training_passes(self._open(X, y, sample_weight))
-        searched = None
-        if not recipe.one_ridge and not make_kernel(self.kernel).pairwise:
-            recipe, searched = tune_on_sample(passes, recipe, rng)
-        prepared = prepare(passes, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
-        searched = tuned if searched is None else searched
-        self._warn_of_few_rows(prepared.count)
-        self._warn_of_edge(searched)
-        kernel = prepared.factor.cross_kernel.kernel
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
-        self._take(refined, kernel, prepared.landmarks)
-        self.landmark_indices_, self.n_landmarks_ = prepared.landmarks.indices, count_rows(prepared.landmarks.points)
-        self.ridge_: Any = float(tuned.ridges[0])
-        self.scaled_ridge_ = self.ridge_ * tuned.fit.moments.total_weight * passes.weight_unit
-        self.__dict__.pop("ridge_path_", None)
-        if searched.path is not None:
-            self.ridge_path_ = searched.path
-        self._warn_of_distance(refined)
-        merged = refined.rows.passes  # counts on from the passes before it was made
-        n_passes, n_entries = (
-            merged.n_passes - passes.n_passes,
-            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
-        )
-        self._warn_of_rounding(passes, tuned.fit)
-        self.n_passes_ = passes.n_passes + n_passes
-        self.n_kernel_evaluations_ = passes.n_kernel_evaluations + n_entries
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight)
         return self
 
     @one_blas_thread()
@@ -180,11 +167,51 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
 
+    def _fitted(self, X, y, sample_weight):
+        """Return the model of these rows."""
+        recipe, rng = self._recipe(), make_generator(self.random_state)
+        source, targets = self._open(X, y, sample_weight)
+        passes = self._training_passes(source)
+        searched = None
+        if not recipe.one_ridge and not make_kernel(self.kernel).pairwise:
+            recipe, searched = tune_on_sample(passes, recipe, rng)
+        prepared = prepare(passes, recipe, rng)
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        searched = tuned if searched is None else searched
+        self._warn_of_few_rows(prepared.count)
+        self._warn_of_edge(searched)
+        kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
+        ridge = float(tuned.ridges[0])
+        points, dual_coef, intercept = _function(refined, kernel, landmarks)
+        model = FittedExact(
+            schema=self._schema(targets),
+            kernel=kernel,
+            points=points,
+            dual_coef=dual_coef,
+            intercept=intercept,
+            ridge=ridge,
+            scaled_ridge=ridge * tuned.fit.moments.total_weight * passes.weight_unit,
+            path=searched.path,
+            landmark_indices=landmarks.indices,
+            n_landmarks=count_rows(landmarks.points),
+            history=refined.history,
+            n_iter=refined.reached.n_products,
+            cost=Cost(0, 0),
+        )
+        self._warn_of_distance(refined)
+        merged = refined.rows.passes  # counts on from the passes before it was made
+        n_passes, n_entries = (
+            merged.n_passes - passes.n_passes,
+            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
+        )
+        self._warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
+        cost = Cost(passes.n_passes + n_passes, passes.n_kernel_evaluations + n_entries)
+        return replace(model, cost=cost)
+
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        pairwise = self.kernel_.pairwise
-        cross_kernel = self.kernel_.against(*((None, self.X_fit_) if pairwise else (self.X_fit_, None)))
-        return cross_kernel, self.dual_coef_.reshape(cross_kernel.n_landmarks, -1), np.atleast_1d(self.intercept_)
+        return self._model.cross_kernel, self._model.dual_coef, self._model.intercept
 
     def _recipe(self):
         if not 0 < real_number(self.tol) < np.inf:
@@ -198,25 +225,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
-
-    def _take(self, refined, kernel, landmarks):
-        """Keep the function: the points that have coefficients, with these."""
-        rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
-        if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
-            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-            raise NumericalError(msg)
-        present = np.flatnonzero(rows.passes.row_counts())
-        dual_coef[0] = dual_coef[0][present]
-        if kernel.pairwise:
-            points = [rows.numbers[present], landmarks.indices]
-        else:
-            points = [rows.passes.take(present).features, landmarks.points]
-        used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
-        self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
-        self.X_fit_ = _stacked([points[k] for k in used])
-        self.dual_coef_ = self._shaped(np.concatenate([dual_coef[k] for k in used]))
-        self.intercept_ = self._shaped(refined.intercept)
-        self.history_, self.n_iter_ = refined.history, refined.reached.n_products
 
     def _warn_of_distance(self, refined):
         """Say what was reached where it is not what was asked, or says nothing."""
@@ -243,8 +251,24 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             )
         if refined.landmark_coef.any():
             said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
-        msg = f"after {self.n_iter_} products with the kernel matrix {said}"
+        msg = f"after {reached.n_products} products with the kernel matrix {said}"
         warn_user(msg, ConvergenceWarning)
+
+
+def _function(refined, kernel, landmarks):
+    """Return the points that have coefficients, these, and the intercept."""
+    rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
+    if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
+        msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+        raise NumericalError(msg)
+    present = np.flatnonzero(rows.passes.row_counts())
+    dual_coef[0] = dual_coef[0][present]
+    if kernel.pairwise:
+        points = [rows.numbers[present], landmarks.indices]
+    else:
+        points = [rows.passes.take(present).features, landmarks.points]
+    used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
+    return _stacked([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept
 
 
 def _stacked(parts):

@@ -11,12 +11,13 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing, in_range
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
+from ridgemark.estimators.calibration import repeats_and_constants, rows_among, with_calibration, with_left_out
 from ridgemark.estimators.saving import save_model
-from ridgemark.intervals import Calibration, jackknife_intervals, sample_size, standard_deviations
+from ridgemark.intervals import jackknife_intervals, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.operators import Cross
-from ridgemark.sampling import make_generator, separate_generator
+from ridgemark.sampling import separate_generator
 from ridgemark.tuning import leave_one_out
 
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
@@ -24,6 +25,30 @@ _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger r
 
 class LandmarkModel(LandmarkEstimator):
     """The questions a fit can be asked; `fit` and `partial_fit` are its children's."""
+
+    kernel_ = FittedName(lambda model: model.choice.kernel)
+    bandwidth_ = FittedName(lambda model: getattr(model.choice.kernel, "bandwidth", None))
+    landmarks_ = FittedName(lambda model: model.choice.landmarks)
+    landmark_indices_ = FittedName(lambda model: model.choice.indices)
+    n_landmarks_ = FittedName(lambda model: model.choice.n_landmarks)
+    landmark_count_ = FittedName(lambda model: model.choice.count)
+    leverage_scores_ = FittedName(lambda model: model.choice.scores, optional=True)
+    coherence_ = FittedName(lambda model: model.choice.scores and model.choice.scores.coherence, optional=True)
+    dual_coef_ = FittedName(lambda model: _in_form(model, model.solution.dual_coef))
+    intercept_ = FittedName(lambda model: _in_form(model, model.solution.intercept))
+    ridge_ = FittedName(lambda model: _per_target(model, model.solution.ridge))
+    scaled_ridge_ = FittedName(lambda model: _per_target(model, model.solution.scaled_ridge))
+    ridge_path_ = FittedName(lambda model: model.solution.path, optional=True)
+    solver_ = FittedName(lambda model: model.solution.solver)
+    solver_bound_ = FittedName(lambda model: _in_form(model, model.solution.solver_bound), optional=True)
+    effective_dimension_ = FittedName(lambda model: model.solution.effective_dimension)
+    certificate_ = FittedName(lambda model: model.solution.certificate)
+    tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
+    loo_residuals_ = FittedName(
+        lambda model: _in_form(model, model.left_out and model.left_out.values.residuals), optional=True
+    )
+    calibration_ = FittedName(lambda model: model.calibration, optional=True)
+    waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
@@ -45,11 +70,11 @@ class LandmarkModel(LandmarkEstimator):
         values = self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
         if not return_std:
             return values
-        self._check_moments("a standard deviation")
+        sums = self._sums("a standard deviation")
         if self.kernel_.pairwise:
             msg = "a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold"
             raise DataError(msg)
-        spread = standard_deviations(self._passes(source), self._fit).astype(values.dtype, copy=False)
+        spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
         return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
     @one_blas_thread()
@@ -69,15 +94,14 @@ class LandmarkModel(LandmarkEstimator):
             Share of new observations the intervals are to hold.
         """
         check_is_fitted(self, "dual_coef_")
-        self._check_moments("predict_interval")
-        if not hasattr(self, "calibration_"):
+        sums = self._sums("predict_interval")
+        if self._model.calibration is None:
             msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             raise DataError(msg)
-        ends = jackknife_intervals(self._passes(self._rows(X)), self._fit, self.calibration_, coverage)
+        ends = jackknife_intervals(self._passes(self._rows(X)), sums, self._model.calibration, coverage)
         in_range(ends, "the interval", _RESCALE)
-        return ends[:, :, 0] if self._flat_targets else ends
+        return ends[:, :, 0] if self._model.schema.targets.flat else ends
 
-    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def calibrate(self, X, y=None, sample_weight=None):
@@ -97,25 +121,8 @@ class LandmarkModel(LandmarkEstimator):
         self
         """
         check_is_fitted(self, "dual_coef_")
-        self._check_moments("calibrate")
-        passes = self._passes_of_fit(X, y, sample_weight)
-        fit = self._fit
-        given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
-        everything = same_rows(given, fit.moments)
-        if not everything and not same_rows((given + self._choosing_rows(given)), fit.moments):
-            msg = (
-                "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
-                "leave-one-out residuals need the rows and targets of the fit, with their weights"
-            )
-            raise DataError(msg)
-        if self.kernel_.pairwise and self._rows_among(passes) is None:
-            msg = "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
-            raise DataError(msg)
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
-        if everything:
-            self._take_left_out(left_out, passes)
-            self._look_at_rows(passes, passes.distinct_rows())
-        self._take_calibration(passes, left_out, everything)
+        with self._changing():
+            self._model = self._calibrated(X, y, sample_weight)
         return self
 
     @one_blas_thread()
@@ -139,13 +146,13 @@ class LandmarkModel(LandmarkEstimator):
             `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
         """
         check_is_fitted(self, "dual_coef_")
-        self._check_moments("certify")
+        sums = self._sums("certify")
         passes = self._passes_of_fit(X, y, sample_weight)
         return certify(
             kind,
             passes,
-            self._fit,
-            landmark_indices=self._rows_among(passes),
+            sums,
+            landmark_indices=rows_among(self._model, passes),
             failure_probability=self.failure_probability,
             rng=separate_generator(self.random_state),
         )
@@ -170,10 +177,10 @@ class LandmarkModel(LandmarkEstimator):
             In units of y.
         """
         check_is_fitted(self, "dual_coef_")
-        self._check_moments("distance_to_exact")
+        sums = self._sums("distance_to_exact")
         points = self._passes(self._rows(X))
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
-        return self._shaped(distance_at(points, training, self._fit, certificate, self._rows_among(training)))
+        return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
     @np.errstate(over="ignore", invalid="ignore")
     def diagnose(self):
@@ -186,22 +193,22 @@ class LandmarkModel(LandmarkEstimator):
         Diagnosis
         """
         check_is_fitted(self, "dual_coef_")
-        self._check_moments("diagnose")
-        if not hasattr(self, "_left_out"):
+        model, sums = self._model, self._sums("diagnose")
+        if model.left_out is None:
             msg = "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
             raise DataError(msg)
-        names = getattr(self, "feature_names_in_", None)
+        names = model.schema.feature_names
         return diagnose(
-            self._fit,
-            self._left_out,
-            landmark_indices=self._landmark_rows,
-            scores=getattr(self, "leverage_scores_", None),
-            effective_dimension=self.effective_dimension_,
-            n_duplicates=self._n_duplicates,
-            constant_columns=tuple(str(j if names is None else names[j]) for j in self._constant_columns),
+            sums,
+            model.left_out.values,
+            landmark_indices=model.left_out.landmark_rows,
+            scores=model.choice.scores,
+            effective_dimension=model.solution.effective_dimension,
+            n_duplicates=model.rows.n_duplicates,
+            constant_columns=tuple(str(j if names is None else names[j]) for j in model.rows.constant_columns),
         )
 
-    def save(self, path, overwrite=True):
+    def save(self, path, overwrite=True, sums=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
         A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
@@ -212,93 +219,80 @@ class LandmarkModel(LandmarkEstimator):
             The file; its folder must exist.
         overwrite : bool, default=True
             Whether an existing file is replaced.
+        sums : bool, default=True
+            Whether to keep the landmarks' kernel and the sums over rows, some 3 p^2 numbers. Without them the file is
+            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates or
+            diagnosis, and takes no further rows.
 
         Returns
         -------
         path : Path
         """
-        return save_model(self, path, overwrite)
+        return save_model(self, path, overwrite, sums=sums)
 
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        return self._cross_kernel, self.dual_coef_.reshape(self.n_landmarks_, -1), np.atleast_1d(self.intercept_)
+        model = self._model
+        return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
 
-    def _take_left_out(self, left_out, passes):
-        """Keep the residuals of all rows."""
+    def _calibrated(self, X, y, sample_weight):
+        """Return the model with leave-one-out residuals."""
+        model, fit = self._model, self._sums("calibrate")
+        passes = self._passes_of_fit(X, y, sample_weight)
+        given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
+        everything = same_rows(given, fit.moments)
+        choosing = replace(model.choice.sums, gram=np.zeros_like(given.gram))
+        if not everything and not same_rows((given + choosing), fit.moments):
+            msg = (
+                "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
+                "leave-one-out residuals need the rows and targets of the fit, with their weights"
+            )
+            raise DataError(msg)
+        pairwise = model.choice.kernel.pairwise
+        if pairwise and rows_among(model, passes) is None:
+            msg = "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
+            raise DataError(msg)
+        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        if everything:
+            model = self._with_left_out(model, passes, left_out)
+            n_duplicates, constant = repeats_and_constants(passes, passes.distinct_rows(), pairwise)
+            model = replace(model, rows=replace(model.rows, n_duplicates=n_duplicates, constant_columns=constant))
+        return with_calibration(model, passes, left_out, everything, self.random_state)
+
+    def _with_left_out(self, model, passes, left_out):
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
-        self._left_out, self._landmark_rows = left_out, self._rows_among(passes)
-        self.loo_residuals_ = self._shaped(left_out.residuals)
-
-    def _take_calibration(self, passes, left_out, everything):
-        """Keep a uniform sample of the rows with their residuals, and say what intervals from them promise."""
-        weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
-        eligible = weights > 0
-        guaranteed, reason = self._promise(everything, passes)
-        if guaranteed and everything:
-            eligible[self._rows_among(passes)] = False
-        rows = np.flatnonzero(eligible)
-        most = sample_size(self.memory_budget, self.n_landmarks_ + self.n_features_in_)
-        sample = np.sort(make_generator(self.random_state).permutation(rows)[:most])
-        shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
-        self.calibration_ = Calibration(
-            passes.take(sample).features,
-            sample,
-            residuals[sample],
-            weights[sample],
-            shifts,
-            len(np.unique(distinct.kind[sample])),
-            guaranteed,
-            reason,
-        )
-
-    def _promise(self, everything, passes):
-        """Return whether coverage of new rows is proved for the calibration rows, and why."""
-        weights = passes.row_counts()
-        if np.ptp(weights[weights > 0]) > 0:
-            return False, "rows of unequal weights are not exchangeable"
-        if not everything:
-            if self._ridge_given:
-                reason = "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
-                if passes.distinct_rows().has_repeats:
-                    reason += "; as some rows are equal, only for new rows that equal none of them"
-                return True, reason
-            return False, "the ridge was chosen from these rows"
-        left = self._fit.moments.n_rows - self.n_landmarks_
-        by_chance = self._chosen_blindly and self._ridge_given and not passes.distinct_rows().has_repeats
-        if by_chance and left > 0 and self._rows_among(passes) is not None:
-            return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
-        return False, "landmarks, bandwidth or ridge were chosen from these rows"
+        return with_left_out(model, passes, left_out)
 
     def _passes_of_fit(self, X, y, sample_weight):
         """Return passes over rows of the fit, their weights in the unit of the fit."""
-        return self._passes(self._open(X, y, sample_weight, reset=False), self._fit.weight_unit)
+        source, _ = self._open(X, y, sample_weight, reset=False)
+        return self._passes(source, self._model.sums.weight_unit)
 
-    def _rows_among(self, passes):
-        """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
-        indices = self.landmark_indices_
-        if indices is None or indices.max(initial=0) >= passes.source.n_rows:
-            return None
-        if self.kernel_.pairwise:  # one row cannot be told from another by its features alone, but by its own column
-            rows = passes.take(indices).features
-            known = self._fit.factor.landmark_kernel
-            return indices if np.allclose(rows[:, indices], known, rtol=1e-6, atol=1e-6 * abs(known).max()) else None
-        difference = abs(passes.take(indices).features - self.landmarks_)
-        return indices if difference.max() <= 1e-6 * abs(self.landmarks_).max() else None
-
-    def _check_moments(self, what):
-        if not hasattr(self, "_fit"):
-            msg = (
-                f"{what} needs the sums that a direct solver keeps, and this fit of {self.n_landmarks_} landmarks was "
-                'solved by gradients; fit with solver="direct" or fewer landmarks'
+    def _sums(self, what):
+        """Return what answers later questions, or say why there is nothing to answer `what` with."""
+        model = self._model
+        if model.sums is not None:
+            return model.sums
+        if model.solution.solver == "gradient":
+            why = (
+                f"this fit of {model.choice.n_landmarks} landmarks was solved by gradients; fit with "
+                'solver="direct" or fewer landmarks'
             )
-            raise DataError(msg)
+        else:
+            why = "this model was saved without them; save it with sums=True, or fit it again"
+        msg = f"{what} needs the sums that a direct solver keeps, and {why}"
+        raise DataError(msg)
 
-    def _choosing_rows(self, like):
-        """Return the sums of the rows that chose the landmarks, ready to be added."""
-        return replace(self._choosing, gram=np.zeros_like(like.gram))
 
-    def _look_at_rows(self, passes, distinct):
-        """Keep how many rows are equal, and which columns constant."""
-        self._n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
-        columns = np.empty(0, int) if self.kernel_.pairwise else passes.constant_columns(distinct.indices[:100])
-        self._constant_columns = tuple(map(int, columns))
+def keep_certificate(estimator, certificate):
+    """Make a certificate of the fit, from `certify`, its `certificate_`."""
+    model = estimator._model
+    estimator._model = replace(model, solution=replace(model.solution, certificate=certificate))
+
+
+def _in_form(model, values):
+    return None if values is None else in_form(model.schema.targets, values)
+
+
+def _per_target(model, values):
+    return values if model.solution.ridge_per_target else float(values[0])

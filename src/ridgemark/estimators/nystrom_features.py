@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.base import LandmarkEstimator, all_or_nothing, in_range
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
@@ -63,6 +64,12 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     True
     """
 
+    kernel_ = FittedName(lambda model: model.cross_kernel.kernel)
+    components_ = FittedName(lambda model: model.components)
+    component_indices_ = FittedName(lambda model: model.component_indices)
+    normalization_ = FittedName(lambda model: model.normalization)
+    _n_features_out = FittedName(lambda model: count_rows(model.components))  # which scikit-learn reads
+
     def __init__(
         self,
         kernel="gaussian",
@@ -82,7 +89,6 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -100,21 +106,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         -------
         self
         """
-        recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
-        if not recipe.one_ridge:
-            msg = f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
-            raise ParameterError(msg)
-        passes = self._training_passes(self._open_rows_alone(X, sample_weight))
-        rng = make_generator(self.random_state)
-        problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
-        landmarks, count = draw_landmarks(problem, recipe, rng)
-        factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
-        self._warn_of_few_rows(count)
-        self.kernel_, self._cross_kernel = problem.kernel, factor.cross_kernel
-        self.components_, self.component_indices_ = landmarks.points, landmarks.indices
-        self.normalization_ = factor.symmetric_whitener
-        self._n_features_out = count_rows(landmarks.points)
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
+        with self._changing():
+            self._model = self._fitted(X, sample_weight)
         return self
 
     @one_blas_thread()
@@ -126,9 +119,30 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         """
         check_is_fitted(self, "components_")
         source = self._rows(X)
-        features = Cross(self._passes(source), self._cross_kernel) @ self.normalization_
+        features = Cross(self._passes(source), self._model.cross_kernel) @ self._model.normalization
         remedy = f"multiply the kernel by a smaller factor, or give rows in double precision in place of {source.dtype}"
         return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
+
+    def _fitted(self, X, sample_weight):
+        """Return the features of landmarks among these rows."""
+        recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
+        if not recipe.one_ridge:
+            msg = f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
+            raise ParameterError(msg)
+        passes = self._training_passes(self._open_rows_alone(X, sample_weight))
+        rng = make_generator(self.random_state)
+        problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
+        landmarks, count = draw_landmarks(problem, recipe, rng)
+        factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
+        self._warn_of_few_rows(count)
+        return FittedFeatures(
+            self._schema(None),
+            factor.cross_kernel,
+            landmarks.points,
+            landmarks.indices,
+            factor.symmetric_whitener,
+            cost_of(passes),
+        )
 
     def _open_rows_alone(self, X, sample_weight):
         if isinstance(X, np.memmap):
@@ -138,7 +152,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
                 msg = "a RowSource brings its own weights; give weight to open_rows instead"
                 raise ParameterError(msg)
             self._check_square((X.n_rows, X.n_features))
-            self._take_names(X)
+            self._note_columns(X.n_features, X.feature_names)
             return X
         X = self._validate(X, reset=True)
         self._check_square(X.shape)

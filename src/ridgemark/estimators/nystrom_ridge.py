@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -12,23 +11,18 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import trace_certificate
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import all_or_nothing
+from ridgemark.estimators.base import cost_of
+from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
 from ridgemark.estimators.landmark_model import LandmarkModel
+from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
 from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, scaled_ridges, solve_by_gradient, tune
 from ridgemark.kernels import has_bandwidth
-from ridgemark.kernels.base import count_rows
 from ridgemark.losses import loss_sums
 from ridgemark.rows import RowSource
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.tuning import keep_rows
-
-# What a fit may leave or not, and so must not outlive it.
-_OF_ONE_FIT = (
-    *("_fit", "_left_out", "_landmark_rows"),
-    *("ridge_path_", "loo_residuals_", "calibration_", "tolerance_", "solver_bound_"),
-)
 
 
 class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
@@ -168,7 +162,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self.random_state = random_state
         self.progress = progress
 
-    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
     def fit(self, X, y=None, sample_weight=None):
@@ -187,29 +180,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         -------
         self
         """
-        recipe, rng = self._recipe(), make_generator(self.random_state)
-        passes = self._training_passes(self._open(X, y, sample_weight))
-        prepared = prepare(passes, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
-        certificate = tolerance = None
-        if recipe.certify_with is not None:
-            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
-        self._take_landmarks(prepared, passes)
-        self._take_fit(tuned, solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None)
-        if tolerance is not None:
-            self.certificate_, self.tolerance_ = certificate, tolerance
-        self._kept: Any = None
-        if tuned.left_out is not None and prepared.solver == "direct":
-            self._kept = None if self.kernel_.pairwise else keep_rows(passes)
-            self._take_left_out(tuned.left_out, passes)
-            self._take_calibration(passes, tuned.left_out, everything=True)
-        self._warn_of_edge(tuned)
-        self._warn_of_rounding(passes, tuned.fit)
-        self.n_passes_, self.n_kernel_evaluations_ = passes.n_passes, passes.n_kernel_evaluations
-        self.waiting_share_ = passes.waiting_share
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight)
         return self
 
-    @all_or_nothing
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -231,27 +205,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         -------
         self
         """
-        recipe, first = replace(self._recipe(), solver="direct"), not hasattr(self, "dual_coef_")
-        if not first:
-            self._check_more_rows()
-        source = self._open(X, y, sample_weight, reset=first)
-        if first:
-            passes = self._training_passes(source)
-            prepared = prepare(passes, recipe, make_generator(self.random_state))
-            factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
-            self._take_landmarks(prepared, passes)
-            self.n_passes_ = self.n_kernel_evaluations_ = 0
-        else:
-            passes = self._passes(source, self._fit.weight_unit)  # moments add in one unit
-            factor, moments, origin = self._fit.factor, self._moments_with(passes, recipe), self._fit.target_origin
-            self._hashes: Any = merge_smallest(self._hashes, passes.distinct_rows().smallest)
-        self._kept = self._keep(passes, recipe, first)
-        tuned = tune(passes, recipe, factor, moments, origin, count_distinct(self._hashes), self._kept)
-        self._take_fit(tuned)
-        self._warn_of_rounding(passes, tuned.fit)
-        self.n_passes_ += passes.n_passes
-        self.n_kernel_evaluations_ += passes.n_kernel_evaluations
-        self.waiting_share_ = passes.waiting_share
+        with self._changing():
+            self._model = self._fitted_with(X, y, sample_weight)
         return self
 
     def score(self, X, y=None, sample_weight=None):
@@ -261,81 +216,112 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
 
-    def _check_more_rows(self):
+    def _fitted(self, X, y, sample_weight):
+        """Return the model of these rows."""
+        recipe, rng = self._recipe(), make_generator(self.random_state)
+        source, targets = self._open(X, y, sample_weight)
+        passes = self._training_passes(source)
+        prepared = prepare(passes, recipe, rng)
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        certificate = tolerance = None
+        if recipe.certify_with is not None:
+            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
+        choice, rows = self._choice(prepared), _row_facts(prepared, passes)
+        gradient = solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None
+        solution = self._solution(tuned, targets, gradient)
+        if tolerance is not None:
+            solution = replace(solution, certificate=certificate, tolerance=tolerance)
+        sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
+        if left_out is not None and not choice.kernel.pairwise:
+            rows = replace(rows, sample=keep_rows(passes))
+        model = FittedModel(self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums)
+        if left_out is not None:
+            model = self._with_left_out(model, passes, left_out)
+            model = with_calibration(model, passes, left_out, True, self.random_state)
+        self._warn_of_edge(tuned)
+        self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        return replace(model, cost=cost_of(passes))
+
+    def _fitted_with(self, X, y, sample_weight):
+        """Return the model with these rows added."""
+        recipe, known = replace(self._recipe(), solver="direct"), getattr(self, "_model", None)
+        if known is None:
+            source, targets = self._open(X, y, sample_weight)
+            passes = self._training_passes(source)
+            prepared = prepare(passes, recipe, make_generator(self.random_state))
+            factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
+            schema, choice, spent = self._schema(targets), self._choice(prepared), Cost(0, 0)
+            rows = _row_facts(prepared, passes)
+        else:
+            self._check_more_rows(known)
+            source, _ = self._open(X, y, sample_weight, reset=False)
+            passes = self._passes(source, known.sums.weight_unit)  # moments add in one unit
+            factor, moments, origin = known.sums.factor, _sums_with(known, passes, recipe), known.sums.target_origin
+            schema, choice, spent = known.schema, known.choice, known.cost
+            rows = replace(known.rows, hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest))
+        rows = replace(rows, sample=_sample(known, choice, passes, recipe))
+        tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
+        solution = self._solution(tuned, schema.targets)
+        self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        return FittedModel(schema, choice, solution, rows, None, None, spent + cost_of(passes), tuned.fit)
+
+    def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
-        self._check_moments("partial_fit")
-        if self.kernel_.pairwise:
+        sums = self._sums("partial_fit")
+        if known.choice.kernel.pairwise:
             msg = "further rows of a precomputed kernel do not hold their own k(x, x), which partial_fit needs; use fit"
             raise DataError(msg)
-        if bool(self.fit_intercept) != self._fit.fit_intercept:
+        if bool(self.fit_intercept) != sums.fit_intercept:
             msg = (
-                f"fit_intercept was {self._fit.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
+                f"fit_intercept was {sums.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
                 "partial_fit cannot change it, fit anew"
             )
             raise ParameterError(msg)
 
-    def _keep(self, passes, recipe, first):
-        """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
-        searched = recipe.criterion == "loo" and not recipe.one_ridge and not self.kernel_.pairwise
-        if not searched or not (first or self._kept):
-            return None
-        return keep_rows(passes) if first else self._kept + keep_rows(passes)
-
     def _recipe(self):
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
 
-    def _moments_with(self, passes, recipe):
-        """Return the moments of the fit with those of further rows added."""
-        fit, known = self._fit, self._fit.moments
-        total = known.total_weight + float(passes.row_counts().sum())
-        smallest = float(scaled_ridges(np.array(recipe.ridge), total)) if recipe.one_ridge else None
-        return known + loss_sums(passes, fit.factor, fit.target_origin, smallest)
-
-    def _take_landmarks(self, prepared, passes):
-        """Keep what was drawn; what an earlier fit left behind goes."""
+    def _choice(self, prepared):
+        """Return the landmarks and how they were chosen."""
         self._warn_of_few_rows(prepared.count)
-        landmarks, kernel = prepared.landmarks, prepared.factor.cross_kernel.kernel
-        self.kernel_, self.bandwidth_ = kernel, getattr(kernel, "bandwidth", None)
-        self.landmarks_, self.landmark_indices_ = landmarks.points, landmarks.indices
-        self.n_landmarks_, self.landmark_count_ = count_rows(landmarks.points), prepared.count
-        self._cross_kernel = kernel.against(landmarks.points, landmarks.indices)
-        self.solver_ = prepared.solver
-        self._choosing = prepared.moments.without_products()
+        landmarks = prepared.landmarks
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
-        self._chosen_blindly = by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel))
-        self._look_at_rows(passes, prepared.setting.distinct)
-        self._hashes = prepared.setting.distinct.smallest
-        for name in ("leverage_scores_", "coherence_"):
-            self.__dict__.pop(name, None)
-        if landmarks.scores is not None:
-            self.leverage_scores_, self.coherence_ = landmarks.scores, landmarks.scores.coherence
+        return Choice(
+            prepared.factor.cross_kernel.kernel,
+            landmarks.points,
+            landmarks.indices,
+            prepared.count,
+            landmarks.scores,
+            prepared.moments.without_products(),
+            by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel)),
+        )
 
-    def _take_fit(self, tuned, gradient=None):
-        """Keep the coefficients and what chose them; what an earlier fit left behind goes."""
-        fit = tuned.fit
-        solution = fit if gradient is None else gradient
-        dual_coef, intercept = solution.dual_coef, solution.intercept
+    def _solution(self, tuned, targets, gradient=None):
+        """Return the coefficients and what chose them."""
+        fit, certificate = tuned.fit, None
+        solved = fit if gradient is None else gradient
+        dual_coef, intercept = solved.dual_coef, solved.intercept
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
             msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
             raise NumericalError(msg)
-        for name in _OF_ONE_FIT:
-            self.__dict__.pop(name, None)
-        self.dual_coef_, self.intercept_ = self._shaped(dual_coef), self._shaped(intercept)
-        per_target = self.ridge_per_target and not self._flat_targets
-        self.ridge_: Any = tuned.ridges if per_target else float(tuned.ridges[0])
-        self.scaled_ridge_ = self.ridge_ * fit.moments.total_weight * fit.weight_unit
-        self.effective_dimension_ = fit.effective_dimension
-        self._ridge_given = tuned.path is None
-        if tuned.path is not None:
-            self.ridge_path_ = tuned.path
-        self.certificate_ = None
         if gradient is None:
-            self._fit = fit
             with suppress(NumericalError):  # of targets so large that their distances exceed the range
-                self.certificate_ = trace_certificate(fit)
+                certificate = trace_certificate(fit)
         else:
-            self.solver_bound_ = self._shaped(gradient.bound)
             self._warn_of_gradient(gradient)
+        return Solution(
+            dual_coef=dual_coef,
+            intercept=intercept,
+            ridge=tuned.ridges,
+            scaled_ridge=tuned.ridges * fit.moments.total_weight * fit.weight_unit,
+            ridge_per_target=bool(self.ridge_per_target) and not targets.flat,
+            path=tuned.path,
+            solver="direct" if gradient is None else "gradient",
+            solver_bound=None if gradient is None else gradient.bound,
+            effective_dimension=fit.effective_dimension,
+            certificate=certificate,
+            tolerance=None,
+        )
 
     def _warn_of_gradient(self, gradient):
         """Say that the gradient ended short of its goal."""
@@ -345,3 +331,26 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
                 f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
             )
             warn_user(msg, ConvergenceWarning)
+
+
+def _row_facts(prepared, passes):
+    """Return what is kept of the rows that chose the landmarks."""
+    distinct = prepared.setting.distinct
+    found = repeats_and_constants(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
+    return RowFacts(*found, distinct.smallest, None)
+
+
+def _sample(known, choice, passes, recipe):
+    """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
+    searched = recipe.criterion == "loo" and not recipe.one_ridge and not choice.kernel.pairwise
+    if not searched or (known is not None and known.rows.sample is None):
+        return None
+    return keep_rows(passes) if known is None else known.rows.sample + keep_rows(passes)
+
+
+def _sums_with(known, passes, recipe):
+    """Return the sums of the fit with those of further rows added."""
+    fit, moments = known.sums, known.sums.moments
+    total = moments.total_weight + float(passes.row_counts().sum())
+    smallest = float(scaled_ridges(np.array(recipe.ridge), total)) if recipe.one_ridge else None
+    return moments + loss_sums(passes, fit.factor, fit.target_origin, smallest)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate
+from ridgemark.fitted import Choice, Cost, LeftOutRows, RowFacts, RunRecord, Schema, Solution, Targets
 from ridgemark.fitting import Tolerance
 from ridgemark.intervals import Calibration
 from ridgemark.kernels import Kernel
@@ -40,7 +41,7 @@ from ridgemark.persistence.schema import (
 )
 from ridgemark.rows.places import shown
 from ridgemark.selection import LandmarkCount
-from ridgemark.solvers import RefinementStep
+from ridgemark.solvers import RefinementStep, RidgeSolution
 from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
 
 _ROW_NUMBERS = np.iinfo(np.intp).max
@@ -57,6 +58,9 @@ class SavedFit(NamedTuple):
     scaled_ridge: NDArray[np.float64]
     target_origin: NDArray[np.float64]
     weight_unit: float
+    solution: RidgeSolution
+    training_error: NDArray[np.float64]
+    effective_dimension: Bracket
 
 
 def _kernel(node: Any, place: str, source: Source) -> Kernel:
@@ -93,6 +97,9 @@ _FIT = record(
     scaled_ridge=array("t", above=0),
     target_origin=array("t"),
     weight_unit=number(above=0),
+    solution=record(RidgeSolution, coefficients=array("r", "t"), intercept=array("t")),
+    training_error=array("t", lowest=0),
+    effective_dimension=_BRACKET,
 )
 _COUNT = record(
     LandmarkCount,
@@ -186,93 +193,98 @@ _SHOWN = mapping(  # rows observed and predicted, for a page
     **dict.fromkeys(("observed", "predicted", "lower", "upper"), _VALUES),
 )
 _KEYS = optional(each(numbers))
-_RUN = mapping(  # what the command line keeps beside a fit; every key may be absent
-    numbers,
-    ("data", "n_rows", "target_names", "target", "weight", "columns", "levels", "sample", "held_out"),
-    data=text(),
-    n_rows=whole(1),
-    target_names=each(text(), "t"),
+_RUN = record(  # what the command line keeps beside a model
+    RunRecord,
+    data=optional(text()),
+    n_rows=optional(whole(1)),
     target=_KEYS,
     weight=numbers,
     columns=_KEYS,
-    levels=mapping(each(text())),
+    target_names=optional(each(text(), "t")),
+    levels=optional(mapping(each(text()))),
     sample=optional(_SHOWN),
-    held_out=_SHOWN,
+    held_out=optional(_SHOWN),
 )
+RUN = optional(_RUN)
+
+_SCHEMA = record(
+    Schema,
+    n_features=whole(1, size="d"),
+    feature_names=optional(words("d")),
+    targets=record(Targets, count=whole(1, size="t"), flat=flag, single=flag),
+)
+_CHOICE = record(
+    Choice,
+    kernel=_kernel,
+    landmarks=rows("p", "d"),
+    indices=optional(array("p", below=_ROW_NUMBERS)),
+    count=_COUNT,
+    scores=optional(_SCORES),
+    sums=_moments(array(0, 0)),
+    blind=flag,
+)
+_SOLUTION = record(
+    Solution,
+    dual_coef=array("p", "t"),
+    intercept=array("t"),
+    ridge=array("t", above=0),
+    scaled_ridge=array("t", above=0),
+    ridge_per_target=flag,
+    path=optional(_PATH),
+    solver=text("direct", "gradient"),
+    solver_bound=optional(array("t", lowest=0)),
+    effective_dimension=_BRACKET,
+    certificate=optional(_CERTIFICATE),
+    tolerance=optional(_TOLERANCE),
+)
+_ROWS = record(
+    RowFacts,
+    n_duplicates=whole(),
+    constant_columns=each(whole(0, "d")),
+    hashes=hashes("h"),
+    sample=optional(_KEPT),
+)
+_COST = record(Cost, n_passes=whole(), n_kernel_evaluations=whole())
 
 
-def _common(flat: bool) -> dict[str, Reader]:
-    """Return the attributes of every model; `flat` says whether the targets were an array of shape (n,)."""
-    targets = () if flat else ("t",)
-    one = number() if flat else array("t")
-    positive = either(number(above=0), array("t", above=0))
-    return {
-        "n_features_in_": whole(1, size="d"),
-        "feature_names_in_": words("d"),
-        "_n_targets": whole(1, 2 if flat else None, size="t"),
-        "_flat_targets": flag,
-        "_single": flag,
-        "kernel_": _kernel,
-        "dual_coef_": array("p", *targets),
-        "intercept_": one,
-        "ridge_": positive,
-        "scaled_ridge_": positive,
-        "ridge_path_": _PATH,
-        "n_passes_": whole(),
-        "n_kernel_evaluations_": whole(),
-    }
-
-
-def _landmark_model(flat: bool) -> Reader:
-    own = {
-        "landmarks_": rows("p", "d"),
-        "landmark_indices_": optional(array("p", below=_ROW_NUMBERS)),
-        "landmark_count_": _COUNT,
-        "solver_": text("direct", "gradient"),
-        "effective_dimension_": _BRACKET,
-        "certificate_": optional(_CERTIFICATE),
-        "_choosing": _moments(array(0, 0)),
-        "_chosen_blindly": flag,
-        "_ridge_given": flag,
-        "_n_duplicates": whole(),
-        "_constant_columns": each(whole(0, "d")),
-        "_fit": _FIT,
-        "_kept": optional(_KEPT),
-        "_hashes": hashes("h"),
-        "leverage_scores_": _SCORES,
-        "solver_bound_": number(lowest=0) if flat else array("t", lowest=0),
-        "_left_out": _LEFT_OUT,
-        "_landmark_rows": optional(array("p", below="n")),
-        "calibration_": _CALIBRATION,
-        "tolerance_": _TOLERANCE,
-        "run_": _RUN,
-    }
-    absent = (
-        *("feature_names_in_", "ridge_path_", "_fit", "leverage_scores_", "solver_bound_"),
-        *("_left_out", "_landmark_rows", "calibration_", "tolerance_", "run_"),
-    )
-    return record(dict, absent, **_common(flat) | own)
-
-
-def _exact_model(flat: bool) -> Reader:
-    points = rows("p", "d")
-    own = {
-        "X_fit_": lambda node, place, source: _points(points, node, place, source),
-        "landmark_indices_": optional(array("l", below=_ROW_NUMBERS)),
-        "n_landmarks_": whole(1),
-        "history_": each(_STEP),
-        "n_iter_": whole(),
-    }
-    return record(dict, ("feature_names_in_", "ridge_path_"), **_common(flat) | own)
-
-
-def _points(points: Reader, node: Any, place: str, source: Source) -> Any:
+def _points(node: Any, place: str, source: Source) -> Any:
     """Read rows, or of a precomputed kernel their numbers."""
     are_rows = np.ndim(source.arrays.get(place, np.empty((0, 0)))) == 2
-    return (points if are_rows else array("p", below="d"))(node, place, source)
+    return (rows("p", "d") if are_rows else array("p", below="d"))(node, place, source)
 
 
-MODELS = {"NystromRidge": _landmark_model, "ExactKernelRidge": _exact_model}
+# Of every estimator, the record of its fit: what `saving` completes to `FittedModel` and `FittedExact`.
+MODELS = {
+    "NystromRidge": record(
+        dict,
+        schema=_SCHEMA,
+        choice=_CHOICE,
+        solution=_SOLUTION,
+        rows=_ROWS,
+        left_out=optional(
+            record(LeftOutRows, values=_LEFT_OUT, landmark_rows=optional(array("p", below="n"))),
+        ),
+        calibration=optional(_CALIBRATION),
+        cost=_COST,
+        sums=optional(_FIT),
+    ),
+    "ExactKernelRidge": record(
+        dict,
+        schema=_SCHEMA,
+        kernel=_kernel,
+        points=_points,
+        dual_coef=array("p", "t"),
+        intercept=array("t"),
+        ridge=number(above=0),
+        scaled_ridge=number(above=0),
+        path=optional(_PATH),
+        landmark_indices=optional(array("l", below=_ROW_NUMBERS)),
+        n_landmarks=whole(1),
+        history=each(_STEP),
+        n_iter=whole(),
+        cost=_COST,
+    ),
+}
 
 PARAMETERS = {
     **dict.fromkeys(("kernel", "bandwidth", "ridge", "n_landmarks", "selection"), free),

@@ -15,8 +15,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
+from ridgemark.certificates import Certificate
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit
+from ridgemark.estimators.saved_form import MODELS, PARAMETERS, RUN, SavedFit
+from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import NystromFactor
@@ -34,16 +36,13 @@ CLASSES = {
     for name, one in vars(module).items()
     if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
 }
-# Time is not saved, so that two fits with one seed are two files of the same bytes.
-_MEASURED = {"waiting_share_", "seconds", "peak_bytes", "waiting_share"}
-# What follows from the rest, and what scikit-learn keeps of its own settings.
-_DERIVED = {"bandwidth_", "_cross_kernel", "coherence_", "loo_residuals_"}
-_SETTINGS = {"_metadata_request", "_sklearn_output_config"}
+_SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
+_COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
 
 
-def save_model(model: Any, path: Any, overwrite: bool) -> Path:
-    """Write a fitted estimator to one file, whole or not at all."""
+def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run: RunRecord | None = None) -> Path:
+    """Write a fitted estimator to one file, whole or not at all; beside it what the command line knows of it."""
     target = _path(path)
     if type(model).__name__ not in MODELS:
         msg = f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
@@ -51,11 +50,16 @@ def save_model(model: Any, path: Any, overwrite: bool) -> Path:
     state = model.__getstate__()  # all attributes at one time; refused while a fit is running
     check_is_fitted(model, "dual_coef_")
     parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
+    fitted = state.pop("_model")
+    if unknown := sorted(state.keys() - _SETTINGS - _COLUMNS):
+        msg = f"the model cannot be saved with {listed(unknown)}, which is no attribute of a {type(model).__name__}"
+        raise ParameterError(msg)
     encoder = Encoder(CLASSES.values())
     header = {
         "estimator": type(model).__name__,
         "parameters": {name: encoder.encode(value, name) for name, value in _savable(parameters).items()},
-        "fitted": {name: encoder.encode(value, name) for name, value in _fitted(state).items()},
+        "fitted": encoder.encode(_saved(fitted, sums), "fitted"),
+        "run": encoder.encode(run, "run"),
         "given": [_name(function) for function in encoder.given],
     }
     try:  # nothing is saved that could not be loaded
@@ -68,8 +72,11 @@ def save_model(model: Any, path: Any, overwrite: bool) -> Path:
     return target
 
 
-def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> Any:
-    """Return the model saved at a path, one of the `estimators`; `kernel` where that is the user's own code."""
+def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tuple[Any, RunRecord | None]:
+    """Return the model saved at a path, one of the `estimators`, and what the command line knew of it.
+
+    `kernel` is given where it is the user's own code.
+    """
     source = _path(path)
     header, arrays = read_model(source)
     again = Encoder(CLASSES.values())  # finds the functions in the order in which the first one did
@@ -97,72 +104,57 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _fitted(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the fitted attributes as a file holds them."""
-    left_out = _MEASURED | _DERIVED | _SETTINGS
-    if "landmarks_" in state:
-        left_out |= {"n_landmarks_"}
-    kept = {name: value for name, value in sorted(state.items()) if name not in left_out}
-    if "_fit" in kept:
-        fit, factor = kept["_fit"], kept["_fit"].factor
-        kept["_fit"] = SavedFit(
-            factor.landmark_kernel,
-            factor.kept,
-            factor.triangle,
-            fit.moments,
-            fit.fit_intercept,
-            fit.scaled_ridge,
-            fit.target_origin,
-            fit.weight_unit,
-        )
-    if kept.get("certificate_") is not None:
-        certificate = kept["certificate_"]
-        kept["certificate_"] = replace(certificate, inputs=dict(certificate.inputs), cost=_untimed(certificate.cost))
-    if "run_" in kept:
-        kept["run_"] = _untimed(kept["run_"])
-    return kept
+def _saved(fitted: Any, sums: bool) -> Any:
+    """Return the record of a fit as a file holds it: without kernels that are bound again, and without times."""
+    if isinstance(fitted, FittedExact):
+        return fitted
+    fit: Any = fitted.sums if sums else None
+    if fit is not None:
+        factor = fit.factor
+        rest = (getattr(fit, name) for name in SavedFit._fields[3:])
+        fit = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
+    solution = replace(fitted.solution, certificate=_untimed(fitted.solution.certificate))
+    return replace(fitted, solution=solution, sums=fit)
 
 
-def _untimed(costs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in costs.items() if name not in _MEASURED}
+def _untimed(certificate: Certificate | None) -> Certificate | None:
+    """Return a certificate without the time it took, in plain dicts."""
+    if certificate is None:
+        return None
+    cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
+    return replace(certificate, inputs=dict(certificate.inputs), cost=cost)
 
 
-def _restore(estimator: type, header: Mapping[str, Any], source: Source) -> Any:
-    """Return the model of a header; whatever does not fit together is refused."""
+def _restore(estimator: type, header: Mapping[str, Any], source: Source) -> tuple[Any, RunRecord | None]:
+    """Return the model of a header, and the record of its run; whatever does not fit together is refused."""
     names = estimator._get_param_names()  # type: ignore[attr-defined]
     model = record(estimator, **{name: PARAMETERS[name] for name in names})(header["parameters"], "", source)
     model._recipe()  # checks the parameters
-    flat = header["fitted"].get("_flat_targets") is True
-    fitted = MODELS[estimator.__name__](flat)(header["fitted"], "", source)
-    model.__dict__.update(fitted)
-    model.bandwidth_ = getattr(model.kernel_, "bandwidth", None)
-    if "landmarks_" in fitted:
-        _bind_landmarks(model, fitted)
+    found = MODELS[estimator.__name__](header["fitted"], "fitted", source)
+    if found["schema"].targets.flat and found["schema"].targets.count > 1:
+        raise refusal(place="fitted.schema.targets", what="has several targets in one column")
+    model._model = FittedExact(**found) if "points" in found else _bound(found)
+    model._note_columns(found["schema"].n_features, found["schema"].feature_names)
+    run = RUN(header["run"], "run", source)
     if not source.given:  # the user's own code is not run here
         _try_to_predict(model)
-    return model
+    return model, run
 
 
-def _bind_landmarks(model: Any, fitted: Mapping[str, Any]) -> None:
-    """Set what follows from landmarks and residuals."""
-    kernel, landmarks, indices = model.kernel_, model.landmarks_, model.landmark_indices_
-    model.n_landmarks_ = count_rows(landmarks)
-    model._cross_kernel = cross_kernel = kernel.against(landmarks, indices)
-    if "_fit" in fitted:
-        landmark_kernel, kept, triangle, *rest = fitted["_fit"]
+def _bound(found: dict[str, Any]) -> FittedModel:
+    """Return the record of a landmark model, its sums with the kernel bound to the landmarks again."""
+    choice, saved = found["choice"], found["sums"]
+    kernel, landmarks, indices = choice.kernel, choice.landmarks, choice.indices
+    if saved is not None:
+        landmark_kernel, kept, triangle, *rest = saved
         if len(np.unique(kept)) < len(kept):
-            raise refusal(place="_fit.kept", what="names a landmark twice")
+            raise refusal(place="fitted.sums.kept", what="names a landmark twice")
         kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept])
-        factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
-        model._fit = LandmarkFit(factor, *rest)
-    if "leverage_scores_" in fitted:
-        if indices is not None and indices.max() >= len(model.leverage_scores_.lower):
-            raise refusal(place="landmark_indices_", what="names a row without a score")
-        model.coherence_ = model.leverage_scores_.coherence
-    if ("_left_out" in fitted) != ("_landmark_rows" in fitted):
-        raise refusal(place="_left_out", what="must come with _landmark_rows")
-    if "_left_out" in fitted:
-        model.loo_residuals_ = model._shaped(model._left_out.residuals)
+        factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+        found["sums"] = LandmarkFit(factor, *rest)
+    if choice.scores is not None and indices is not None and indices.max() >= len(choice.scores.lower):
+        raise refusal(place="fitted.choice.indices", what="names a row without a score")
+    return FittedModel(**found)
 
 
 def _try_to_predict(model: Any) -> None:
@@ -180,8 +172,8 @@ def _try_to_predict(model: Any) -> None:
         size = np.sqrt(np.abs(model.kernel_.diagonal(points, indices).astype(np.float64)))[:, None]
     dual_coef = model.dual_coef_.reshape(len(model.dual_coef_), -1)
     largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(model.intercept_)).max())
-    if not largest < np.finfo(np.float32 if model._single else np.float64).max:
-        raise refusal(place="dual_coef_", what="gives predictions beyond the floating-point range")
+    if not largest < np.finfo(np.float32 if model._model.schema.targets.single else np.float64).max:
+        raise refusal(place="fitted", what="gives predictions beyond the floating-point range")
     tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
     silent = copy.copy(model)
     silent.progress = False

@@ -22,7 +22,14 @@ from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
-from ridgemark.solvers import LandmarkFit, LandmarkGradientFit, SpectralSolver, choose_solver, landmark_gradient
+from ridgemark.solvers import (
+    LandmarkFit,
+    LandmarkGradientFit,
+    SpectralSolver,
+    choose_solver,
+    landmark_gradient,
+    solve_landmarks,
+)
 from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath, choose_kernel, gcv_path, loo_path
 
 Floats = NDArray[np.float64]
@@ -173,7 +180,7 @@ def tune(
     if recipe.one_ridge:
         ridges = np.full(len(target_origin), float(recipe.ridge))
         scaled = scaled_ridges(ridges, moments.total_weight)
-        return Tuned(LandmarkFit(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
+        return Tuned(solve_landmarks(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
     solver, left_out = SpectralSolver(moments, intercept), None
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
     if recipe.criterion == "loo" and n_distinct is None:
@@ -186,10 +193,9 @@ def tune(
         path = gcv_path(solver, candidates, n_distinct or len(passes.distinct_rows()), per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
-    fit = LandmarkFit(factor, moments, intercept, scaled, target_origin, unit)
-    # Already computed: the cached properties would compute them again.
-    fit.__dict__.update(solver=solver, centred=solver.centred)
-    return Tuned(fit, ridges, path, left_out)
+    return Tuned(
+        solve_landmarks(factor, moments, intercept, scaled, target_origin, unit, solver), ridges, path, left_out
+    )
 
 
 def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:

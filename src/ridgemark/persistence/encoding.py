@@ -20,8 +20,9 @@ _DEEPEST = 100  # far below Python's recursion limit, so that every file written
 class Encoder:
     """Turn values into JSON, and collect what JSON cannot hold.
 
-    Numbers, text, None and lists are written as they are, a record as the dict of its fields; everything else as a dict
-    with one entry, its tag. An array is named after its place; its tag says whether its transpose was stored.
+    Numbers, text, None and lists are written as they are, a record as the dict of its fields, but for those marked as
+    not saved; everything else as a dict of one entry, its tag. An array is named after its place, and its tag says
+    whether its transpose was stored.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class Encoder:
             parts = (
                 value._asdict()
                 if hasattr(value, "_asdict")
-                else {f.name: getattr(value, f.name) for f in fields(value)}
+                else {f.name: getattr(value, f.name) for f in fields(value) if f.metadata.get("saved", True)}
             )
             return {name: inner(part, f"{place}.{name}") for name, part in parts.items()}
         functions = [] if functions is None else functions

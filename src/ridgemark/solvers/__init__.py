@@ -3,7 +3,7 @@
 from ridgemark.solvers.centred import RidgeSolution
 from ridgemark.solvers.choice import SolverCost, choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, conjugate_gradient
-from ridgemark.solvers.landmark_fit import LandmarkFit
+from ridgemark.solvers.landmark_fit import LandmarkFit, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
 from ridgemark.solvers.spectral import SpectralSolver
@@ -22,5 +22,6 @@ __all__ = [
     "conjugate_gradient",
     "landmark_gradient",
     "refine",
+    "solve_landmarks",
     "solver_cost",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
-from ridgemark.solvers.cholesky import OneRidge, solve_one_ridge
+from ridgemark.solvers.cholesky import solve_one_ridge
 from ridgemark.solvers.spectral import SpectralSolver
 
 Floats = NDArray[np.float64]
@@ -27,49 +27,21 @@ class LandmarkFit:
     fit_intercept: bool
     scaled_ridge: Floats  # (targets,): n lambda for each target
     target_origin: Floats  # (targets,): subtracted from the targets in the moments
-    weight_unit: float = 1.0  # divisor of the weights in the moments and in `scaled_ridge`
+    weight_unit: float  # divisor of the weights in the moments and in `scaled_ridge`
+    solution: RidgeSolution  # the coefficients of the features, and the intercept measured from `target_origin`
+    training_error: Floats  # (targets,): the weighted mean squared residual
+    effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
+    spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
 
     @cached_property
     def centred(self) -> CentredMoments:
         """The moments, measured from their means where there is an intercept."""
-        return centre(self.moments, self.fit_intercept)
+        return centre(self.moments, self.fit_intercept) if self.spectral is None else self.spectral.centred
 
     @cached_property
     def solver(self) -> SpectralSolver:
         """The eigendecomposition of the moments, for every ridge."""
-        return SpectralSolver(self.moments, self.fit_intercept, self.centred)
-
-    @cached_property
-    def _one_ridge(self) -> OneRidge | None:
-        """The Cholesky solution; None for several ridges, or where the eigendecomposition exists or is needed."""
-        ridges = np.unique(self.scaled_ridge)
-        if "solver" in self.__dict__ or len(ridges) > 1:
-            return None
-        return solve_one_ridge(self.centred, float(ridges[0]))
-
-    @cached_property
-    def solution(self) -> RidgeSolution:
-        """The coefficients of the features, and the intercept measured from `target_origin`."""
-        return self._one_ridge.solution if self._one_ridge else self.solver.solution(self.scaled_ridge)
-
-    @cached_property
-    def training_error(self) -> Floats:
-        """The weighted mean squared residual, per target."""
-        if self._one_ridge:
-            return self._one_ridge.training_error
-        return np.array([self.solver.training_error(float(s))[t] for t, s in enumerate(self.scaled_ridge)])
-
-    @cached_property
-    def effective_dimension(self) -> Bracket:
-        """d_eff of the exact kernel at the smallest ridge: that of L, and at most `residual_dimension` more."""
-        scaled_ridge = float(self.scaled_ridge.min())
-        if self._one_ridge:
-            lower = self._one_ridge.effective_dimension
-        else:
-            lower = self.solver.effective_dimension(scaled_ridge)
-        n = self.moments.n_rows
-        more = residual_dimension(self.moments.trace_residual / scaled_ridge, n)
-        return Bracket(lower, min(float(n), lower + more))
+        return self.spectral or SpectralSolver(self.moments, self.fit_intercept, self.centred)
 
     @property
     def dual_coef(self) -> Floats:
@@ -80,3 +52,36 @@ class LandmarkFit:
     def intercept(self) -> Floats:
         """The constant in the targets' own units, shape (targets,)."""
         return self.solution.intercept + self.target_origin
+
+
+def solve_landmarks(
+    factor: NystromFactor,
+    moments: Moments,
+    fit_intercept: bool,
+    scaled_ridge: Floats,
+    target_origin: Floats,
+    weight_unit: float = 1.0,
+    spectral: SpectralSolver | None = None,
+) -> LandmarkFit:
+    """Solve at one ridge for every target.
+
+    One Cholesky factor solves where all ridges are equal and no eigendecomposition is given; the eigendecomposition
+    elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
+    `residual_dimension` more.
+    """
+    centred = centre(moments, fit_intercept) if spectral is None else spectral.centred
+    smallest = float(scaled_ridge.min())
+    one = solve_one_ridge(centred, smallest) if spectral is None and len(np.unique(scaled_ridge)) == 1 else None
+    if one is not None:
+        solution, error, lower = one.solution, one.training_error, one.effective_dimension
+    else:
+        spectral = spectral or SpectralSolver(moments, fit_intercept, centred)
+        solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
+        error = np.array([spectral.training_error(float(s))[t] for t, s in enumerate(scaled_ridge)])
+    n = moments.n_rows
+    upper = min(float(n), lower + residual_dimension(moments.trace_residual / smallest, n))
+    dimension = Bracket(lower, upper)
+    return LandmarkFit(
+        *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
+        *(solution, error, dimension, spectral),
+    )

@@ -1,0 +1,90 @@
+"""What leave-one-out residuals add to a fitted model: residuals of all rows, and a sample of them for intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.fitted import FittedModel, LeftOutRows
+from ridgemark.intervals import Calibration, sample_size
+from ridgemark.passes import RowPasses
+from ridgemark.rows.distinct import DistinctRows
+from ridgemark.sampling import make_generator
+from ridgemark.tuning import LeaveOneOut
+
+
+def with_left_out(model: FittedModel, passes: RowPasses, left_out: LeaveOneOut) -> FittedModel:
+    """Return the model with the residuals of all its rows."""
+    return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))
+
+
+def with_calibration(
+    model: FittedModel, passes: RowPasses, left_out: LeaveOneOut, everything: bool, random_state: Any
+) -> FittedModel:
+    """Return the model with a uniform sample of the rows, their residuals, and what intervals from them promise.
+
+    `everything` says whether the rows are all rows of the fit.
+    """
+    weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
+    eligible = weights > 0
+    guaranteed, reason = _promise(model, passes, everything)
+    if guaranteed and everything:
+        eligible[rows_among(model, passes)] = False
+    rows = np.flatnonzero(eligible)
+    most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_features)
+    sample = np.sort(make_generator(random_state).permutation(rows)[:most])
+    shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
+    calibration = Calibration(
+        passes.take(sample).features,
+        sample,
+        residuals[sample],
+        weights[sample],
+        shifts,
+        len(np.unique(distinct.kind[sample])),
+        guaranteed,
+        reason,
+    )
+    return replace(model, calibration=calibration)
+
+
+def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None:
+    """Return the landmarks' row numbers where these rows begin as those did that the landmarks were drawn from."""
+    landmarks, indices = model.choice.landmarks, model.choice.indices
+    if indices is None or indices.max(initial=0) >= passes.source.n_rows:
+        return None
+    if model.choice.kernel.pairwise:  # one row cannot be told from another by its features alone, but by its own column
+        assert model.sums is not None
+        rows = passes.take(indices).features
+        known = model.sums.factor.landmark_kernel
+        return indices if np.allclose(rows[:, indices], known, rtol=1e-6, atol=1e-6 * abs(known).max()) else None
+    difference = abs(passes.take(indices).features - landmarks)
+    return indices if difference.max() <= 1e-6 * abs(landmarks).max() else None
+
+
+def repeats_and_constants(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, tuple[int, ...]]:
+    """Return how many rows equal an earlier one, and which columns are constant."""
+    columns = np.empty(0, int) if pairwise else passes.constant_columns(distinct.indices[:100])
+    return int(np.count_nonzero(distinct.kind >= 0)) - len(distinct), tuple(map(int, columns))
+
+
+def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[bool, str]:
+    """Return whether coverage of new rows is proved for the calibration rows, and why."""
+    weights, ridge_given = passes.row_counts(), model.solution.path is None
+    if np.ptp(weights[weights > 0]) > 0:
+        return False, "rows of unequal weights are not exchangeable"
+    if not everything:
+        if ridge_given:
+            reason = "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
+            if passes.distinct_rows().has_repeats:
+                reason += "; as some rows are equal, only for new rows that equal none of them"
+            return True, reason
+        return False, "the ridge was chosen from these rows"
+    assert model.sums is not None
+    left = model.sums.moments.n_rows - model.choice.n_landmarks
+    by_chance = model.choice.blind and ridge_given and not passes.distinct_rows().has_repeats
+    if by_chance and left > 0 and rows_among(model, passes) is not None:
+        return True, "ridge and bandwidth were given, landmarks drawn uniformly, and none of them is among the rows"
+    return False, "landmarks, bandwidth or ridge were chosen from these rows"

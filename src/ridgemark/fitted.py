@@ -1,0 +1,226 @@
+"""What a fit knows: frozen records of read-only arrays.
+
+An estimator holds one of them and its parameters. A method that changes the fit makes a new record and assigns it in
+one statement, so that a model is never half of one fit and half of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.certificates import Certificate
+from ridgemark.fitting import Tolerance
+from ridgemark.intervals import Calibration
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.kernels.base import count_rows
+from ridgemark.leverage import Bracket, ScoreBracket
+from ridgemark.losses import Moments
+from ridgemark.selection import LandmarkCount
+from ridgemark.solvers import LandmarkFit, RefinementStep
+from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
+
+Floats = NDArray[np.float64]
+
+
+def read_only(value: Any) -> Any:
+    """Return an array as a view that cannot be written to, and a record or tuple with such views of its arrays.
+
+    What is read-only already is returned itself. Sparse matrices stay as they are: their methods sort in place.
+    """
+    if isinstance(value, np.ndarray):
+        if not value.flags.writeable:
+            return value
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if type(value) is tuple:
+        parts = tuple(map(read_only, value))
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+    if is_dataclass(value) and not isinstance(value, type | CrossKernel):
+        parts_of = {one.name: getattr(value, one.name) for one in fields(value)}
+        changed = {name: new for name, old in parts_of.items() if (new := read_only(old)) is not old}
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def _measured() -> Any:
+    """Return a field that is not saved, so that two fits with one seed are two files of the same bytes."""
+    return field(default=None, compare=False, metadata={"saved": False})
+
+
+class _Frozen:
+    """A frozen dataclass whose arrays are read-only, also those of the records in it, and after copying or pickling."""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type]
+            object.__setattr__(self, one.name, read_only(getattr(self, one.name)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, one.name) for one in fields(self))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The form in which targets were given."""
+
+    count: int
+    flat: bool  # an array of shape (n,)
+    single: bool  # rows and targets in single precision
+
+
+@dataclass(frozen=True, eq=False)
+class Schema(_Frozen):
+    """The form of the rows and targets of a fit."""
+
+    n_features: int
+    feature_names: NDArray[Any] | None
+    targets: Targets | None  # None where a fit needs none
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(_Frozen):
+    """The landmarks, with the kernel, and how they were chosen."""
+
+    kernel: Kernel
+    landmarks: Any  # array or sparse matrix (p, n_features)
+    indices: NDArray[np.intp] | None  # row numbers of the landmarks; None where they are no training rows
+    count: LandmarkCount
+    scores: ScoreBracket | None  # that drew them
+    sums: Moments  # of the rows that chose them, without the Gram matrix
+    blind: bool  # whether they were drawn uniformly, and neither their number nor the bandwidth looked at the rows
+
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks, p."""
+        return count_rows(self.landmarks)
+
+    @cached_property
+    def cross_kernel(self) -> CrossKernel:
+        """The kernel bound to the landmarks."""
+        return self.kernel.against(self.landmarks, self.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(_Frozen):
+    """The function `f(x) = k(x) dual_coef + intercept`, and what chose it."""
+
+    dual_coef: Floats  # (p, targets)
+    intercept: Floats  # (targets,)
+    ridge: Floats  # (targets,): lambda
+    scaled_ridge: Floats  # (targets,): lambda times the sum of weights
+    ridge_per_target: bool
+    path: RidgePath | None  # the ridges searched; None where one was given
+    solver: str  # "direct" or "gradient"
+    solver_bound: Floats | None  # (targets,): of a gradient, the RMS distance from the direct solution at most
+    effective_dimension: Bracket
+    certificate: Certificate | None
+    tolerance: Tolerance | None
+
+
+@dataclass(frozen=True, eq=False)
+class RowFacts(_Frozen):
+    """What is kept of the rows of all batches."""
+
+    n_duplicates: int
+    constant_columns: tuple[int, ...]
+    hashes: NDArray[np.uint64]  # the smallest, ascending: they count distinct rows
+    sample: KeptRows | None  # for leave-one-out when the rows are gone
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutRows(_Frozen):
+    """Leave-one-out residuals of all rows of the fit."""
+
+    values: LeaveOneOut
+    landmark_rows: NDArray[np.intp] | None  # which of the rows are landmarks; None where that is not known
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a fit took."""
+
+    n_passes: int
+    n_kernel_evaluations: int
+    waiting_share: float | None = _measured()  # of the passes' time
+
+    def __add__(self, later: Cost) -> Cost:
+        n_entries = self.n_kernel_evaluations + later.n_kernel_evaluations
+        return Cost(self.n_passes + later.n_passes, n_entries, later.waiting_share)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel(_Frozen):
+    """All that a fit from landmarks knows.
+
+    `sums` answers later questions (further rows, certificates, intervals, standard deviations) from some 3 p^2
+    numbers. A fit by gradients has none, and a saved model may go without.
+    """
+
+    schema: Schema
+    choice: Choice
+    solution: Solution
+    rows: RowFacts
+    left_out: LeftOutRows | None
+    calibration: Calibration | None
+    cost: Cost
+    sums: LandmarkFit | None
+
+
+@dataclass(frozen=True, eq=False)
+class FittedExact(_Frozen):
+    """All that a fit of exact kernel ridge regression knows."""
+
+    schema: Schema
+    kernel: Kernel
+    points: Any  # (m, n_features), or the row numbers of a precomputed kernel
+    dual_coef: Floats  # (m, targets)
+    intercept: Floats  # (targets,)
+    ridge: float
+    scaled_ridge: float
+    path: RidgePath | None
+    landmark_indices: NDArray[np.intp] | None
+    n_landmarks: int
+    history: tuple[RefinementStep, ...]
+    n_iter: int
+    cost: Cost
+
+    @cached_property
+    def cross_kernel(self) -> CrossKernel:
+        """The kernel bound to the points."""
+        return self.kernel.against(*((None, self.points) if self.kernel.pairwise else (self.points, None)))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFeatures(_Frozen):
+    """All that a fit of features knows."""
+
+    schema: Schema
+    cross_kernel: CrossKernel
+    components: Any
+    component_indices: NDArray[np.intp] | None
+    normalization: Floats
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the command line knows of a fit beside the model: where the rows came from and what was measured."""
+
+    data: str | None = None  # name of the file
+    n_rows: int | None = None
+    target: Sequence[str | int] | None = None  # columns as asked for; so are the next two
+    weight: str | int | None = None
+    columns: Sequence[str | int] | None = None
+    target_names: Sequence[str] | None = None
+    levels: Mapping[str, Sequence[str]] | None = None  # categories of the encoded columns
+    sample: Mapping[str, Any] | None = None  # training rows, observed and predicted
+    held_out: Mapping[str, Any] | None = None  # other rows, observed and predicted, with their errors
+    seconds: float | None = _measured()
+    peak_bytes: int | None = _measured()
+    waiting_share: float | None = _measured()
