@@ -60,6 +60,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
 
 
 def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, _ = ridgemark("demo")
@@ -68,7 +69,9 @@ def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "arguments", [("demo", "--seed", "x"), ("demo", "--seed", "-1"), ("nonsense",), ("demo", "--x")]
+    "arguments",
+    [("demo", "--seed", "x"), ("nonsense",)]
+    + [pytest.param(other, marks=pytest.mark.slow) for other in (("demo", "--seed", "-1"), ("demo", "--x"))],
 )
 def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)
