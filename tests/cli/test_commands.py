@@ -29,6 +29,7 @@ def test_every_command_has_help_with_an_example():
 
 
 def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 1000)
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     code, out, errors = ridgemark("demo")
