@@ -321,10 +321,6 @@ class RowPasses:
         cross_kernel = kernel.against(everyone.features, everyone.indices)
         return self.map("kernel matrix", lambda block: cross_kernel(block.features).astype(np.float64), n, n)
 
-    def entry_errors(self, cross_kernel: CrossKernel) -> Floats:
-        """Return `cross_kernel.entry_error` of every row."""
-        return self.map("rounding", lambda block: cross_kernel.entry_error(block.features), 1, 0)
-
     def cross_product(self, cross_kernel: CrossKernel, vectors: Floats) -> Floats:
         """Return `C'V` for one vector entry, or row, of each row, in one pass."""
 

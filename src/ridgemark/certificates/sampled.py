@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ridgemark.certificates.dual import FittedRows, closest
 from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
-from ridgemark.kernels import Kernel
+from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block, row_weights
@@ -94,9 +94,12 @@ def _kernel_rows(
     products, errors = [], []
     for part in passes.parts(chosen):
         cross_kernel = kernel.against(part.features, part.indices)
+
+        def of_block(block: Block, cross_kernel: CrossKernel = cross_kernel) -> Floats:
+            return cross_kernel.entry_error(block.features)
+
         products.append(passes.cross_product(cross_kernel, rows.dual))
-        lost = passes.entry_errors(cross_kernel) @ rows.sizes
-        errors.append(np.tile(lost, (part.n_rows, 1)))
+        errors.append(np.tile(passes.map("rounding", of_block, 1, 0) @ rows.sizes, (part.n_rows, 1)))
     return np.concatenate(products), np.concatenate(errors)
 
 

@@ -142,9 +142,8 @@ def rounding_of_values(rows: Any, scaled: Scaled, slope: float, kink: bool, back
     exactly = (0.37 * (terms + 8.0) + 8.0) * u
     if scaled.points is None:
         return np.full(rows.shape[0], exactly)
-    x = _scale_rows(rows, scaled)
-    norms = _squared_norms(x) if scaled.is_sparse else backend.squared_norms(x)
-    close = _close(norms, dtype)
+    norms = _squared_lengths(rows, scaled, backend)
+    close = _close(norms * (1.0 - 1e-4), dtype)  # whatever the rounding of these lengths
     squares = np.where(close, norms, 0.0).astype(np.float64)
     if scaled.augmented is None:
         more = 2.0 * u * (2.0 * np.sqrt(terms * squares) + 0.74)
@@ -222,6 +221,18 @@ def _squared_norms(rows: Any) -> NDArray[Any]:
         if sparse.issparse(rows):
             return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", rows, rows)
+
+
+def _squared_lengths(rows: Any, scaled: Scaled, backend: Backend) -> Array:
+    """Return `|(x - centre)/bandwidth|^2` of every row without a division of each coordinate, to a few digits."""
+    if scaled.is_sparse:
+        return _squared_norms(_scale_rows(rows, scaled))
+    with np.errstate(over="ignore", under="ignore"):
+        moved = _dense(rows) - scaled.centre
+        if scaled.width.ndim:
+            moved *= 1.0 / scaled.width
+            return backend.squared_norms(moved)
+        return backend.squared_norms(moved) / scaled.width / scaled.width
 
 
 def _scale_rows(rows: Any, scaled: Scaled) -> Any:
