@@ -2,12 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Numerical tests run a second time with another BLAS kernel, one that every machine of this architecture has.
+# Numerical tests run again with another BLAS kernel, one that every machine of this architecture has; and those of
+# threads and solvers with two threads, where `make test` has one.
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,SANDYBRIDGE)
 NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests/solvers tests/selection \
   tests/properties tests/statements \
   $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py) \
   $(addprefix tests/test_, exact.py leverage.py linalg.py tuning.py)
+THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/test_linalg.py tests/test_tuning.py
 
 .PHONY: demo test test-all test-blas lint docs bench clean
 
@@ -21,7 +23,8 @@ test-all: .venv/dev
 	$(BIN)/pytest
 
 test-blas: .venv/dev
-	OPENBLAS_CORETYPE=$(OTHER_CORE) RIDGEMARK_TEST_THREADS=2 $(BIN)/pytest -q -m "not slow" $(NUMERICAL)
+	OPENBLAS_CORETYPE=$(OTHER_CORE) $(BIN)/pytest -q -m "not slow" $(NUMERICAL)
+	RIDGEMARK_TEST_THREADS=2 $(BIN)/pytest -q -m "not slow" $(THREADED)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -68,13 +68,13 @@ def _check(seed):
     assert (off[len(problem.X) :] <= bounds).all(), (seed, off[len(problem.X) :], bounds)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(16))
 def test_no_certificate_of_far_clusters_is_below_the_truth_or_refused(seed):
     _check(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(20, 300, 20))
+@pytest.mark.parametrize("first", range(0, 300, 20))
 def test_no_certificate_of_many_far_clusters_is_below_the_truth_or_refused(first):
     for seed in range(first, first + 20):
         _check(seed)
@@ -86,8 +86,8 @@ def test_times_in_seconds_over_a_year_have_tight_audits(n_sites, seconds):
     for seed, fit_intercept in ((0, True), (1, False), (2, True)):
         rng = np.random.default_rng(seed)
         sites = rng.uniform(1.6e9, 1.6e9 + YEAR, size=n_sites)
-        X = (rng.choice(sites, 500) + rng.uniform(-seconds, seconds, size=500))[:, None]
-        y = np.sin(X[:, 0] / 3000) + 0.1 * rng.normal(size=500)
+        X = (rng.choice(sites, 400) + rng.uniform(-seconds, seconds, size=400))[:, None]
+        y = np.sin(X[:, 0] / 3000) + 0.1 * rng.normal(size=400)
         model = NystromRidge(
             kernel=Gaussian(60.0), ridge=1e-4, n_landmarks=60, fit_intercept=fit_intercept, random_state=seed
         ).fit(X, y)

@@ -29,6 +29,7 @@ def test_every_command_has_help_with_an_example():
 
 
 def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 1000)
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ridgemark-demo.html").write_text("of an earlier run")
@@ -61,6 +62,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
 
 
 def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, _ = ridgemark("demo")
@@ -69,7 +71,9 @@ def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "arguments", [("demo", "--seed", "x"), ("demo", "--seed", "-1"), ("nonsense",), ("demo", "--x")]
+    "arguments",
+    [("demo", "--seed", "x"), ("nonsense",)]
+    + [pytest.param(other, marks=pytest.mark.slow) for other in (("demo", "--seed", "-1"), ("demo", "--x"))],
 )
 def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)

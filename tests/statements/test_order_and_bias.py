@@ -54,22 +54,24 @@ def test_theorem_1_holds_for_the_regularised_approximation_without_a_condition(d
         spoke += 1
         factor = bounds.theorem_1_bias_factor(lambda_, gamma, max(t, 0.0))
         signals = [*rng.normal(size=(20, n)), _worst_signal(L, K, n * lambda_)]
+        of_K, of_L = exact.spectrum(K), exact.spectrum(L)
         for signal in signals:
-            assert _bias(L, signal, n * lambda_) <= factor * _bias(K, signal, n * lambda_) * (1 + 1e-9)
+            assert _bias(of_L, signal, n * lambda_) <= factor * _bias(of_K, signal, n * lambda_) * (1 + 1e-9)
     assert spoke > 0
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("kind", SKETCHES)
-@pytest.mark.parametrize("lambda_", [1e-1, 1e-4, 1e-7])
+@pytest.mark.parametrize("lambda_", [1e-4, *(pytest.param(other, marks=pytest.mark.slow) for other in (1e-1, 1e-7))])
 def test_the_bias_grows_at_most_by_the_gap_over_n_lambda_for_every_signal(design, kind, lambda_):
     K, n = DESIGNS[design], 80
     rng = np.random.default_rng(2)
     for p in (2, 15, 50):
         L = exact.nystrom_approximation(K, SKETCHES[kind](n, p, rng))
         factor = bounds.condition_free_bias_factor(n, lambda_, max(0.0, _largest_eigenvalue(K - L)))
+        of_K, of_L = exact.spectrum(K), exact.spectrum(L)
         for signal in [*rng.normal(size=(10, n)), _worst_signal(L, K, n * lambda_)]:
-            assert _bias(L, signal, n * lambda_) <= factor * _bias(K, signal, n * lambda_) * (1 + 1e-6)
+            assert _bias(of_L, signal, n * lambda_) <= factor * _bias(of_K, signal, n * lambda_) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
