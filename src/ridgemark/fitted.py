@@ -103,7 +103,7 @@ class Choice(_Frozen):
     @cached_property
     def cross_kernel(self) -> CrossKernel:
         """The kernel bound to the landmarks."""
-        return self.kernel.against(self.landmarks, self.indices)
+        return self.kernel.bind(self.landmarks, self.indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class FittedExact(_Frozen):
     @cached_property
     def cross_kernel(self) -> CrossKernel:
         """The kernel bound to the points."""
-        return self.kernel.against(*((None, self.points) if self.kernel.pairwise else (self.points, None)))
+        return self.kernel.bind(*((None, self.points) if self.kernel.pairwise else (self.points, None)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,10 +79,10 @@ def _largest(values):
 @pytest.mark.parametrize("kernel", KERNELS, ids=_name)
 def test_kernel_values_equal_those_of_numpy(kernel, backend):
     rows, landmarks = _rows(kernel)
-    expected = kernel.against(landmarks)(rows)
+    expected = kernel.bind(landmarks)(rows)
     for bound in (
-        kernel.against(backend.from_host(landmarks)),  # the backend of the landmarks
-        kernel.against(landmarks, backend=backend),  # landmarks on the host
+        kernel.bind(backend.from_host(landmarks)),  # the backend of the landmarks
+        kernel.bind(landmarks, backend=backend),  # landmarks on the host
     ):
         block = bound(backend.from_host(rows))
         assert backend_of(block) == bound.backend == backend
@@ -95,8 +95,8 @@ def test_few_features_and_single_precision_equal_numpy(kernel, backend):
         rows, landmarks = _rows(kernel, n_features)
         for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-4)):
             x, z = rows.astype(dtype), landmarks.astype(dtype)
-            expected = kernel.against(z)(x)
-            block = backend.to_host(kernel.against(backend.from_host(z))(backend.from_host(x)))
+            expected = kernel.bind(z)(x)
+            block = backend.to_host(kernel.bind(backend.from_host(z))(backend.from_host(x)))
             assert block.dtype == dtype
             assert np.abs(block - expected).max() <= tolerance * _largest(expected)
 
@@ -107,9 +107,9 @@ def test_diagonals_and_rounding_bounds_equal_those_of_numpy(kernel, backend):
     on_device = backend.from_host(rows)
     diagonal = kernel.diagonal(rows)
     assert np.abs(backend.to_host(kernel.diagonal(on_device)) - diagonal).max() <= 1e-12 * _largest(diagonal)
-    allowed = kernel.against(landmarks, backend=backend).entry_error(on_device)
+    allowed = kernel.bind(landmarks, backend=backend).entry_error(on_device)
     assert isinstance(allowed, np.ndarray)
-    assert allowed == pytest.approx(kernel.against(landmarks).entry_error(rows), rel=1e-9)
+    assert allowed == pytest.approx(kernel.bind(landmarks).entry_error(rows), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_features_of_a_factor_equal_those_of_numpy(kernel, backend):
     rows = np.random.default_rng(1).normal(size=(60, 5))
     factor = nystrom_factor(kernel, rows[:12])
     expected = factor.features(rows)
-    block = kernel.against(rows[:12], backend=backend)(backend.from_host(rows))
+    block = kernel.bind(rows[:12], backend=backend)(backend.from_host(rows))
     features = backend.matmul(block, backend.from_host(factor.whitener))
     assert np.abs(backend.to_host(features) - expected).max() <= 1e-12
-    kept = kernel.against(rows[:12][factor.kept], backend=backend)(backend.from_host(rows))
+    kept = kernel.bind(rows[:12][factor.kept], backend=backend)(backend.from_host(rows))
     features = backend.times_triangle_(kept, backend.from_host(factor.triangle))
     assert np.abs(backend.to_host(features) - expected).max() <= 1e-12
 
@@ -169,7 +169,7 @@ def test_operations_equal_those_of_numpy(backend):
 def test_a_backend_survives_pickling(backend):
     for one in (backend, NUMPY):
         assert pickle.loads(pickle.dumps(one)) == one
-    bound = Gaussian(metric=METRIC).against(np.eye(5))
+    bound = Gaussian(metric=METRIC).bind(np.eye(5))
     assert np.array_equal(pickle.loads(pickle.dumps(bound))(np.eye(5)), bound(np.eye(5)))
 
 

@@ -37,7 +37,7 @@ def _clusters(rng, n, n_features, spread, offset=0.0):
 
 def _shares(kernel, rows, landmarks):
     """Return the error of each value as a share of `sqrt(k(x, x) k(z, z))`, and what it is said to be at most."""
-    bound = kernel.against(landmarks)
+    bound = kernel.bind(landmarks)
     values, allowed = bound(rows), bound.entry_error(rows)
     assert allowed.shape == (rows.shape[0],)
     rows, landmarks = (side.toarray() if sparse.issparse(side) else side for side in (rows, landmarks))
@@ -70,7 +70,7 @@ def test_far_clusters_lose_no_digits(make, n_features):
     for bandwidth in (60.0, rng.uniform(30.0, 90.0, size=n_features)):
         for spread in (1e8, 1e11):
             rows = (rng.normal(size=(40, n_features)) + spread * np.sign(rng.normal(size=(40, 1)))) * bandwidth
-            assert make(bandwidth).against(rows).entry_error(rows).max() < 1e-11
+            assert make(bandwidth).bind(rows).entry_error(rows).max() < 1e-11
 
 
 def test_a_row_far_from_the_centre_finds_the_landmark_beside_it():
@@ -138,9 +138,9 @@ def test_the_bound_holds_for_a_metric(make):
 def test_the_bound_for_a_metric_is_near_machine_precision():
     rng = np.random.default_rng(7)
     rows, P = rng.normal(size=(40, 10)) + 1e3, rng.normal(size=(10, 4)) / 3
-    assert Gaussian(metric=P).against(rows).entry_error(rows).max() < 1e-12
+    assert Gaussian(metric=P).bind(rows).entry_error(rows).max() < 1e-12
 
 
 def test_values_given_have_no_error():
     K = np.eye(4)
-    assert (Precomputed().against(K, np.array([1, 2])).entry_error(K) == 0).all()
+    assert (Precomputed().bind(K, np.array([1, 2])).entry_error(K) == 0).all()

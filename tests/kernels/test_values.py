@@ -222,7 +222,7 @@ def test_a_callable_that_returns_no_block_is_named(function, words, rows):
 def test_precomputed_takes_columns_of_what_it_is_given():
     K = np.arange(16.0).reshape(4, 4)
     K = K + K.T
-    cross = Precomputed().against(K[[1, 3]], np.array([1, 3]))
+    cross = Precomputed().bind(K[[1, 3]], np.array([1, 3]))
     assert np.array_equal(cross(K[:2]), K[:2][:, [1, 3]])
     assert np.array_equal(Precomputed().diagonal(K), np.diagonal(K))
     assert np.array_equal(Precomputed().diagonal(K[2:], np.array([2, 3])), np.diagonal(K)[2:])

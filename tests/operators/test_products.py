@@ -84,7 +84,7 @@ def test_products_with_the_kernel_of_the_landmarks(data, block_rows, held):
     X, Y, w = data
     passes = _passes(X, block_rows, w)
     dense = Gaussian(1.0)(X, X[:40])
-    cross = Cross(passes, Gaussian(1.0).against(X[:40])).hold(10**9 if held else 0)
+    cross = Cross(passes, Gaussian(1.0).bind(X[:40])).hold(10**9 if held else 0)
     assert pytest.approx(dense @ Y[:40], abs=1e-10) == cross @ Y[:40]
     assert pytest.approx(dense.T @ Y, abs=1e-9) == cross.T @ Y
     offset = np.array([0.3, -0.2])
@@ -95,7 +95,7 @@ def test_products_with_the_kernel_of_the_landmarks(data, block_rows, held):
 def test_a_product_with_landmarks_is_one_pass(data):
     X, Y, _ = data
     passes = _passes(X)
-    cross = Cross(passes, Gaussian(1.0).against(X[:40]))
+    cross = Cross(passes, Gaussian(1.0).bind(X[:40]))
     for number, product in enumerate((lambda: cross @ Y[:40], lambda: cross.T @ Y, lambda: cross.normal(Y[:40], 0.0))):
         product()
         assert (passes.n_passes, passes.n_kernel_evaluations) == (number + 1, (number + 1) * 700 * 40)
@@ -114,7 +114,7 @@ def test_products_with_the_features(data, held):
 
 def test_a_matrix_beyond_the_budget_is_not_held(data):
     X, _, _ = data
-    assert Cross(_passes(X), Gaussian(1.0).against(X[:40])).hold(8 * 700 * 40 - 1).held is None
+    assert Cross(_passes(X), Gaussian(1.0).bind(X[:40])).hold(8 * 700 * 40 - 1).held is None
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

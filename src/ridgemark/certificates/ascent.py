@@ -88,7 +88,7 @@ def _improve(
     """
     alpha, weights, scaled_ridge = rows.dual[:, target], rows.weights[chosen], float(fit.scaled_ridge[target])
     part = passes.take(chosen)
-    cross_kernel = fit.factor.cross_kernel.kernel.against(part.features, chosen)
+    cross_kernel = fit.factor.cross_kernel.kernel.bind(part.features, chosen)
     among = cross_kernel.symmetric_block(part.features)
     passes.count_entries(len(chosen) ** 2)
     factor = posterior_factor(among, weights, scaled_ridge)

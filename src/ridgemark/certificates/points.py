@@ -70,7 +70,7 @@ def distance_at(
         most = min(fit.factor.cross_kernel.n_landmarks, len(present))
         indices = present[np.linspace(0, len(present) - 1, most).astype(np.intp)]
     observed = training.take(indices)
-    cross_kernel = kernel.against(observed.features, observed.indices)
+    cross_kernel = kernel.bind(observed.features, observed.indices)
     among, weights = cross_kernel.symmetric_block(observed.features), row_weights(observed)
     _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)

@@ -149,7 +149,7 @@ def _bound(found: dict[str, Any]) -> FittedModel:
         landmark_kernel, kept, triangle, *rest = saved
         if len(np.unique(kept)) < len(kept):
             raise refusal(place="fitted.sums.kept", what="names a landmark twice")
-        kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept])
+        kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
         factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
         found["sums"] = LandmarkFit(factor, *rest)
     if choice.scores is not None and indices is not None and indices.max() >= len(choice.scores.lower):

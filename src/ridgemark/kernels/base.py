@@ -68,7 +68,7 @@ class Kernel(Parameterised, ABC):
 
     accepts_sparse = False
 
-    def against(
+    def bind(
         self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend | None = None
     ) -> CrossKernel:
         """Bind the kernel to landmarks.
@@ -93,7 +93,7 @@ class Kernel(Parameterised, ABC):
             msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
             raise DataError(msg)
         numbers = np.arange(count_rows(rows)) if landmarks is None else None
-        block: NDArray[Any] = check_range(self.against(other, numbers)(rows))
+        block: NDArray[Any] = check_range(self.bind(other, numbers)(rows))
         if landmarks is None:
             block = (block + block.T) / 2
             np.fill_diagonal(block, self.diagonal(rows))

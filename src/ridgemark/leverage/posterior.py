@@ -64,7 +64,7 @@ def posterior_scores(
 def landmark_spectrum(kernel: Kernel, landmarks: Block, sampling_weights: Floats) -> Floats:
     """Return the eigenvalues, descending, of `D^1/2 W D^1/2`: an estimate of those of the kernel of all rows."""
     root = np.sqrt(row_weights(landmarks) * sampling_weights)
-    among = kernel.against(landmarks.features, landmarks.indices).symmetric_block(landmarks.features)
+    among = kernel.bind(landmarks.features, landmarks.indices).symmetric_block(landmarks.features)
     values, _ = symmetric_eigen(root[:, None] * among * root, NUMPY)
     return np.asarray(values)
 
@@ -91,7 +91,7 @@ def explained_(cross: Floats, factor: Floats) -> Floats:
 def _posterior(
     kernel: Kernel, landmarks: Block, sampling_weights: Floats, scaled_ridge: float
 ) -> tuple[CrossKernel, Floats]:
-    cross_kernel = kernel.against(landmarks.features, landmarks.indices)
+    cross_kernel = kernel.bind(landmarks.features, landmarks.indices)
     among, weights = cross_kernel.symmetric_block(landmarks.features), row_weights(landmarks) * sampling_weights
     return cross_kernel, posterior_factor(among, weights, scaled_ridge)
 

@@ -64,13 +64,13 @@ def nystrom_factor(
     kernel: Kernel, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal."""
-    cross_kernel = kernel.against(landmarks, indices, backend)
+    cross_kernel = kernel.bind(landmarks, indices, backend)
     block = cross_kernel(landmarks)
     precision = np.dtype(block.dtype)
     landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
     triangle, kept = pivoted_cholesky(landmark_kernel, precision)
     triangle = inverse_triangle_(triangle)
-    kept_kernel = kernel.against(landmarks[kept], None if indices is None else indices[kept], backend)
+    kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept], backend)
     return NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
 
 

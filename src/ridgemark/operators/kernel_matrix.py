@@ -172,7 +172,7 @@ class KernelMatrix(RowOperator):
     def _bound(self, indices: NDArray[np.intp]) -> Cross:
         """Return some columns of K."""
         rows = self.passes.take(indices)
-        return Cross(self.passes, self.kernel.against(rows.features, rows.indices))
+        return Cross(self.passes, self.kernel.bind(rows.features, rows.indices))
 
     def _evaluate(self) -> Floats:
         columns = self._bound(np.arange(self.shape[0])).hold(self.n_bytes)

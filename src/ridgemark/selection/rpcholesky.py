@@ -137,19 +137,19 @@ class _PivotedFactor:
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)
         known = self._known(taken)
-        among = self.kernel.against(taken.features, taken.indices).symmetric_block(taken.features)
+        among = self.kernel.bind(taken.features, taken.indices).symmetric_block(taken.features)
         accepted, triangle = _accept(among - known @ known.T, most, rng)
         if not accepted:
             return np.zeros(self.passes.source.n_rows)
         new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
-        fall = self._add_columns(self.kernel.against(new.features, new.indices), known[accepted], triangle)
+        fall = self._add_columns(self.kernel.bind(new.features, new.indices), known[accepted], triangle)
         start, stop = self.size, self.size + len(accepted)
         self._triangle[start:stop, :start] = known[accepted]
         self._triangle[start:stop, start:stop] = triangle
         self.chosen.extend(int(i) for i in new.indices)
         if self._cache is None:
             rows = self.passes.take(np.array(self.chosen))
-            self._landmarks = self.kernel.against(rows.features, rows.indices)
+            self._landmarks = self.kernel.bind(rows.features, rows.indices)
         return fall
 
     def _add_columns(self, cross_kernel: CrossKernel, old: Floats, triangle: Floats) -> Floats:

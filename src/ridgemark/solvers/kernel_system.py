@@ -144,7 +144,7 @@ def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> F
     for size in part_sizes:
         for start in range(0, all_rows.n_rows, size):
             part = slice(start, start + size)
-            of_rows = kernel.against(all_rows.features[part], all_rows.indices[part]).entry_error(all_rows.features)
+            of_rows = kernel.bind(all_rows.features[part], all_rows.indices[part]).entry_error(all_rows.features)
             errors = np.maximum(errors, of_rows)
             if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())

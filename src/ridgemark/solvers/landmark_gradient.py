@@ -99,10 +99,10 @@ def landmark_gradient(
     max_products : int
         Largest number of products with `B'WB` for one ridge.
     """
-    block: Any = kernel.against(landmarks.features, landmarks.indices)(landmarks.features)
+    block: Any = kernel.bind(landmarks.features, landmarks.indices)(landmarks.features)
     landmark_kernel = check_range(block.astype(np.float64, copy=False))
     triangle, kept = pivoted_cholesky(landmark_kernel, np.dtype(block.dtype), overwrite=True)
-    cross_kernel = kernel.against(landmarks.features[kept], landmarks.indices[kept])
+    cross_kernel = kernel.bind(landmarks.features[kept], landmarks.indices[kept])
     system = _NormalEquations(passes, cross_kernel, triangle, target_origin, fit_intercept)
     p, t = landmarks.n_rows, len(scaled_ridge)
     coefficients = np.zeros((len(kept), t))
