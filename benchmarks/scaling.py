@@ -45,7 +45,7 @@ def exponent(sizes: list[int], seconds: np.ndarray) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def bind(what: str, sizes: list[int], calls: dict[str, Any], repeats: int) -> dict[str, Any]:
+def against(what: str, sizes: list[int], calls: dict[str, Any], repeats: int) -> dict[str, Any]:
     """Time the calls in turn, print them and the exponent."""
     taken = in_turn(calls, repeats)
     seconds = np.array([np.median(taken[name]) for name in calls])
