@@ -53,7 +53,7 @@ def audit(
     `v = (1 - t) v_L + t h`.
 
     A second bound improves alpha on the rows with the largest defects (see `ascend`; better where `landmark_indices`
-    are given). For a dual point at the distance |e| from the residuals and with the gap G' it is
+    are given). For a dual point at the distance `|e|` from the residuals and with the gap G' it is
     `(|e| + sqrt(G'))/2` (see `FittedRows`). The smaller of the two is returned.
 
     f need not solve the landmark problem exactly. The rounding errors of all sums and kernel values are added.

@@ -26,7 +26,7 @@ def operator_certificate(
 ) -> Certificate:
     """Bound the distance and the risk by `delta >= |K - L|`, found by Lanczos from a random start.
 
-    The bounds are those of `trace_certificate`, with a delta close to |K - L|. The risk factor is
+    The bounds are those of `trace_certificate`, with a delta close to `|K - L|`. The risk factor is
     `(1 + delta/(n lambda))^2` or, where all targets have one ridge, the worst case over all signals itself,
     `|(L + n lambda)^-1 (K + n lambda)|^2`; the smaller of the two, since the variance does not grow. Each takes half
     the failure probability. A Lanczos step takes one product with K for the first and two for the second; about
