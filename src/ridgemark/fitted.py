@@ -89,7 +89,7 @@ class Choice(_Frozen):
 
     kernel: Kernel
     landmarks: Any  # array or sparse matrix (p, n_features)
-    indices: NDArray[np.intp] | None  # row numbers of the landmarks; None where they are no training rows
+    indices: NDArray[np.intp] | None  # row numbers of the landmarks; None if they are not training rows
     count: LandmarkCount
     scores: ScoreBracket | None  # that drew them
     sums: Moments  # of the rows that chose them, without the Gram matrix

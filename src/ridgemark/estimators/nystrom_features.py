@@ -45,7 +45,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     components_ : array or sparse matrix of shape (p, n_features)
         The landmarks.
     component_indices_ : array of shape (p,)
-        Their row numbers in the training data; None where they are no training rows.
+        Their row numbers in the training data; None if they are not training rows.
     normalization_ : array of shape (p, p)
         The symmetric root `W^-1/2`, pseudo-inverse where W is singular.
     kernel_ : Kernel

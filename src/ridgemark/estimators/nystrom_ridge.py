@@ -77,7 +77,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     landmarks_ : array or sparse matrix of shape (p, n_features)
         The landmarks' rows.
     landmark_indices_ : array of shape (p,)
-        Their row numbers in the training data; None where they are no training rows.
+        Their row numbers in the training data; None if they are not training rows.
     dual_coef_ : array of shape (p,) or (p, n_targets)
         The c above.
     intercept_ : float or array of shape (n_targets,)
