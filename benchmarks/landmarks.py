@@ -169,7 +169,7 @@ def summary(cases: list[tuple[Case, dict[str, np.ndarray]]]) -> list[str]:
         "Ratios of medians over seeds, leverage over uniform (distinct rows); below 1 leverage is better. It wins "
         "below 0.8 and loses above 1.25. Foretold: the verdict of `leverage_scores` said the same before any fit.",
         "",
-        "| data | coherence | distance ratio | outcome | RMSE ratio | uniform rows / distinct | foretold |",
+        "| data | coherence | distance ratio | outcome | RMSE ratio | uniform rows / distinct | predicted |",
         "|---|---|---|---|---|---|---|",
     ]
     right = 0
@@ -185,7 +185,7 @@ def summary(cases: list[tuple[Case, dict[str, np.ndarray]]]) -> list[str]:
             f"| {case.name} | {case.coherence:.1f} | {distance:.2f} | {outcome(distance)} | {rmse:.3f} | "
             f"{control:.2f} | {'yes' if agrees else 'no, said ' + expected} |"
         )
-    return [*lines, "", f"Foretold on {right} of {len(cases)} sets.", ""]
+    return [*lines, "", f"Predicted correctly on {right} of {len(cases)} sets.", ""]
 
 
 def fewer_landmarks(cases: list[Case], p: int, seeds: int) -> list[str]:
