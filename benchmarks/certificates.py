@@ -25,7 +25,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, make_selection
 from ridgemark.solvers import solve_landmarks
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 
 RIDGES = 10.0 ** -np.arange(2, 9)
 
@@ -71,7 +71,7 @@ def choose_ridge(K: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
 def small(name: str, data: dict[str, np.ndarray], rows: int) -> list[str]:
     order = np.random.default_rng(1).permutation(len(data["X"]))[:rows]
     X, y = standardised(data["X"][order], data["y"][order])
-    n, kernel = len(X), Gaussian(median_bandwidth(np.unique(X[:1000], axis=0)))
+    n, kernel = len(X), Gaussian(median_distance(np.unique(X[:1000], axis=0)))
     K = exact.kernel_matrix(X, kernel)
     ridge, dimension, loo = choose_ridge(K, y)
     fitted = exact.kernel_ridge(K, y, n * ridge, fit_intercept=True).fitted
@@ -107,7 +107,7 @@ def small(name: str, data: dict[str, np.ndarray], rows: int) -> list[str]:
 def large(name: str, data: dict[str, np.ndarray], rows: int, ridge: float, p: int, entries: list[float]) -> list[str]:
     order = np.random.default_rng(1).permutation(len(data["X"]))[:rows]
     X, y = standardised(data["X"][order], data["y"][order])
-    kernel = Gaussian(median_bandwidth(np.unique(X[:1000], axis=0)))
+    kernel = Gaussian(median_distance(np.unique(X[:1000], axis=0)))
     lines = [
         f"### {name}, sampled",
         "",

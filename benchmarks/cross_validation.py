@@ -22,7 +22,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
-from ridgemark.tuning import default_ridges, loo_path, median_bandwidth
+from ridgemark.tuning import default_ridges, loo_path, median_distance
 
 SETS = ("protein", "elevators", "cal-housing", "kin40k", "electricity", "gas-batch2", "ocean-temp")
 FACTORS = (1.0, 1.2, 1.4, 1.6, 1.8)
@@ -37,7 +37,7 @@ def criterion(solver: SpectralSolver, scaled_ridge: float, factor: float, n_rows
 def ratios(X: np.ndarray, y: np.ndarray, n_rows: int, n_landmarks: int) -> list[float]:
     """Return the error of each factor over that of leave-one-out, on the rows after the first `n_rows`."""
     passes = RowPasses(ArrayRows(X[:n_rows], y[:n_rows, None]))
-    factor = nystrom_factor(Gaussian(median_bandwidth(X[:n_rows])), X[:n_landmarks])
+    factor = nystrom_factor(Gaussian(median_distance(X[:n_rows])), X[:n_landmarks])
     solver, origin = SpectralSolver(loss_sums(passes, factor), True), np.zeros(1)
     path, _ = loo_path(passes, factor, solver, default_ridges(1.0), origin)
     features, scaled = factor.features(X[n_rows:]), path.ridges * n_rows

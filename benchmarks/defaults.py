@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromRidge
 from ridgemark.errors import RidgeEdgeWarning
-from ridgemark.tuning import default_ridges, median_bandwidth
+from ridgemark.tuning import default_ridges, median_distance
 
 SETS = ("elevators", "protein", "kin40k", "cal-housing")
 
@@ -35,7 +35,7 @@ def ours(seed: int):
 
 def theirs(X: np.ndarray, seed: int):
     sample = np.random.default_rng(seed).choice(len(X), 1000, replace=False)
-    bandwidth = median_bandwidth(X[sample])
+    bandwidth = median_distance(X[sample])
     return make_pipeline(
         Nystroem(gamma=1 / (2 * bandwidth**2), n_components=1000, random_state=seed),
         RidgeCV(alphas=len(X) * default_ridges(1.0)),

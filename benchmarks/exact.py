@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ridgemark import ExactKernelRidge, exact
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 
 SMALL = (("kin40k", 0.5, 2000), ("elevators", 1.0, 1000))  # set, bandwidth in medians, landmarks
 
@@ -42,7 +42,7 @@ def peak_megabytes() -> float:
 
 def products(folder: str, name: str, share: float, landmarks: int) -> None:
     X, y = (part[:5000] for part in standardised(folder, name))
-    bandwidth = share * median_bandwidth(X[:1000])
+    bandwidth = share * median_distance(X[:1000])
     for selection in ("leverage", "uniform"):
         model = ExactKernelRidge(bandwidth=bandwidth, n_landmarks=landmarks, selection=selection, random_state=0)
         model.fit(X, y)
@@ -57,7 +57,7 @@ def products(folder: str, name: str, share: float, landmarks: int) -> None:
 def many_rows(folder: str, rows: int, landmarks: int, tol: float) -> None:
     X, y = standardised(folder, "kin40k")
     test = slice(36_000, 40_000)
-    model = ExactKernelRidge(bandwidth=0.5 * median_bandwidth(X[:1000]), n_landmarks=landmarks, tol=tol, random_state=0)
+    model = ExactKernelRidge(bandwidth=0.5 * median_distance(X[:1000]), n_landmarks=landmarks, tol=tol, random_state=0)
     start = time.perf_counter()
     model.fit(X[:rows], y[:rows])
     seconds = time.perf_counter() - start

@@ -25,7 +25,7 @@ from ridgemark.losses import loss_sums
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Given, Problem, make_selection
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 
 SAMPLERS = [
     "uniform rows",
@@ -92,7 +92,7 @@ def prepare(name: str, X: np.ndarray, y: np.ndarray, n_train: int) -> Case:
     varies = scale > 1e-10 * np.abs(X[train]).max(axis=0)
     A, B = ((X[rows][:, varies] - mean[varies]) / scale[varies] for rows in (train, test))
     targets = (y - y[train].mean()) / y[train].std()
-    kernel = Gaussian(median_bandwidth(np.unique(A[:1000], axis=0)))
+    kernel = Gaussian(median_distance(np.unique(A[:1000], axis=0)))
     K = exact.kernel_matrix(A, kernel)
     spectrum = exact.spectrum(K)
     n = len(A)

@@ -11,7 +11,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
-from ridgemark.tuning import gcv_path, loo_path, median_bandwidth
+from ridgemark.tuning import gcv_path, loo_path, median_distance
 
 RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
 
@@ -155,10 +155,10 @@ def test_the_effective_dimension_of_a_fit_is_a_bracket_of_the_exact_one():
     assert model.effective_dimension_.lower <= truth <= model.effective_dimension_.upper
 
 
-def test_the_median_bandwidth_is_the_median_distance_at_every_scale():
+def test_the_median_distance_is_the_median_distance_at_every_scale():
     X = np.random.default_rng(0).normal(size=(200, 3))
     pairs = np.triu_indices(200, 1)
     expected = np.median(np.linalg.norm(X[pairs[0]] - X[pairs[1]], axis=1))
     for scale in (1e-150, 1.0, 1e150):
-        assert median_bandwidth(X * scale) == pytest.approx(expected * scale, rel=1e-9)
-    assert median_bandwidth(X[:1]) == 1.0
+        assert median_distance(X * scale) == pytest.approx(expected * scale, rel=1e-9)
+    assert median_distance(X[:1]) == 1.0

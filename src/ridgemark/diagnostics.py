@@ -14,8 +14,8 @@ from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
 from ridgemark.operators import NystromFactor
+from ridgemark.path import LeaveOneOut
 from ridgemark.solvers import LandmarkFit
-from ridgemark.tuning import LeaveOneOut
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Diagnosis:
     Attributes
     ----------
     leverage : array of shape (n,)
-        `v/(1 + v)` with v the row's potential (see `ridgemark.tuning.LeaveOneOut`): the share of its own fitted value
+        `v/(1 + v)` with v the row's potential (see `ridgemark.path.LeaveOneOut`): the share of its own fitted value
         that a row determines. The largest over targets.
     loo_residuals : array of shape (n, n_targets)
         Leave-one-out residuals.

@@ -64,6 +64,10 @@ class LandmarkCountWarning(RidgemarkWarning):
     """More landmarks were requested than there are distinct rows; all distinct rows are used."""
 
 
+class ColumnScaleWarning(RidgemarkWarning):
+    """One bandwidth serves columns of very different scales."""
+
+
 class ConvergenceWarning(RidgemarkWarning):
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate
-from ridgemark.fitting import Tolerance
 from ridgemark.intervals import Calibration
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
+from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
-from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
+from ridgemark.tuning import TuningResult
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +107,28 @@ class Choice(_Frozen):
 
 
 @dataclass(frozen=True, eq=False)
+class Tolerance:
+    """Whether a fit was certified as close to exact as `risk_tolerance` asks, and the rounds it took.
+
+    Attributes
+    ----------
+    met : bool
+        Whether the certificate proves it.
+    reason : str
+        Why the fit ended here.
+    n_landmarks : tuple of int
+        Landmarks of every round.
+    bounds : tuple of float
+        The certificate's bound after every round, the largest over targets.
+    """
+
+    met: bool
+    reason: str
+    n_landmarks: tuple[int, ...]
+    bounds: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Solution(_Frozen):
     """The function `f(x) = k(x) dual_coef + intercept`, and what chose it."""
 
@@ -170,6 +192,8 @@ class FittedModel(_Frozen):
     calibration: Calibration | None
     cost: Cost
     sums: LandmarkFit | None
+    tuning: TuningResult | None = None  # how the kernel was tuned
+    importances: Floats | None = None  # (n_features,): of the columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +213,7 @@ class FittedExact(_Frozen):
     history: tuple[RefinementStep, ...]
     n_iter: int
     cost: Cost
+    tuning: TuningResult | None = None
 
     @cached_property
     def cross_kernel(self) -> CrossKernel:

@@ -86,7 +86,7 @@ def leverage_scores(
     rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)
     distinct = passes.distinct_rows()
-    made = choose_kernel(kernel, bandwidth, source, distinct, rng)
+    made, _ = choose_kernel(kernel, bandwidth, passes, rng)
     scaled_ridge = float(ridge) * float(passes.row_counts().sum())
     if method == "exact":
         return _exact_scores(passes, made, scaled_ridge)

@@ -10,7 +10,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import refine, solve_landmarks
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 from tests.helpers import real_data, standardised
 
 KERNEL = Gaussian(1.0)
@@ -158,7 +158,7 @@ def test_products_to_a_millionth_of_the_dense_solution(name, share, ridge, p, by
     rows = rng.permutation(len(data["X"]))[:5000]
     X, y = standardised(data["X"][rows].astype(float)), data["y"][rows].astype(float)
     Y = ((y - y.mean()) / y.std())[:, None]
-    kernel = Gaussian(share * median_bandwidth(X[:1000]))
+    kernel = Gaussian(share * median_distance(X[:1000]))
     spectrum = exact.spectrum(exact.kernel_matrix(X, kernel))
     scores = exact.leverage_scores(spectrum, 5000 * ridge) if by_scores else np.ones(5000)
     landmarks = np.sort(rng.choice(5000, p, replace=False, p=scores / scores.sum()))

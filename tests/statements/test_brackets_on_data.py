@@ -6,7 +6,7 @@ import pytest
 from ridgemark import bounds, exact, leverage_scores
 from ridgemark.kernels import Bernoulli, Gaussian
 from ridgemark.paper.synthetic import synthetic_points
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 from tests.helpers import most_failures, real_data, standardised
 
 RIDGES = 10.0 ** -np.arange(3, 9)
@@ -36,7 +36,7 @@ def _check_every_row(X, kernel, n_landmarks):
 @pytest.mark.parametrize("name", ["gas-batch2", "protein"])
 def test_the_bracket_holds_for_every_row_of_real_data(name):
     X = _rows(name, 1200)
-    _check_every_row(X, Gaussian(median_bandwidth(X)), 300)
+    _check_every_row(X, Gaussian(median_distance(X)), 300)
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_the_bracket_holds_for_every_row_of_real_data(name):
 @pytest.mark.parametrize("n_landmarks", [100, 500, 1000])
 def test_the_bracket_holds_for_every_row_of_more_real_data(name, n_landmarks):
     X = _rows(name, 5000)
-    _check_every_row(X, Gaussian(median_bandwidth(X[:1000])), n_landmarks)
+    _check_every_row(X, Gaussian(median_distance(X[:1000])), n_landmarks)
 
 
 def test_the_bracket_holds_for_every_row_of_the_synthetic_design():

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from ridgemark.errors import (
+    ColumnScaleWarning,
     ConditioningWarning,
     DataError,
     DataTypeError,
@@ -23,9 +24,11 @@ from ridgemark.errors import (
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.fitted import Cost, Schema, Targets
 from ridgemark.kernels import make_kernel
+from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integers
 
+_NEARLY_ALL = 0.99  # of the squared distance between rows
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
 
@@ -56,6 +59,11 @@ class FittedName(property):
             )
             raise AttributeError(msg, name=self._name, obj=estimator)
         return value
+
+
+def bandwidth_of(kernel):
+    """Return the kernel's bandwidth; None if it has none, or a metric in its place."""
+    return None if getattr(kernel, "has_metric", False) else getattr(kernel, "bandwidth", None)
 
 
 def in_form(targets, values):
@@ -229,6 +237,22 @@ class LandmarkEstimator(BaseEstimator):
         if count.rule == "given" and self.n_landmarks > available:
             msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
             warn_user(msg, LandmarkCountWarning)
+
+    def _warn_of_scales(self, kernel, passes):
+        """Say that one column decides all distances, where one bandwidth serves columns of different scales."""
+        if not isinstance(kernel, StationaryKernel) or np.ndim(kernel.bandwidth) or kernel.has_metric:
+            return
+        squares = passes.columns().squares
+        total = float(squares.sum())
+        if not 0.0 < total < np.inf or np.count_nonzero(squares) < 2 or squares.max() < _NEARLY_ALL * total:
+            return
+        names, largest = passes.source.feature_names, int(np.argmax(squares))
+        msg = (
+            f"one bandwidth serves all columns, and column {largest if names is None else repr(names[largest])} holds "
+            f"{squares[largest] / total:.1%} of the squared distance between rows; standardise the columns, or give "
+            'one bandwidth per feature, or bandwidth="auto"'
+        )
+        warn_user(msg, ColumnScaleWarning)
 
     def _warn_of_edge(self, tuned):
         """Say that the best of the ridges searched is the first or last of them."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ridgemark.fitted import FittedModel, LeftOutRows
 from ridgemark.intervals import Calibration, sample_size
 from ridgemark.passes import RowPasses
+from ridgemark.path import LeaveOneOut
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import make_generator
-from ridgemark.tuning import LeaveOneOut
 
 
 def with_left_out(model: FittedModel, passes: RowPasses, left_out: LeaveOneOut) -> FittedModel:

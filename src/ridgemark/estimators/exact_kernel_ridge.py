@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
-from ridgemark.fitting import Recipe, prepare, tune, tune_on_sample
-from ridgemark.kernels import make_kernel
+from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross
 from ridgemark.parameters import real_number
@@ -35,10 +34,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Parameters
     ----------
-    kernel : str, Kernel or callable, default="gaussian"
-        As for `NystromRidge`, like all but `tol` and `max_iter`.
-    bandwidth : "median", float or array of shape (n_features,), default="median"
-        The kernel's bandwidth.
+    kernel, bandwidth
+        As for `NystromRidge`: by default family and metric are tuned.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         The paper's lambda. Where it is searched, by exact leave-one-out on at most 2,500 rows: the `scaled_ridge` best
         for these serves for all.
@@ -76,8 +73,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         of `returned` that allows for rounding. One entry for each target; the last are those of the model kept.
     n_iter_ : int
         Products with the kernel matrix.
-    kernel_, bandwidth_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_ : as for `NystromRidge`
-        What the landmark model used and found.
+    kernel_, bandwidth_, metric_, tuning_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_
+        What the landmark model used and found, as for `NystromRidge`.
     ridge_path_ : RidgePath
         The ridges searched; not with one number as `ridge`.
     n_passes_, n_kernel_evaluations_ : int
@@ -95,7 +92,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     """
 
     kernel_ = FittedName(lambda model: model.kernel)
-    bandwidth_ = FittedName(lambda model: getattr(model.kernel, "bandwidth", None))
+    bandwidth_ = FittedName(lambda model: bandwidth_of(model.kernel))
+    metric_ = FittedName(lambda model: getattr(model.kernel, "metric", None))
+    tuning_ = FittedName(lambda model: model.tuning, optional=True)
     X_fit_ = FittedName(lambda model: model.points)
     dual_coef_ = FittedName(lambda model: in_form(model.schema.targets, model.dual_coef))
     intercept_ = FittedName(lambda model: in_form(model.schema.targets, model.intercept))
@@ -109,9 +108,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel="auto",
         *,
-        bandwidth="median",
+        bandwidth="auto",
         ridge="loo",
         n_landmarks="auto",
         selection="leverage",
@@ -172,10 +171,10 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         recipe, rng = self._recipe(), make_generator(self.random_state)
         source, targets = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
-        searched = None
-        if not recipe.one_ridge and not make_kernel(self.kernel).pairwise:
-            recipe, searched = tune_on_sample(passes, recipe, rng)
-        prepared = prepare(passes, recipe, rng)
+        setting, searched = settle_kernel(passes, recipe, rng), None
+        if not recipe.one_ridge and not setting.kernel.pairwise:
+            recipe, searched = tune_on_sample(setting, recipe, rng)
+        prepared = prepare(setting, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         searched = tuned if searched is None else searched
         self._warn_of_few_rows(prepared.count)
@@ -198,7 +197,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             history=refined.history,
             n_iter=refined.reached.n_products,
             cost=Cost(0, 0),
+            tuning=setting.tuning,
         )
+        self._warn_of_scales(kernel, passes)
         self._warn_of_distance(refined)
         merged = refined.rows.passes  # counts on from the passes before it was made
         n_passes, n_entries = (

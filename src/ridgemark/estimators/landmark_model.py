@@ -11,14 +11,14 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_form, in_range
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_constants, rows_among, with_calibration, with_left_out
 from ridgemark.estimators.saving import save_model
 from ridgemark.intervals import jackknife_intervals, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.operators import Cross
+from ridgemark.path import leave_one_out
 from ridgemark.sampling import separate_generator
-from ridgemark.tuning import leave_one_out
 
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
 
@@ -27,7 +27,10 @@ class LandmarkModel(LandmarkEstimator):
     """The questions a fit can be asked; `fit` and `partial_fit` are its children's."""
 
     kernel_ = FittedName(lambda model: model.choice.kernel)
-    bandwidth_ = FittedName(lambda model: getattr(model.choice.kernel, "bandwidth", None))
+    bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))
+    metric_ = FittedName(lambda model: getattr(model.choice.kernel, "metric", None))
+    tuning_ = FittedName(lambda model: model.tuning, optional=True)
+    feature_importances_ = FittedName(lambda model: model.importances, optional=True)
     landmarks_ = FittedName(lambda model: model.choice.landmarks)
     landmark_indices_ = FittedName(lambda model: model.choice.indices)
     n_landmarks_ = FittedName(lambda model: model.choice.n_landmarks)

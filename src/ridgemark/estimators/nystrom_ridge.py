@@ -10,19 +10,29 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import trace_certificate
+from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
-from ridgemark.fitting import Recipe, fit_to_tolerance, prepare, scaled_ridges, solve_by_gradient, tune
+from ridgemark.fitting import (
+    Recipe,
+    fit_to_tolerance,
+    prepare,
+    scaled_ridges,
+    settle_kernel,
+    solve_by_gradient,
+    tune,
+)
 from ridgemark.kernels import has_bandwidth
 from ridgemark.losses import loss_sums
+from ridgemark.path import keep_rows
 from ridgemark.rows import RowSource
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
-from ridgemark.tuning import keep_rows
+from ridgemark.tuning import Tuner
 
 
 class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
@@ -34,11 +44,16 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 
     Parameters
     ----------
-    kernel : str, Kernel or callable, default="gaussian"
+    kernel : str, Kernel or callable, default="auto"
         A name, a `ridgemark.kernels` object, a callable `(X, Z) -> block` or `(x, z) -> number`, or "precomputed".
-    bandwidth : "median", float or array of shape (n_features,), default="median"
-        For a kernel given by name: the kernel's bandwidth, or the median distance between distinct rows.
-        A Kernel object carries its own.
+        "auto" lets tuning choose among the families that depend on the distance; without tuning it is "gaussian".
+    bandwidth : str, Tuner, float or array of shape (n_features,), default="auto"
+        For a kernel given by name. "auto" tunes the metric by leave-one-out: one bandwidth for all columns, one per
+        feature, or a matrix, as other rows judge; "shared", "per_feature" and "metric" ask for one of these levels, and
+        a `ridgemark.tuning.Tuner` sets rows and evaluations too. "median" is the median distance between distinct rows.
+        In all of these every column is measured in units of its standard deviation. A number or numbers are bandwidths
+        of the columns as they are. A Kernel object carries its own, and a kernel without one (linear, polynomial,
+        cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         The paper's lambda: one number, a list to choose from by leave-one-out, or "loo" or "gcv" to search ten decades
         by leave-one-out or generalised cross-validation.
@@ -85,7 +100,14 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     kernel_ : Kernel
         The kernel used, with its bandwidth; beside an intercept, a linear one with its origin.
     bandwidth_ : float, array or None
-        The kernel's bandwidth; None for a kernel without one.
+        The kernel's bandwidth; None for a kernel without one, and where a matrix replaces it.
+    metric_ : array of shape (n_features, r) or None
+        The matrix P of a kernel of `|P'(x - z)|`; None for a kernel without one.
+    tuning_ : TuningResult
+        Levels, trajectories, how each was judged and what was chosen; where the bandwidth was tuned.
+    feature_importances_ : array of shape (n_features,)
+        Each column's share of the mean squared gradient of the prediction times the column's variance; for kernels of
+        the distance. They sum to one.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
@@ -131,9 +153,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel="auto",
         *,
-        bandwidth="median",
+        bandwidth="auto",
         ridge="loo",
         ridge_per_target=False,
         n_landmarks="auto",
@@ -221,7 +243,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         recipe, rng = self._recipe(), make_generator(self.random_state)
         source, targets = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
-        prepared = prepare(passes, recipe, rng)
+        prepared = prepare(settle_kernel(passes, recipe, rng), recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         certificate = tolerance = None
         if recipe.certify_with is not None:
@@ -234,10 +256,15 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
         if left_out is not None and not choice.kernel.pairwise:
             rows = replace(rows, sample=keep_rows(passes))
-        model = FittedModel(self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums)
+        tuning = prepared.setting.tuning
+        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        model = FittedModel(
+            self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums, tuning, importances
+        )
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
             model = with_calibration(model, passes, left_out, True, self.random_state)
+        self._warn_of_scales(choice.kernel, passes)
         self._warn_of_edge(tuned)
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=cost_of(passes))
@@ -248,22 +275,26 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         if known is None:
             source, targets = self._open(X, y, sample_weight)
             passes = self._training_passes(source)
-            prepared = prepare(passes, recipe, make_generator(self.random_state))
+            rng = make_generator(self.random_state)
+            prepared = prepare(settle_kernel(passes, recipe, rng), recipe, rng)
             factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
             schema, choice, spent = self._schema(targets), self._choice(prepared), Cost(0, 0)
+            tuning = prepared.setting.tuning
             rows = _row_facts(prepared, passes)
         else:
             self._check_more_rows(known)
             source, _ = self._open(X, y, sample_weight, reset=False)
             passes = self._passes(source, known.sums.weight_unit)  # moments add in one unit
             factor, moments, origin = known.sums.factor, _sums_with(known, passes, recipe), known.sums.target_origin
-            schema, choice, spent = known.schema, known.choice, known.cost
+            schema, choice, spent, tuning = known.schema, known.choice, known.cost, known.tuning
             rows = replace(known.rows, hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest))
         rows = replace(rows, sample=_sample(known, choice, passes, recipe))
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
-        return FittedModel(schema, choice, solution, rows, None, None, spent + cost_of(passes), tuned.fit)
+        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        spent += cost_of(passes)
+        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances)
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
@@ -293,7 +324,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             prepared.count,
             landmarks.scores,
             prepared.moments.without_products(),
-            by_chance and not (isinstance(self.bandwidth, str) and has_bandwidth(self.kernel)),
+            by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
     def _solution(self, tuned, targets, gradient=None):

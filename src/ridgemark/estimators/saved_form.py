@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate
-from ridgemark.fitted import Choice, Cost, LeftOutRows, RowFacts, RunRecord, Schema, Solution, Targets
-from ridgemark.fitting import Tolerance
+from ridgemark.fitted import Choice, Cost, LeftOutRows, RowFacts, RunRecord, Schema, Solution, Targets, Tolerance
 from ridgemark.intervals import Calibration
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
+from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
 from ridgemark.persistence.schema import (
     Reader,
     Source,
@@ -42,7 +42,6 @@ from ridgemark.persistence.schema import (
 from ridgemark.rows.places import shown
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import RefinementStep, RidgeSolution
-from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath
 
 _ROW_NUMBERS = np.iinfo(np.intp).max
 

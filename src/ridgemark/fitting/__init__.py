@@ -13,13 +13,12 @@ from ridgemark.fitting.stages import (
     tune,
     tune_on_sample,
 )
-from ridgemark.fitting.tolerance import Tolerance, fit_to_tolerance
+from ridgemark.fitting.tolerance import fit_to_tolerance
 
 __all__ = [
     "Prepared",
     "Recipe",
     "Setting",
-    "Tolerance",
     "Tuned",
     "check_ridge",
     "draw_landmarks",

@@ -15,9 +15,9 @@ from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.losses import Moments
 from ridgemark.parameters import real_number
+from ridgemark.path import Ridges
 from ridgemark.selection import make_selection
 from ridgemark.selection.count import ALL_ROWS_UP_TO
-from ridgemark.tuning import default_ridges, ridges_in_range
 
 Floats = NDArray[np.float64]
 
@@ -74,26 +74,49 @@ class Recipe:
         counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
         return selection.needs_ridge or counted
 
-    def ridges(self, moments: Moments) -> Floats:
-        """Return the lambdas to search, descending: those given, or ten decades below the kernel's mean diagonal."""
+    def ridges(self, moments: Moments) -> Ridges:
+        """Return the ridges to search: those given, or ten decades below the kernel's mean diagonal."""
         if isinstance(self.ridge, str):
             mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
             ridges = default_ridges(mean_diagonal, moments.total_weight)
         else:
             ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
-        return np.sort(ridges)[::-1]
+        descending = np.sort(ridges)[::-1]
+        return Ridges(descending, scaled_ridges(descending, moments.total_weight))
 
 
 def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
     """Return `n lambda` for every lambda, n the total weight of the rows."""
     scaled = np.asarray(ridges, dtype=np.float64) * total_weight
-    if not ridges_in_range(scaled).all():
+    if not _in_range(scaled).all():
         msg = (
             f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
             f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
         )
         raise NumericalError(msg)
     return scaled
+
+
+def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
+    """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade.
+
+    Ridges that leave the floating-point range when multiplied by the sum of weights are not searched.
+    """
+    ridges = (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
+    usable: Floats = ridges[_in_range(ridges * total_weight)]
+    if not len(usable):
+        msg = (
+            f"every ridge to search, times the sum of weights, leaves the floating-point range: the kernel's diagonal "
+            f"has mean {mean_diagonal:.3g}, the weights sum to {total_weight:.3g}; multiply the kernel or the weights "
+            "by a factor"
+        )
+        raise NumericalError(msg)
+    return usable
+
+
+def _in_range(scaled_ridges: Floats) -> NDArray[np.bool_]:
+    """Return which values of n lambda, with their inverses and products, stay within the floating-point range."""
+    return (scaled_ridges > 1e-300) & (scaled_ridges < 1e300)
 
 
 def check_ridge(ridge: Any) -> None:

@@ -17,6 +17,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
+from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, gcv_path, loo_path
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import inclusion_probabilities
@@ -30,7 +31,7 @@ from ridgemark.solvers import (
     landmark_gradient,
     solve_landmarks,
 )
-from ridgemark.tuning import KeptRows, LeaveOneOut, RidgePath, choose_kernel, gcv_path, loo_path
+from ridgemark.tuning import TuningResult, choose_kernel
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +53,7 @@ class Setting:
     kernel: Kernel
     total_weight: float  # the n of n lambda
     target_origin: Floats  # subtracted from the targets
+    tuning: TuningResult | None = None  # how the kernel was tuned
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +85,12 @@ class Tuned:
 
 
 def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Setting:
-    """Choose the kernel's bandwidth, and an origin for the targets and the columns.
+    """Choose the kernel with its bandwidth or metric, and an origin for the targets and the columns.
 
     With an intercept an origin changes no fit, and sums lose no digits to large offsets.
     """
     distinct = passes.distinct_rows()
-    kernel = choose_kernel(recipe.kernel, recipe.bandwidth, passes.source, distinct, rng)
+    kernel, tuning = choose_kernel(recipe.kernel, recipe.bandwidth, passes, rng, recipe.ridge, recipe.fit_intercept)
     total_weight = float(passes.row_counts().sum())
     if not isinstance(recipe.ridge, str):
         scaled_ridges(np.atleast_1d(recipe.ridge), total_weight)
@@ -99,7 +101,7 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
         origin = few.targets.mean(axis=0)
         if isinstance(few.features, np.ndarray) and not kernel.pairwise and few.n_rows > 1:
             kernel = kernel.centred(np.quantile(few.features, 0.5, axis=0, method="lower"))
-    return Setting(passes, distinct, kernel, total_weight, origin)
+    return Setting(passes, distinct, kernel, total_weight, origin, tuning)
 
 
 def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Problem:
@@ -124,13 +126,12 @@ def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -
     return selection.choose(problem, count.n_landmarks, rng), count
 
 
-def prepare(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Prepared:
-    """Settle the kernel, draw landmarks at a first ridge and sum over all rows.
+def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepared:
+    """Draw landmarks at a first ridge and sum over all rows.
 
     Landmarks are drawn once more where the best ridge of these sums differs more than tenfold from the first, and its
     scores would draw other rows.
     """
-    setting = settle_kernel(passes, recipe, rng)
     problem = make_problem(setting, recipe, rng)
     prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
     if recipe.one_ridge or prepared.landmarks.scores is None:
@@ -198,22 +199,22 @@ def tune(
     )
 
 
-def tune_on_sample(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
-    """Settle kernel and ridge on some distinct rows, all of them landmarks: by exact leave-one-out.
+def tune_on_sample(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
+    """Choose the ridge on some distinct rows, all of them landmarks: by exact leave-one-out.
 
-    Returns the recipe with both settled. The best n lambda of exact kernel ridge regression, the noise relative to
+    Returns the recipe with this ridge. The best n lambda of exact kernel ridge regression, the noise relative to
     the signal, hardly depends on the number of rows, so that of the sample is used for all. With fewer landmarks than
     rows a larger n lambda is best, too large for the exact solution.
     """
-    distinct = passes.distinct_rows()
+    passes, distinct = setting.passes, setting.distinct
     kinds = rng.permutation(len(distinct))[:_EXACT_SAMPLE]
     rows = passes.take(np.flatnonzero(np.isin(distinct.kind, kinds)))
     sample = RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
-    all_landmarks = replace(recipe, n_landmarks=len(kinds), selection="uniform")
-    prepared = prepare(sample, all_landmarks, rng)
+    settled = replace(recipe, kernel=setting.kernel, bandwidth="median")
+    all_landmarks = replace(settled, n_landmarks=len(kinds), selection="uniform")
+    prepared = prepare(settle_kernel(sample, all_landmarks, rng), all_landmarks, rng)
     tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.target_origin)
-    settled = float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())
-    return replace(recipe, kernel=prepared.setting.kernel, bandwidth="median", ridge=settled), tuned
+    return replace(recipe, ridge=float(tuned.fit.scaled_ridge.min() / passes.row_counts().sum())), tuned
 
 
 def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:

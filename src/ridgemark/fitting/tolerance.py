@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate, certify
+from ridgemark.fitted import Tolerance
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.stages import Prepared, Tuned, sum_over_rows, tune
 from ridgemark.kernels.base import count_rows
 from ridgemark.passes import RowPasses
+from ridgemark.path import leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
-from ridgemark.tuning import leave_one_out
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Tolerance:
-    """Whether a fit was certified as close to exact as `risk_tolerance` asks, and the rounds it took.
-
-    Attributes
-    ----------
-    met : bool
-        Whether the certificate proves it.
-    reason : str
-        Why the fit ended here.
-    n_landmarks : tuple of int
-        Landmarks of every round.
-    bounds : tuple of float
-        The certificate's bound after every round, the largest over targets.
-    """
-
-    met: bool
-    reason: str
-    n_landmarks: tuple[int, ...]
-    bounds: tuple[float, ...]
 
 
 def fit_to_tolerance(

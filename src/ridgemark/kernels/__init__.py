@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 NAMED: dict[str, type[Kernel]] = {
+    "auto": Gaussian,  # where no tuning chooses the family
     "gaussian": Gaussian,
     "laplacian": Laplacian,
     "matern12": Matern12,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend, backend_of
+from ridgemark.backends import NUMPY, Array, Backend, backend_of
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.distances import prepare_landmarks, squared_distances
+from ridgemark.kernels.base import bandwidths
+from ridgemark.kernels.distances import Form, prepare_landmarks, squared_distances
 from ridgemark.kernels.projection import ProjectedLandmarks, Projection
 from ridgemark.kernels.stationary import StationaryKernel
 
@@ -29,6 +31,10 @@ class RadialKernel(StationaryKernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.metric is None
+
+    @property
+    def has_metric(self) -> bool:  # type: ignore[override]
+        return self.metric is not None
 
     def value_and_derivative(self, squared_distances: Array, rounding: Any = 0.0) -> tuple[Array, Array]:
         """Return `phi(rho)` and `dphi/drho` for an array of squared distances rho.
@@ -51,6 +57,29 @@ class RadialKernel(StationaryKernel):
             derivative[(rho <= rounding) | (rho < smallest)] = 0.0
         derivative[value == 0.0] = 0.0  # where rho is infinite, the product is not a number
         return value, derivative
+
+    def gradients(self, rows: Any, landmarks: Any, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradients of `f(x) = sum_j a_j k(x, z_j)`, one for each column of coefficients.
+
+        `grad f(x) = 2 P P' sum_j a_j phi'(rho_j) (x - z_j)`, an array of shape (rows, features, targets). Where phi' is
+        unbounded, a landmark equal to x contributes nothing.
+        """
+        x, z, back = self._points(rows, landmarks)
+        prepared = prepare_landmarks(z, 1.0, Form(singular=True), NUMPY, type(self).__name__)
+        _, slope = self.value_and_derivative(squared_distances(x, prepared, None, NUMPY))
+        gradients = np.empty((*np.shape(rows), coefficients.shape[1]))
+        for target, weights in enumerate(coefficients.T):
+            pull = slope * weights
+            gradients[:, :, target] = back(2.0 * (x * pull.sum(axis=1)[:, None] - pull @ z))
+        return gradients
+
+    def _points(self, rows: Any, landmarks: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+        """Return rows and landmarks multiplied by P', and the product with P'."""
+        if self.metric is None:
+            widths = bandwidths(self.bandwidth, rows.shape[1], type(self).__name__)
+            return rows / widths, landmarks / widths, lambda values: values / widths
+        matrix = np.asarray(self.metric, dtype=np.float64)
+        return rows @ matrix, landmarks @ matrix, lambda values: values @ matrix.T
 
     def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
         if self.metric is None:

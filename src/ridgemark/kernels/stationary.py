@@ -20,6 +20,7 @@ class StationaryKernel(Kernel):
     """
 
     bandwidth: Any
+    has_metric = False  # whether a matrix replaces the bandwidth
     _form = Form()
 
     def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:

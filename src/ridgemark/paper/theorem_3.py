@@ -18,7 +18,7 @@ from ridgemark.paper.protocols import prior
 from ridgemark.paper.sketching import columns_risk
 from ridgemark.paper.synthetic import N_ROWS, RISK_TOLERANCE
 from ridgemark.sampling import draw_sequence
-from ridgemark.tuning import median_bandwidth
+from ridgemark.tuning import median_distance
 
 Floats = NDArray[np.float64]
 
@@ -113,7 +113,7 @@ def _spectra(designs: Designs, most_rows: int) -> dict[str, Spectrum]:
         inputs[source] = columns[rng.permutation(len(columns))[:most_rows]]
     points = designs.rows("synthetic")[0][:: max(1, N_ROWS // most_rows)]
     return {"synthetic": exact.kernel_spectrum(points, Bernoulli(order=2))} | {
-        source: exact.kernel_spectrum(X, Gaussian(median_bandwidth(X))) for source, X in inputs.items()
+        source: exact.kernel_spectrum(X, Gaussian(median_distance(X))) for source, X in inputs.items()
     }
 
 

@@ -3,12 +3,13 @@
 from ridgemark.passes.cost import Cost
 from ridgemark.passes.engine import RowPasses
 from ridgemark.passes.parts import Part
-from ridgemark.passes.progress import Progress, progress_callback
+from ridgemark.passes.progress import Counter, Progress, progress_callback
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.passes.threads import ThreadExecutor, read_ahead
 
 __all__ = [
     "Cost",
+    "Counter",
     "Part",
     "Progress",
     "RowPasses",

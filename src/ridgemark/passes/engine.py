@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.passes.columns import Columns
 from ridgemark.passes.cost import Cost
 from ridgemark.passes.parts import Part
 from ridgemark.passes.progress import Counter, Progress
-from ridgemark.passes.summaries import DifferingRows, Hashes, Targets, Weights, dense
+from ridgemark.passes.summaries import DifferingRows, Survey, Targets, Weights, dense
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
@@ -58,7 +59,7 @@ class RowPasses:
         self.cost = Cost()
         self.executor = ThreadExecutor()
         self._weights: Floats | None = None
-        self._distinct: DistinctRows | None = None
+        self._surveyed: tuple[DistinctRows, Columns] | None = None
         self._groups: RowGroups | None = None
 
     @property
@@ -180,9 +181,21 @@ class RowPasses:
         Two different rows have the same hash with probability at most n^2/2^64. The result is kept: a second call takes
         no pass.
         """
-        if self._distinct is None:
-            self._distinct = find_distinct(self.map(Hashes()), self.weights())
-        return self._distinct
+        return self._survey()[0]
+
+    def columns(self) -> Columns:
+        """Return means and extents of the columns, found in the pass that finds equal rows."""
+        return self._survey()[1]
+
+    def _survey(self) -> tuple[DistinctRows, Columns]:
+        if self._surveyed is None:
+            weights = self.weights()
+            hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
+            for block, (block_hashes, block_columns) in self._run(Survey(), ()):
+                hashes[block.start : block.start + block.n_rows] = block_hashes
+                columns = columns + block_columns
+            self._surveyed = find_distinct(hashes, weights), columns
+        return self._surveyed
 
     def row_groups(self) -> RowGroups:
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called as `progress(what, rows_done, n_rows)`."""
+"""Called as `progress(what, done, total)`: rows of a pass, or evaluations of tuning."""
 
 
 def progress_callback(wanted: bool | Progress) -> Progress | None:
@@ -17,22 +17,26 @@ def progress_callback(wanted: bool | Progress) -> Progress | None:
 
     def show(what: str, done: int, total: int) -> None:
         end = "\n" if done == total else ""
-        print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
+        print(f"\r{what}: {done:,} of {total:,} ", end=end, file=sys.stderr, flush=True)
 
     return show
 
 
 class Counter:
-    """Adds up the rows done in one pass, from any thread, and reports them."""
+    """Adds up what is done, from any thread, and reports it: rows of a pass, or evaluations of tuning."""
 
-    def __init__(self, what: str, n_rows: int, report: Progress | None) -> None:
-        self._what, self._n_rows, self._report = what, n_rows, report
-        self._done, self._lock = 0, threading.Lock()
+    def __init__(self, what: str, total: int, report: Progress | None) -> None:
+        self.done, self._what, self._total, self._report = 0, what, total, report
+        self._lock = threading.Lock()
 
-    def add(self, n_rows: int) -> None:
-        """Count the rows of one block."""
-        if self._report is None:
-            return
+    def add(self, number: int) -> None:
+        """Count and report."""
         with self._lock:
-            self._done += n_rows
-            self._report(self._what, self._done, self._n_rows)
+            self.done += number
+            if self._report is not None and number:
+                self._report(self._what, self.done, self._total)
+
+    def finish(self) -> None:
+        """Report that all is done, where less than the total was needed."""
+        if self._report is not None and self.done < self._total:
+            self._report(self._what, self._total, self._total)

@@ -1,4 +1,4 @@
-"""Tasks on the rows themselves: targets, weights, hashes of rows, constant columns."""
+"""Tasks on the rows themselves: targets, weights, hashes of rows, their columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.passes.columns import Columns
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.rows.distinct import row_hashes
@@ -38,13 +39,13 @@ class Weights(Task):
 
 
 @dataclass(frozen=True, eq=False)
-class Hashes(Task):
-    """A 64-bit hash of every row."""
+class Survey(Task):
+    """A 64-bit hash of every row, and the columns' means and extents."""
 
     what: ClassVar[str] = "distinct rows"
 
-    def __call__(self, block: Block, workspace: Workspace) -> NDArray[np.uint64]:
-        return row_hashes(block)
+    def __call__(self, block: Block, workspace: Workspace) -> tuple[NDArray[np.uint64], Columns]:
+        return row_hashes(block), Columns.of(block.features, row_weights(block))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,88 @@
+"""The columns of the rows: mean, variance and extent of each, added up over blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Weighted mean and sum of squared deviations of every column, its extremes, and whether it has other values."""
+
+    weight: float
+    mean: Floats
+    squares: Floats  # sum_i w_i (x_ij - mean_j)^2
+    low: Floats
+    high: Floats
+    two_valued: NDArray[np.bool_]  # no value but low and high
+
+    @classmethod
+    def of(cls, features: Any, weights: Floats) -> Columns:
+        """Return the columns of some rows; rows of weight zero are left out."""
+        present = weights > 0
+        if not present.all():
+            features, weights = features[present], weights[present]
+        if features.shape[0] == 0:
+            nothing = np.zeros(features.shape[1])
+            return cls(0.0, nothing, nothing, nothing + np.inf, nothing - np.inf, np.ones(len(nothing), dtype=bool))
+        summary = _sparse_summary if sparse.issparse(features) else _dense_summary
+        return cls(float(weights.sum()), *summary(features, weights))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def __add__(self, other: Columns) -> Columns:
+        """Return the columns of both sets of rows together."""
+        if not (self.weight and other.weight):
+            return self if self.weight else other
+        weight, gap = self.weight + other.weight, other.mean - self.mean
+        share = other.weight / weight
+        ends = np.sort([self.low, self.high, other.low, other.high], axis=0)
+        at_most_two = (ends[1:] != ends[:-1]).sum(axis=0) <= 1
+        return Columns(
+            weight,
+            self.mean + share * gap,
+            self.squares + other.squares + self.weight * share * gap**2,
+            ends[0],
+            ends[-1],
+            self.two_valued & other.two_valued & at_most_two,
+        )
+
+    @property
+    @np.errstate(over="ignore", invalid="ignore")
+    def units(self) -> Floats:
+        """The unit of each column: its standard deviation; half the range of a column of two values; 1 of a constant.
+
+        The standard deviation of a rare indicator is small, and would make it the largest column.
+        """
+        half_range = self.high / 2.0 - self.low / 2.0
+        deviation = np.sqrt(self.squares / self.weight) if self.weight else np.zeros_like(self.mean)
+        # Squares of very large or small numbers leave the floating-point range.
+        usable = ~self.two_valued & np.isfinite(deviation) & (deviation > 0.0)
+        units = np.where(usable, deviation, half_range)
+        return np.where((units > 0.0) & np.isfinite(units), units, 1.0)
+
+
+def _dense_summary(features: Floats, weights: Floats) -> tuple[Any, ...]:
+    low, high = features.min(axis=0), features.max(axis=0)
+    mean = np.clip(weights @ features / weights.sum(), low, high)
+    two_valued = ((features == low) | (features == high)).all(axis=0)
+    return mean, weights @ (features - mean) ** 2, low, high, two_valued
+
+
+def _sparse_summary(features: Any, weights: Floats) -> tuple[Any, ...]:
+    features = sparse.csr_matrix(features)
+    mean, variance = mean_variance_axis(features, axis=0, weights=weights)
+    low, high = min_max_axis(features, axis=0)
+    n_rows, n_columns = features.shape
+    between = (features.data != low[features.indices]) & (features.data != high[features.indices])
+    others = np.bincount(features.indices[between], minlength=n_columns)
+    some_zero = np.bincount(features.indices, minlength=n_columns) < n_rows
+    two_valued = (others == 0) & ~(some_zero & (low < 0.0) & (high > 0.0))
+    return mean, variance * weights.sum(), low, high, two_valued

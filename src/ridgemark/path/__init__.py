@@ -1,0 +1,7 @@
+"""The ridge from the data: closed-form leave-one-out, or generalised cross-validation, over a whole path of ridges."""
+
+from ridgemark.path.kept_rows import KeptRows, keep_rows
+from ridgemark.path.left_out import LeaveOneOut, leave_one_out
+from ridgemark.path.ridges import RidgePath, Ridges, gcv_path, loo_path
+
+__all__ = ["KeptRows", "LeaveOneOut", "RidgePath", "Ridges", "gcv_path", "keep_rows", "leave_one_out", "loo_path"]

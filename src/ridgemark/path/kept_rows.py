@@ -1,0 +1,71 @@
+"""A sample of distinct rows kept over several batches, for leave-one-out when the rows are gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.rows.distinct import KEPT_HASHES
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """A uniform sample of the distinct rows of several batches, for leave-one-out without the earlier batches.
+
+    The rows kept are those with the smallest hashes. A row kept after the last batch was kept in every batch that has
+    it, so its sums are complete.
+
+    Attributes
+    ----------
+    hashes : array of shape (m,)
+        Ascending.
+    rows : array or sparse matrix of shape (m, n_features)
+        One row for each hash.
+    weights : array of shape (m,)
+        The weight of all rows equal to it.
+    targets : array of shape (m, n_targets)
+        Their weighted mean target.
+    most : int
+        Largest number of rows kept.
+    """
+
+    hashes: NDArray[np.uint64]
+    rows: Any
+    weights: Floats
+    targets: Floats
+    most: int
+
+    def __add__(self, other: KeptRows) -> KeptRows:
+        together = np.concatenate([self.hashes, other.hashes])
+        hashes, first, which = np.unique(together, return_index=True, return_inverse=True)
+        weights = np.concatenate([self.weights, other.weights])
+        total = np.bincount(which, weights).astype(float)
+        sums = [np.bincount(which, weights * y) for y in np.concatenate([self.targets, other.targets]).T]
+        stack = sparse.vstack if sparse.issparse(self.rows) else np.concatenate
+        most = min(self.most, other.most)
+        rows = stack([self.rows, other.rows])[first[:most]]
+        targets = np.stack(sums, axis=1) / total[:, None]
+        return KeptRows(hashes[:most], rows, total[:most], targets[:most], most)
+
+    def passes(self, memory_budget: int | None) -> RowPasses:
+        """Return passes over these rows alone."""
+        return RowPasses(ArrayRows(self.rows, self.targets, self.weights), memory_budget)
+
+
+def keep_rows(passes: RowPasses) -> KeptRows:
+    """Return those distinct rows of a batch that have the smallest hashes: 2,048, or what 1/4 of the budget holds."""
+    distinct, groups = passes.distinct_rows(), passes.row_groups()
+    most = max(100, min(KEPT_HASHES, passes.budget // (32 * passes.source.n_features)))
+    first = distinct.indices[:most]  # in the order of hashes
+    taken = passes.take(first)
+    assert taken.targets is not None
+    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[first]
+    return KeptRows(distinct.smallest[:most], taken.features, groups.weights[first], targets, most)

@@ -1,0 +1,186 @@
+"""Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.kernels import CrossKernel
+from ridgemark.operators import NystromFactor, cross_block
+from ridgemark.operators.blocks import diagonal_block
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block, row_weights
+from ridgemark.rows.distinct import RowGroups
+from ridgemark.solvers import SpectralSolver
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Leave-one-out residuals and potentials of distinct rows, for fixed landmarks and fixed `scaled_ridge`.
+
+    Attributes
+    ----------
+    residuals : array of shape (n, n_targets)
+        `y_i` minus its prediction from all rows with other features.
+    potential : array of shape (n, n_targets)
+        `w_i ((K_ii - L_ii)/(n lambda) + t_i/(1 - h_i))`, with t and h as in `leave_one_out`: the variance of the
+        prediction for row i from all rows with other features, in units of the variance of its noise. Large where a
+        row is far from all others. The same for targets of the same ridge.
+    weights : array of shape (n,)
+        In units of their mean; the noise variance of row i is the mean noise variance over its weight.
+    """
+
+    residuals: Floats
+    potential: Floats
+    weights: Floats
+
+
+def leave_one_out(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridge: Floats, target_origin: Floats
+) -> LeaveOneOut:
+    """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`.
+
+    A group g of rows with equal features is left out with all its weight W_g. With
+    `t_g = 1/sum w + c_g' (Bc'WBc + n lambda)^-1 c_g`, c_g its centred features (without an intercept, no 1/sum w and
+    no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
+    `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
+    """
+    different, chosen = np.unique(scaled_ridge, return_inverse=True)
+    task = ChosenLeftOut(**_left_out_parts(factor, solver, different, target_origin), chosen=chosen)
+    both = passes.map(task, _along(passes.row_groups()))
+    return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
+
+
+def path_errors(
+    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> tuple[Floats, Floats | None]:
+    """Return the weighted mean squared residual of every ridge and target.
+
+    Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
+    an array of shape (n, ridges, targets + 1).
+    """
+    parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(passes.row_groups())
+    total = passes.row_counts().sum()
+    if 8 * passes.source.n_rows * len(scaled_ridges) * (len(origin) + 1) <= passes.budget // 4:
+        results = passes.map(LeftOut(**parts), along)
+        return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
+    return passes.reduce(LeftOutErrors(**parts), along) / total, None
+
+
+def relative_weights(passes: RowPasses) -> Floats:
+    """Return the weight of every row in units of their mean."""
+    weights = passes.row_counts()
+    return weights * (np.count_nonzero(weights) / weights.sum())
+
+
+def at_chosen(results: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Pick residuals and potentials at each target's ridge from those at all ridges."""
+    return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
+
+
+def _along(groups: RowGroups) -> tuple[Floats, ...]:
+    return (groups.weights,) if groups.gaps is None else (groups.weights, groups.gaps)
+
+
+def _left_out_parts(
+    factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+) -> dict[str, Any]:
+    """Return the fields of `LeftOut`."""
+    inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
+    fits = inverse[:, :, None] * solver.rotated[:, None, :]
+    return {
+        "cross_kernel": factor.cross_kernel,
+        "rotate": factor.whitener @ solver.rotation,
+        "offset": solver.feature_mean @ solver.rotation,
+        "inverse": inverse,
+        "fits": fits.reshape(len(inverse), len(scaled_ridges) * len(origin)),
+        "target_mean": origin + solver.target_mean,
+        "scaled_ridges": scaled_ridges,
+        "share_of_constant": 1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut(Task):
+    """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
+
+    The result has shape (rows, ridges, targets + 1). Given along are the weights of the rows' groups and, where rows
+    are equal, the gaps of their targets from the groups' means.
+    """
+
+    what: ClassVar[str] = "leave-one-out"
+    cross_kernel: CrossKernel
+    rotate: Floats  # (p, rank): from kernel values to features in the solver's coordinates, in one product
+    offset: Floats  # (rank,): their mean
+    inverse: Floats  # (rank, ridges): `1/(s + n lambda)`
+    fits: Floats  # (rank, ridges * targets): coefficients
+    target_mean: Floats  # (targets,)
+    scaled_ridges: Floats  # (ridges,)
+    share_of_constant: float  # 1/sum w with an intercept, otherwise 0
+
+    @property
+    def width(self) -> int:
+        return self.cross_kernel.n_landmarks + self.fits.shape[1] + len(self.scaled_ridges)
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)
+        centred = workspace.array("features", (n_rows, self.rotate.shape[1]))
+        np.matmul(cross_block(self.cross_kernel, block, workspace), self.rotate, out=centred)
+        diagonal = diagonal_block(self.cross_kernel, block)
+        unexplained = np.maximum(diagonal - np.einsum("ij,ij->i", centred, centred), 0.0)[:, None]
+        centred -= self.offset
+        assert block.targets is not None
+        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
+        results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        np.square(centred, out=centred)
+        own, weights = row_weights(block)[:, None], block.along[0][:, None]
+        kept = _kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridges)
+        pull = 1.0 / kept - 1.0  # h/(1 - h)
+        results[:, :, :-1] /= kept[:, :, None]
+        if len(block.along) > 1:
+            results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
+        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
+        results[:, :, -1] = own * unexplained / self.scaled_ridges + share * pull
+        return results
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutErrors(LeftOut):
+    """The weighted sum of squared residuals for every ridge and target."""
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        squares = super().__call__(block, workspace)[:, :, :-1] ** 2
+        return np.einsum("i,igt->gt", row_weights(block), squares)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenLeftOut(LeftOut):
+    """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
+
+    chosen: NDArray[np.intp]
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        return np.hstack(at_chosen(super().__call__(block, workspace), self.chosen))
+
+
+def _kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
+    """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where there is no other row.
+
+    It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
+    rounding can make it smaller.
+    """
+    rest = 1.0 - weights * constant
+    others = rest > 1e-12
+    length = weights * squares.sum(axis=1)[:, None] / np.where(others, rest, 1.0)
+    floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
+    return np.where(others, np.maximum(1.0 - weights * (squares @ inverse + constant), floor), 1.0)

@@ -1,0 +1,116 @@
+"""The path of ridges: errors and dimensions at each of them, and the choice of the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.operators import NystromFactor
+from ridgemark.passes import RowPasses
+from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
+from ridgemark.solvers import SpectralSolver
+from ridgemark.solvers.spectral import ROBUST
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ridges:
+    """Ridges to search, descending: lambda, and n lambda."""
+
+    values: Floats
+    scaled: Floats
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """Errors and effective dimension for every ridge of a path, for fixed landmarks.
+
+    Attributes
+    ----------
+    ridges : array of shape (g,)
+        The lambdas, descending.
+    loo_error : array of shape (g, n_targets) or None
+        Weighted mean squared leave-one-out residual; None when the path was chosen by GCV.
+    gcv : array of shape (g, n_targets)
+        Generalised cross-validation, as in `SpectralSolver.generalised_cross_validation`.
+    training_error : array of shape (g, n_targets)
+        Weighted mean squared residual.
+    effective_dimension : array of shape (g,)
+        `tr L (L + n lambda)^-1`.
+    criterion : {"loo", "gcv"}
+        The criterion that chose the ridges.
+    chosen : array of shape (n_targets,)
+        Position of each target's ridge in `ridges`.
+    """
+
+    ridges: Floats
+    loo_error: Floats | None
+    gcv: Floats
+    training_error: Floats
+    effective_dimension: Floats
+    criterion: str
+    chosen: NDArray[np.intp]
+
+    @property
+    def on_edge(self) -> bool:
+        """Whether a chosen ridge is the largest or smallest of the path, so that the best may lie beyond."""
+        return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
+
+
+def gcv_path(
+    solver: SpectralSolver, ridges: Ridges, n_distinct: int, per_target: bool = False, factor: float = ROBUST
+) -> RidgePath:
+    """Return the path over the ridges with the best chosen by generalised cross-validation, without a pass.
+
+    Without `per_target` the targets' errors are added up, each in units of its variance.
+    """
+    return _path(solver, ridges, n_distinct, None, per_target, factor)
+
+
+def loo_path(
+    passes: RowPasses,
+    factor: NystromFactor,
+    solver: SpectralSolver,
+    ridges: Ridges,
+    target_origin: Floats,
+    per_target: bool = False,
+    n_distinct: int | None = None,
+) -> tuple[RidgePath, LeaveOneOut]:
+    """Return the path over the ridges with the best chosen by leave-one-out, and its leave-one-out results.
+
+    One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
+    budget; before it one over the targets where some rows are equal. The rows may be a sample of the solver's rows;
+    `n_distinct` is then the number of all distinct rows.
+    """
+    errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin)
+    path = _path(solver, ridges, n_distinct or len(passes.distinct_rows()), errors, per_target)
+    if results is None:
+        return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin)
+    return path, LeaveOneOut(*at_chosen(results, path.chosen), relative_weights(passes))
+
+
+def _path(
+    solver: SpectralSolver,
+    ridges: Ridges,
+    n_distinct: int,
+    loo_error: Floats | None,
+    per_target: bool,
+    factor: float = ROBUST,
+) -> RidgePath:
+    solver.check_targets()
+    gcv = np.array([solver.generalised_cross_validation(r, n_distinct, factor) for r in ridges.scaled])
+    errors = gcv if loo_error is None else loo_error
+    scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
+    totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
+    return RidgePath(
+        ridges.values,
+        loo_error,
+        gcv,
+        np.array([solver.training_error(r) for r in ridges.scaled]),
+        np.array([solver.effective_dimension(r) for r in ridges.scaled]),
+        "gcv" if loo_error is None else "loo",
+        np.argmin(totals, axis=0),
+    )

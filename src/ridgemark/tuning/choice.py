@@ -1,0 +1,91 @@
+"""The kernel of a fit: as given, with the median distance as bandwidth, or tuned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ridgemark.errors import ParameterError
+from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
+from ridgemark.passes import RowPasses
+from ridgemark.tuning.levels import LEVELS
+from ridgemark.tuning.median import median_distance
+from ridgemark.tuning.metrics import with_bandwidths
+from ridgemark.tuning.record import TuningResult
+from ridgemark.tuning.tuner import Tuner
+
+_MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
+
+
+def choose_kernel(
+    kernel: Any,
+    bandwidth: Any,
+    passes: RowPasses,
+    rng: np.random.Generator,
+    ridge: Any = "loo",
+    fit_intercept: bool = True,
+) -> tuple[Kernel, TuningResult | None]:
+    """Return the kernel with its bandwidth or metric, and how it was tuned.
+
+    A Kernel object has its own bandwidth, and some kernels have none: they are used as they are, with columns as they
+    are, and giving a bandwidth as well is an error.
+    """
+    tuner = make_tuner(bandwidth)
+    by_default = isinstance(bandwidth, str) and bandwidth in ("auto", "median")
+    if has_bandwidth(kernel) and tuner is not None:
+        return _tuned(tuner, kernel, passes, ridge, fit_intercept, rng)
+    if has_bandwidth(kernel) and by_default:
+        return _by_median(kernel, passes, rng), None
+    given: Any = None if by_default else bandwidth
+    if given is not None and np.ndim(given) and not isinstance(given, str):
+        try:
+            given = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise _wrong(bandwidth) from None
+    # A copy: changes of the user's kernel after a fit must not change the fitted model.
+    return clone(make_kernel(kernel, given)), None
+
+
+def make_tuner(bandwidth: Any) -> Tuner | None:
+    """Return the tuner that a bandwidth asks for; None for a number, numbers or "median"."""
+    if isinstance(bandwidth, Tuner):
+        return bandwidth
+    if isinstance(bandwidth, str) and bandwidth in LEVELS:
+        return Tuner(levels=(bandwidth,))
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return Tuner()
+    if bandwidth is None or (isinstance(bandwidth, str) and bandwidth != "median"):
+        raise _wrong(bandwidth)
+    return None
+
+
+def _tuned(
+    tuner: Tuner, kernel: Any, passes: RowPasses, ridge: Any, fit_intercept: bool, rng: np.random.Generator
+) -> tuple[Kernel, TuningResult]:
+    if not passes.source.n_targets:
+        msg = (
+            'a bandwidth is tuned to targets, and there are none here; give bandwidth="median", a number or one per '
+            "feature"
+        )
+        raise ParameterError(msg)
+    return tuner.tune(kernel, passes, ridge, fit_intercept, rng)
+
+
+def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kernel:
+    """Return the kernel with the median distance between rows as bandwidth, every column in its own unit."""
+    distinct, units = passes.distinct_rows(), passes.columns().units
+    sample = rng.choice(distinct.indices, min(_MEDIAN_SAMPLE, len(distinct)), replace=False)
+    features = passes.take(sample).features
+    scaled = features / units if isinstance(features, np.ndarray) else features.multiply(1.0 / units).tocsr()
+    made: Kernel = with_bandwidths(make_kernel(kernel), median_distance(scaled) * units)
+    return made
+
+
+def _wrong(bandwidth: Any) -> ParameterError:
+    msg = (
+        'bandwidth must be "auto", "shared", "per_feature", "metric", "median", a Tuner, a positive number or one per '
+        f"feature, got {bandwidth!r}"
+    )
+    return ParameterError(msg)

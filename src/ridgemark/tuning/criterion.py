@@ -1,0 +1,247 @@
+"""The leave-one-out error of a small landmark model, its gradient in the metric, and its minimum over ridges.
+
+Letters are those of the theory page: C and W hold kernel values of rows and of landmarks with the landmarks,
+`Q'(W + jitter I)Q = I`, `B = (C - 1m')Q` with m the weighted mean row of C. Weights sum to one, so that lambda stands
+for n lambda.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ridgemark.kernels import Kernel, RadialKernel
+
+Floats = NDArray[np.float64]
+
+# Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
+_JITTER = 1e-10
+_LEAST_KEPT = 1e-10  # smallest 1 - h
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Distinct rows in units of their columns, targets in units of their deviations; the first rows are landmarks."""
+
+    features: Any  # (n, d), dense or sparse
+    targets: Floats
+    weights: Floats  # they sum to one
+    n_landmarks: int
+    fit_intercept: bool
+
+    @property
+    def landmarks(self) -> Any:
+        """The landmarks' rows."""
+        return self.features[: self.n_landmarks]
+
+    def first(self, n_rows: int, n_landmarks: int) -> Sample:
+        """Return the sample's first rows, with fewer landmarks."""
+        shares = self.weights[:n_rows] / self.weights[:n_rows].sum()
+        n_landmarks = min(n_landmarks, self.n_landmarks)
+        return Sample(self.features[:n_rows], self.targets[:n_rows], shares, n_landmarks, self.fit_intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class SmallModel:
+    """A landmark model of a sample: `f(x) = k(x) coefficients + constant`."""
+
+    kernel: Kernel
+    landmarks: Floats
+    coefficients: Floats
+    constant: Floats
+
+    def squared_errors(self, rows: Sample) -> Floats:
+        """Return each row's squared error, the mean over targets."""
+        predicted = self.kernel.bind(self.landmarks)(rows.features) @ self.coefficients + self.constant
+        return ((rows.targets - predicted) ** 2).mean(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The features B of a sample, and its centred targets."""
+
+    sample: Sample
+    whitener: Floats  # Q
+    mean: Floats  # m
+    features: Floats  # B
+    target_mean: Floats
+    targets: Floats  # centred
+
+    @classmethod
+    def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> Design:
+        """Return the design for kernel values C and W; raise LinAlgError if W is not definite."""
+        jitter = _JITTER * float(landmark_kernel.diagonal().max())
+        lower = np.linalg.cholesky(landmark_kernel + jitter * np.eye(sample.n_landmarks))
+        whitener = np.linalg.inv(lower).T
+        mean, target_mean = np.zeros(cross.shape[1]), np.zeros(sample.targets.shape[1])
+        if sample.fit_intercept:
+            mean, target_mean = sample.weights @ cross, sample.weights @ sample.targets
+        return cls(sample, whitener, mean, (cross - mean) @ whitener, target_mean, sample.targets - target_mean)
+
+    def best_ridge(self, ridges: Floats) -> tuple[float, float]:
+        """Return the smallest leave-one-out error over these ridges, and its ridge."""
+        w, constant = self.sample.weights, float(self.sample.fit_intercept)
+        values, rotation = np.linalg.eigh(_weighted_gram(self.features, w))
+        rotated = self.features @ rotation
+        projected = rotated.T @ (w[:, None] * self.targets)
+        squares, inverse = rotated**2, 1.0 / (np.maximum(values, 0.0)[:, None] + ridges)
+        kept = np.maximum(1.0 - w[:, None] * (squares @ inverse + constant), _LEAST_KEPT)
+        errors = np.zeros(len(ridges))
+        for target, part in zip(self.targets.T, projected.T, strict=True):
+            residuals = (target[:, None] - rotated @ (inverse * part[:, None])) / kept
+            errors += w @ residuals**2 / len(projected.T)
+        best = int(np.argmin(errors))
+        return float(errors[best]), float(ridges[best])
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The ridge solution on a design, with what its leave-one-out error needs."""
+
+    design: Design
+    ridge: float
+    inverse: NDArray[Any]  # F^-1, F = B'diag(w)B + lambda I
+    coefficients: Floats  # c = F^-1 B'(w y)
+    residuals: Floats  # e = y - Bc
+    shares: Floats  # T = B F^-1
+    kept: Floats  # q = 1 - h, h_i = w_i (1 + t_i'b_i); no 1 without an intercept
+
+    @classmethod
+    def of(cls, design: Design, ridge: float) -> Solved:
+        """Solve at one ridge."""
+        features, w = design.features, design.sample.weights
+        gram = _weighted_gram(features, w)
+        gram[np.diag_indices_from(gram)] += ridge
+        inverse = np.linalg.inv(gram)
+        coefficients = inverse @ (features.T @ (w[:, None] * design.targets))
+        shares = features @ inverse
+        leverage = w * (float(design.sample.fit_intercept) + np.einsum("ij,ij->i", shares, features))
+        kept = np.maximum(1.0 - leverage, _LEAST_KEPT)
+        residuals = design.targets - features @ coefficients
+        return cls(design, ridge, inverse, coefficients, residuals, shares, kept)
+
+    @property
+    def left_out(self) -> Floats:
+        """The leave-one-out residuals, `r = e/q`."""
+        return self.residuals / self.kept[:, None]
+
+    @property
+    def error(self) -> float:
+        """`E = sum w r^2`, the mean over targets."""
+        return float((self.design.sample.weights @ self.left_out**2).mean())
+
+    def model(self, kernel: Kernel) -> SmallModel:
+        """Return the fitted function; `kernel` gave the kernel values of the design."""
+        design = self.design
+        coefficients = design.whitener @ self.coefficients
+        constant = design.target_mean - design.mean @ coefficients
+        return SmallModel(kernel, design.sample.landmarks, coefficients, constant)
+
+    def gradients(self) -> tuple[Floats, Floats, float]:
+        """Return dE/dC, dE/dW and dE/dlambda.
+
+        With `u = 2 w r/q`, `g = u r`, `v = F^-1 B'u`, `M = T'diag(g w)T` and `J X = X - w(1'X)`:
+        `dE/dC = J[-(u - w Bv)c' - (w e)v' + 2 diag(g w)T - 2 diag(w)BM]Q'`,
+        `dE/dW = lambda Q((vc' + cv')/2 - M)Q'` and `dE/dlambda = v'c - tr M`, u and g summed over the targets.
+        """
+        design, w = self.design, self.design.sample.weights
+        features, whitener, c = design.features, design.whitener, self.coefficients
+        left_out, n_targets = self.left_out, c.shape[1]
+        u = left_out * (2.0 * w / (self.kept * n_targets))[:, None]
+        weighted_g = w * (u * left_out).sum(axis=1)
+        v = self.inverse @ (features.T @ u)
+        spread = _weighted_gram(self.shares, weighted_g)
+        by_cross = (w[:, None] * (features @ v) - u) @ c.T
+        by_cross -= (w[:, None] * self.residuals) @ v.T
+        by_cross += (2.0 * weighted_g)[:, None] * self.shares
+        by_cross -= (2.0 * w)[:, None] * (features @ spread)
+        if design.sample.fit_intercept:
+            by_cross -= w[:, None] * by_cross.sum(axis=0)
+        by_landmarks = self.ridge * whitener @ ((v @ c.T + c @ v.T) / 2.0 - spread) @ whitener.T
+        return by_cross @ whitener.T, by_landmarks, float((v * c).sum() - np.trace(spread))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The criterion at one metric and ridge."""
+
+    error: float
+    model: SmallModel
+    outer: Floats  # S: `dE/dP = 2 S P`
+    ridge_slope: float  # dE/dlambda
+
+
+def evaluate(family: RadialKernel, metric: Floats, ridge: float, sample: Sample) -> Evaluation:
+    """Return the leave-one-out error for the metric P, with its gradient.
+
+    `S = X'diag(G 1)X + Z'diag(G'1)Z - X'GZ - Z'G'X` with `G = dE/dC phi'(rho)`, entry by entry, plus the same of the
+    landmarks with each other.
+    """
+    points = sample.features @ metric
+    at_landmarks = points[: sample.n_landmarks]
+    cross, cross_slope = _values(family, points, at_landmarks)
+    among, among_slope = _values(family, at_landmarks, at_landmarks)
+    solved = Solved.of(Design.of(sample, cross, among), ridge)
+    by_cross, by_landmarks, ridge_slope = solved.gradients()
+    by_cross *= cross_slope
+    by_landmarks *= among_slope
+    outer = _outer(sample.features, sample.landmarks, by_cross) + _outer(
+        sample.landmarks, sample.landmarks, by_landmarks
+    )
+    return Evaluation(solved.error, solved.model(with_metric(family, metric)), outer, ridge_slope)
+
+
+def best_ridge(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[float, float]:
+    """Return the smallest leave-one-out error of a kernel over some ridges, and its ridge."""
+    return _design(kernel, sample).best_ridge(ridges)
+
+
+def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
+    """Return the landmark model of a sample."""
+    return Solved.of(_design(kernel, sample), ridge).model(kernel)
+
+
+def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:
+    """Return the kernel of a family with this metric."""
+    kernel: RadialKernel = clone(family).set_params(bandwidth=1.0, metric=metric)
+    return kernel
+
+
+def _design(kernel: Kernel, sample: Sample) -> Design:
+    bound = kernel.bind(sample.landmarks)
+    return Design.of(sample, bound(sample.features), bound.symmetric_block(sample.landmarks))
+
+
+def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any]:
+    """Return phi and phi' for every pair of projected points."""
+    left_norms, right_norms = (left**2).sum(axis=1), (right**2).sum(axis=1)
+    rho = left @ right.T
+    rho *= -2.0
+    rho += left_norms[:, None]
+    rho += right_norms
+    np.maximum(rho, 0.0, out=rho)
+    if left is right:
+        np.fill_diagonal(rho, 0.0)
+    # The error of the product form: below it a distance is not known to differ from zero.
+    largest = float(left_norms.max(initial=0.0) + right_norms.max(initial=0.0))
+    rounding = 2.0 * (left.shape[1] + 6.0) * float(np.finfo(np.float64).eps) * largest
+    return family.value_and_derivative(rho, rounding)
+
+
+def _weighted_gram(features: Floats, weights: Floats) -> Floats:
+    """Return `B'diag(w)B`, in half the work of a general product."""
+    root = np.sqrt(weights)[:, None] * features
+    gram: Floats = root.T @ root
+    return gram
+
+
+def _outer(left: Floats, right: Floats, weights: Floats) -> Floats:
+    """Return `sum_ij G_ij (x_i - z_j)(x_i - z_j)'`."""
+    mixed = left.T @ (weights @ right)
+    own = left.T @ (weights.sum(axis=1)[:, None] * left) + right.T @ (weights.sum(axis=0)[:, None] * right)
+    outer: Floats = own - mixed - mixed.T
+    return outer

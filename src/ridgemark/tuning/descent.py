@@ -1,0 +1,139 @@
+"""Descent on the leave-one-out error, stopped by the error on rows that it does not see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from ridgemark.kernels import RadialKernel
+from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
+from ridgemark.tuning.metrics import Metrics
+
+Floats = NDArray[np.float64]
+
+_ITERATIONS_PER_LOOK = 2
+_IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
+_REMEMBERED = 20  # steps from which L-BFGS estimates curvature
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A metric with its ridge, and how it did on the judging rows."""
+
+    metric: Floats
+    ridge: float
+    judged: Floats  # squared error of every judging row, times its relative weight
+
+    @property
+    def judged_error(self) -> float:
+        """Root of the mean squared error on the judging rows."""
+        return float(np.sqrt(self.judged.mean()))
+
+
+def judge(model: SmallModel, judging: Sample) -> Floats:
+    """Return the squared error of every judging row, times its relative weight."""
+    return model.squared_errors(judging) * (judging.weights * len(judging.weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a descent starts from and may spend."""
+
+    family: RadialKernel
+    metrics: Metrics
+    metric: Floats
+    ridge: float
+    ridge_range: tuple[float, float]  # of lambda; a given ridge stays where it is
+    evaluations: int
+    patience: int
+
+
+class _Stopped(Exception):
+    pass
+
+
+@dataclass(eq=False)
+class Descent:
+    """One run of L-BFGS over `(x, log lambda)`, x the coordinates of the metric, on log E.
+
+    The judging rows are looked at after every second iteration. The run ends when the evaluations are used up, when
+    the error on the judging rows has not fallen for `patience` looks, or at a minimum. Its result is the best metric
+    that was looked at.
+    """
+
+    start: Start
+    tuning: Sample
+    judging: Sample
+    interrupted: threading.Event
+    count: Callable[[int], None]  # told of every evaluation
+    errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
+    looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
+    best: Candidate | None = None
+    _to_beat: float = np.inf
+    _worse: int = 0
+    _iterations: int = 0
+    _last: tuple[bytes, Evaluation] | None = None
+
+    def run(self) -> Candidate | None:
+        """Return the best metric found; None if the criterion cannot be evaluated at the start."""
+        metrics = self.start.metrics
+        x = np.append(metrics.coordinates(self.start.metric), np.log(self.start.ridge))
+        low, high = np.log(self.start.ridge_range)
+        try:
+            self._look(x)
+            found = minimize(
+                self._criterion,
+                x,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[*metrics.bounds, (low, high)],
+                callback=self._after_iteration,
+                options={"maxcor": _REMEMBERED, "maxiter": 10**6, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-9},
+            )
+            self._look(found.x)
+        except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
+            pass
+        return self.best
+
+    def _evaluation(self, x: Floats) -> Evaluation:
+        if self._last is not None and self._last[0] == x.tobytes():
+            return self._last[1]
+        if self.interrupted.is_set() or len(self.errors) >= self.start.evaluations:
+            raise _Stopped
+        result = evaluate(self.start.family, self.start.metrics.metric(x[:-1]), float(np.exp(x[-1])), self.tuning)
+        self.errors.append(result.error)
+        self.count(1)
+        if not np.isfinite(result.error):
+            raise _Stopped
+        self._last = x.tobytes(), result
+        return result
+
+    def _criterion(self, x: Floats) -> tuple[float, Floats]:
+        result = self._evaluation(x)
+        error = max(result.error, np.finfo(np.float64).tiny)
+        by_metric = self.start.metrics.gradient(self.start.metrics.metric(x[:-1]), result)
+        slope = np.append(by_metric, result.ridge_slope * np.exp(x[-1])) / error
+        return float(np.log(error)), slope
+
+    def _after_iteration(self, x: Floats) -> None:
+        self._iterations += 1
+        if self._iterations % _ITERATIONS_PER_LOOK == 0:
+            self._look(x)
+            if self._worse >= self.start.patience:
+                raise _Stopped
+
+    def _look(self, x: Floats) -> None:
+        judged = judge(self._evaluation(x).model, self.judging)
+        candidate = Candidate(self.start.metrics.metric(x[:-1]).copy(), float(np.exp(x[-1])), judged)
+        self.looks.append((len(self.errors), candidate.judged_error))
+        if candidate.judged_error < (1.0 - _IMPROVED) * self._to_beat:
+            self._to_beat, self._worse = candidate.judged_error, 0
+        else:
+            self._worse += 1
+        if self.best is None or candidate.judged_error < self.best.judged_error:
+            self.best = candidate

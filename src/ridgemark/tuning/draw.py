@@ -1,0 +1,82 @@
+"""The rows that tune and the rows that judge: distinct rows, drawn apart, in units of their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.passes import RowPasses
+from ridgemark.tuning.criterion import Sample
+
+Floats = NDArray[np.float64]
+
+FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
+_MOST_DENSE = 500  # features up to which sparse rows are made dense
+_ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
+_FEWEST_TUNING = 50
+
+
+@dataclass(frozen=True, eq=False)
+class TuningRows:
+    """Two samples that share no row, and the units of the columns."""
+
+    tuning: Sample
+    judging: Sample
+    units: Floats
+    was_sparse: bool
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are held as a sparse matrix."""
+        return sparse.issparse(self.tuning.features)
+
+
+def draw_rows(
+    passes: RowPasses, n_tuning: int, n_judging: int, n_landmarks: int, fit_intercept: bool, rng: np.random.Generator
+) -> TuningRows:
+    """Draw distinct rows; equal rows are one row, with their total weight and mean target.
+
+    With fewer than a hundred, all of them tune, all are landmarks and none judges.
+    """
+    distinct, units = passes.distinct_rows(), passes.columns().units
+    available = len(distinct)
+    few = available < FEWEST_ROWS
+    n_judging = 0 if few else min(n_judging, available // 4)
+    n_landmarks = min(n_landmarks, available if few else (available - n_judging) // 2)
+    most = max(_FEWEST_TUNING, passes.budget // (8 * _ARRAYS * n_landmarks))
+    n_tuning = min(n_tuning, available - n_judging, most)
+    n_landmarks = min(n_landmarks, n_tuning if few else n_tuning // 2)
+    chosen = distinct.indices[rng.permutation(available)[: n_judging + n_tuning]]
+    taken, groups = passes.take(chosen), passes.row_groups()
+    assert taken.targets is not None
+    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
+    targets, weights = _standardised(targets, fit_intercept), groups.weights[chosen]
+    features = _in_units(taken.features, passes.columns().mean, units)
+
+    def sample(part: slice, n_landmarks: int) -> Sample:
+        shares = weights[part] / weights[part].sum() if len(weights[part]) else weights[part]
+        return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept)
+
+    tuning, judging = sample(slice(n_judging, None), n_landmarks), sample(slice(n_judging), 0)
+    return TuningRows(tuning, judging, units, sparse.issparse(taken.features))
+
+
+def _in_units(features: Any, mean: Floats, units: Floats) -> Any:
+    """Return rows in units of their columns; dense unless there are many columns."""
+    if not sparse.issparse(features):
+        return (features - mean) / units
+    scaled = features.multiply(1.0 / units).tocsr()
+    return scaled.toarray() if features.shape[1] <= _MOST_DENSE else scaled
+
+
+def _standardised(targets: Floats, centred: bool) -> Floats:
+    """Return targets with a standard deviation of one; a constant one stays."""
+    deviations = targets - targets.mean(axis=0)
+    largest = np.abs(deviations).max(axis=0)
+    largest[largest == 0.0] = 1.0
+    spread = largest * (deviations / largest).std(axis=0)
+    return (deviations if centred else targets) / np.where(spread > 0.0, spread, 1.0)

@@ -1,0 +1,61 @@
+"""The choice among levels by the rows that judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.tuning.record import Level
+from ridgemark.tuning.search import Found, Search, Shared
+
+Floats = NDArray[np.float64]
+
+LEVELS = ("shared", "per_feature", "metric")
+_LEAST_GAIN = {"per_feature": 0.002, "metric": 0.005}  # share of the judged error that a level must save
+_STANDARD_ERRORS = 2.0  # by which its paired gain in squared error must exceed zero
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def choose_level(
+    search: Search, shared: Shared, found: Sequence[Found], levels: Sequence[str]
+) -> tuple[Found | None, tuple[Level, ...], str]:
+    """Return the metric to take, None for the shared bandwidth; how each level was judged; and why this one.
+
+    Each further level must save its least
+    share of the error of the level taken before it, by more than two standard errors of the paired differences:
+    leave-one-out of rows that were tuned on is optimistic, and without the second condition pure noise is tuned.
+    """
+    chosen: Found | None = None
+    current = search.judge_shared(shared)
+    judged = [Level("shared", _root(current), 0.0, 0.0, "shared" in levels)]
+    for level in LEVELS[1:]:
+        of_level = [one for one in found if one.metrics.level == level]
+        if level not in levels or not of_level:
+            continue
+        best = min(of_level, key=lambda one: one.candidate.judged_error)
+        gains = current - best.candidate.judged
+        gain = 1.0 - best.candidate.judged_error / max(_root(current), _TINY)
+        standard_errors = float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), _TINY))
+        asked = chosen is None and "shared" not in levels
+        taken = asked or (gain > _LEAST_GAIN[level] and standard_errors > _STANDARD_ERRORS)
+        judged.append(Level(level, best.candidate.judged_error, gain, standard_errors, taken))
+        if taken:
+            chosen, current = best, best.candidate.judged
+    return chosen, tuple(judged), _reason(judged, len(levels) == 1)
+
+
+def _reason(judged: Sequence[Level], asked: bool) -> str:
+    """Return in words why the last level taken was taken."""
+    taken = [one for one in judged if one.taken]
+    last = taken[-1]
+    if asked:
+        return "it was asked for"
+    if len(taken) > 1:
+        return f"it lowers the judged error by {last.gain:.1%}, {last.standard_errors:.1f} standard errors"
+    return "no further level lowers the judged error enough"
+
+
+def _root(squares: Floats) -> float:
+    return float(np.sqrt(squares.mean()))

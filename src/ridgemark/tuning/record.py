@@ -1,0 +1,84 @@
+"""What tuning did: the levels tried, how each was judged, and which was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TriedKernel:
+    """A kernel family with one bandwidth for all columns: the best of the bandwidths tried."""
+
+    kernel: str
+    factor: float  # the bandwidth over the median distance
+    loo_error: float  # RMS leave-one-out residual of the tuning rows, in deviations of the target
+
+
+@dataclass(frozen=True, eq=False)
+class Descended:
+    """One descent.
+
+    Errors are RMS, in standard deviations of the target (with several targets, of their mean square).
+    """
+
+    level: str
+    kernel: str
+    start: str  # the metric it started from
+    judged_error: float  # the best on the judging rows
+    loo_errors: Floats  # (evaluations,): leave-one-out on the tuning rows, one for each evaluation
+    looks: Floats  # (looks, 2): evaluations before a look at the judging rows, and the error on these
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The best metric of one level, and why it was taken or not."""
+
+    level: str
+    judged_error: float
+    gain: float  # share of the judged error that it saves over the level chosen before it
+    standard_errors: float  # paired gain in squared error, in standard errors
+    taken: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResult:
+    """How kernel and metric were tuned.
+
+    Attributes
+    ----------
+    level : {"shared", "per_feature", "metric"}
+        What was chosen: one bandwidth for standardised columns, one bandwidth per feature, or a matrix.
+    kernel : str
+        The kernel family.
+    reason : str
+        Why this level.
+    n_tuning, n_judging, n_landmarks : int
+        Rows that were tuned on, rows that judged, and landmarks of the small models.
+    tried : tuple of TriedKernel
+        The families at the first level, best first.
+    descents : tuple of Descended
+        Every descent with its trajectory.
+    levels : tuple of Level
+        How each level was judged.
+    n_evaluations : int
+        Evaluations of the leave-one-out error with its gradient.
+    seconds : float
+        Time; not saved.
+    """
+
+    level: str
+    kernel: str
+    reason: str
+    n_tuning: int
+    n_judging: int
+    n_landmarks: int
+    tried: tuple[TriedKernel, ...]
+    descents: tuple[Descended, ...]
+    levels: tuple[Level, ...]
+    n_evaluations: int
+    seconds: float | None = field(default=None, compare=False, metadata={"saved": False})

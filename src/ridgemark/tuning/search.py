@@ -1,0 +1,201 @@
+"""The search: families at one bandwidth, then one bandwidth per feature, then a matrix; judged by rows kept apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends.threads import worker_threads
+from ridgemark.tuning.criterion import Sample, best_ridge, fit_small, with_metric
+from ridgemark.tuning.descent import Candidate, Descent, Start, judge
+from ridgemark.tuning.median import median_distance
+from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
+from ridgemark.tuning.record import Descended, TriedKernel
+
+Floats = NDArray[np.float64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # bandwidths tried, over the median distance
+_GRID_ROWS = 2000  # rows on which families and bandwidths are compared
+_FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which every family and start is tried
+_ROUNDS = 3  # of outer products
+_SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
+_GRADIENT_ROWS = 2000  # rows whose gradients are averaged
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A family with one bandwidth for all columns, in their units."""
+
+    family: Any
+    width: float
+    ridge: float
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best metric of one descent."""
+
+    shared: Shared  # the family, and the bandwidth it began with
+    metrics: Metrics
+    candidate: Candidate
+    record: Descended
+
+
+@dataclass(eq=False)
+class Search:
+    """Searches for a metric of one sample.
+
+    Independent starts run in threads, each with one BLAS thread, so the result does not depend on the number of
+    threads.
+    """
+
+    tuning: Sample
+    judging: Sample
+    ridges: Floats  # lambdas searched, ascending
+    evaluations: int  # of each descent
+    patience: int
+    count: Callable[[int], None]  # told of every evaluation
+    interrupted: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.median = median_distance(self.tuning.features)
+
+    def shared(self, families: Sequence[Any]) -> tuple[list[Shared], tuple[TriedKernel, ...]]:
+        """Return each family with the bandwidth of its smallest leave-one-out error, the best family first."""
+        rows = self.tuning.first(_GRID_ROWS, self.tuning.n_landmarks)
+
+        def error_and_ridge(point: tuple[Any, float]) -> tuple[float, float]:
+            family, factor = point
+            self.count(1)
+            return self._best_ridge(self._kernel(family, factor * self.median), rows)
+
+        grid = [(family, factor) for family in families for factor in FACTORS]
+        results = self._in_threads(error_and_ridge, grid)
+        best = []
+        for number in range(len(families)):
+            part = range(number * len(FACTORS), (number + 1) * len(FACTORS))
+            best.append(min(part, key=lambda position: (results[position][0], abs(np.log(grid[position][1])))))
+        best.sort(key=lambda position: results[position][0])
+        found = [Shared(grid[k][0], grid[k][1] * self.median, results[k][1]) for k in best]
+        tried = (TriedKernel(family_name(grid[k][0]), grid[k][1], float(np.sqrt(results[k][0]))) for k in best)
+        return found, tuple(tried)
+
+    def judge_shared(self, shared: Shared) -> Floats:
+        """Return the squared errors of the judging rows."""
+        return self._judged(self._kernel(shared.family, shared.width))
+
+    def descend(self, families: Sequence[Shared], levels: Iterable[str]) -> list[Found]:
+        """Descend at the levels asked for.
+
+        Every family is first tried on fewer rows with fewer landmarks, since descents end in different minima: one
+        bandwidth per feature, from the shared bandwidth and from outer products of gradients. The two best go on with
+        all rows. A matrix is sought from outer products, and from the best bandwidths per feature.
+        """
+        d = self.tuning.features.shape[1]
+        diagonal, full = PerFeature(d), FullMatrix(d)
+        few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
+        trials = [(shared, start) for shared in families for start in ("shared", "outer products")]
+        tried = self._in_threads(lambda trial: few._from(trial[0], diagonal, trial[1]), trials)
+        heads = self._best_two([one for one in tried if one is not None])
+        starts: list[tuple[Shared, Metrics, str, Candidate | None]] = [
+            (one.shared, diagonal, one.record.start, one.candidate) for one in heads
+        ]
+        if "metric" in levels:
+            starts.append((heads[0].shared if heads else families[0], full, "outer products", None))
+        found = [one for one in self._in_threads(lambda start: self._from(*start), starts) if one is not None]
+        per_feature = [one for one in found if one.metrics is diagonal]
+        if "metric" in levels and per_feature:
+            best = min(per_feature, key=lambda one: one.candidate.judged_error)
+            last = self._from(best.shared, full, "per_feature", best.candidate)
+            found += [] if last is None else [last]
+        return found
+
+    def _best_two(self, trials: Sequence[Found]) -> list[Found]:
+        """Return the two trials whose metrics do best with all rows and landmarks."""
+        kernels = [with_metric(one.shared.family, one.candidate.metric) for one in trials]
+        errors = self._in_threads(lambda kernel: float(self._judged(kernel).mean()), kernels)
+        return [trials[k] for k in np.argsort(errors, kind="stable")[:2]]
+
+    def _judged(self, kernel: Any) -> Floats:
+        """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
+        error, ridge = self._best_ridge(kernel, self.tuning)
+        if not np.isfinite(error):
+            return np.full(len(self.judging.weights), np.inf)
+        return judge(fit_small(kernel, self.tuning, ridge), self.judging)
+
+    def _from(self, shared: Shared, metrics: Metrics, name: str, candidate: Candidate | None = None) -> Found | None:
+        """Descend from a candidate, the shared bandwidth or outer products; None where that is not possible."""
+        if candidate is not None:
+            at = candidate.metric, candidate.ridge
+        elif name == "shared":
+            at = np.eye(self.tuning.features.shape[1]) / shared.width, shared.ridge
+        else:
+            at = self._by_gradients(shared, metrics)
+        ridges = float(self.ridges[0]), float(self.ridges[-1])
+        start = Start(shared.family, metrics, *at, ridges, self.evaluations, self.patience)
+        descent = Descent(start, self.tuning, self.judging, self.interrupted, self.count)
+        best = descent.run()
+        if best is None:
+            return None
+        errors, looks = np.sqrt(np.array(descent.errors)), np.array(descent.looks)
+        record = Descended(metrics.level, family_name(shared.family), name, best.judged_error, errors, looks)
+        return Found(shared, metrics, best, record)
+
+    def _by_gradients(self, shared: Shared, metrics: Metrics) -> tuple[Floats, float]:
+        """Return the best metric of a few rounds of `P <- M^1/2`, M the mean outer product of the model's gradients.
+
+        Every round keeps the ratio of the median distance to the bandwidth, and tries some multiples of it.
+        """
+        best = (np.inf, np.eye(self.tuning.features.shape[1]) / shared.width, shared.ridge)
+        _, metric, ridge = best
+        for _ in range(_ROUNDS):
+            kernel = with_metric(shared.family, metric)
+            model = fit_small(kernel, self.tuning, ridge)
+            gradients = kernel.gradients(self.tuning.features[:_GRADIENT_ROWS], model.landmarks, model.coefficients)
+            root = metrics.root(np.einsum("ijt,ikt->jk", gradients, gradients, optimize=True))
+            before, after = (median_distance(self.tuning.features @ one) for one in (metric, root))
+            scaled = [root * (before / after) * scale for scale in _SCALES]
+            errors = [self._best_ridge(with_metric(shared.family, one), self.tuning) for one in scaled]
+            position = int(np.argmin([error for error, _ in errors]))
+            metric, (error, ridge) = scaled[position], errors[position]
+            best = min(best, (error, metric, ridge), key=lambda one: one[0])
+        return best[1], best[2]
+
+    def _best_ridge(self, kernel: Any, rows: Sample) -> tuple[float, float]:
+        """Return the smallest error and its ridge; infinity where the kernel matrix is not definite."""
+        try:
+            return best_ridge(kernel, rows, self.ridges)
+        except np.linalg.LinAlgError:
+            return np.inf, float(self.ridges[-1])
+
+    def _kernel(self, family: Any, width: float) -> Any:
+        return with_bandwidths(family, np.full(self.tuning.features.shape[1], width))
+
+    def _in_threads(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return the results in the order of the items; an interruption ends all of them."""
+        with ThreadPoolExecutor(worker_threads(), thread_name_prefix="ridgemark-tuning") as pool:
+            try:
+                return list(pool.map(_quiet(work), items))
+            except BaseException:
+                self.interrupted.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def family_name(family: Any) -> str:
+    """Return a family's name with its parameters other than bandwidth and metric."""
+    shown = [f"{name}={value!r}" for name, value in family.get_params().items() if name not in ("bandwidth", "metric")]
+    return f"{type(family).__name__}({', '.join(shown)})" if shown else type(family).__name__
+
+
+def _quiet(work: Callable[[Item], Result]) -> Callable[[Item], Result]:
+    """Return work without NumPy's warnings; a thread does not inherit its caller's settings."""
+    return np.errstate(all="ignore")(work)

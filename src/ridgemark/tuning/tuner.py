@@ -1,0 +1,154 @@
+"""The tuner: the families, then the levels in turn, and the kernel they end with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from ridgemark.errors import ParameterError
+from ridgemark.kernels import Kernel, PowerExponential, RadialKernel, make_kernel
+from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.parameters import Parameterised
+from ridgemark.passes import Counter, RowPasses
+from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
+from ridgemark.tuning.levels import LEVELS, choose_level
+from ridgemark.tuning.metrics import with_bandwidths
+from ridgemark.tuning.record import TuningResult
+from ridgemark.tuning.search import FACTORS, Search, family_name
+
+Floats = NDArray[np.float64]
+
+FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4))
+_MOST_FOR_MATRIX = 200  # features of a matrix
+_RIDGES = np.logspace(-8.5, 0.0, 18)  # searched for the small models
+
+
+class Tuner(Parameterised):
+    """Chooses the kernel's family and its metric by closed-form leave-one-out on some rows, judged by others.
+
+    The levels are one bandwidth for all columns (each in units of its standard deviation), one bandwidth per feature,
+    and a matrix. A level is taken if it saves 0.2% (a matrix: 0.5%) of the error on the judging rows, and its paired
+    gain in squared error exceeds two standard errors. With fewer than 100 distinct rows one bandwidth serves all
+    columns. All limits count rows or evaluations, never seconds, so that the same seed gives the same kernel.
+
+    Parameters
+    ----------
+    rows : int, default=4000
+        Distinct rows to tune on.
+    judging_rows : int, default=3000
+        Other distinct rows, at most a quarter of all, that stop and choose.
+    landmarks : int, default=400
+        Landmarks of the small models, at most half of the rows.
+    evaluations : int, default=40
+        Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
+    patience : int, default=4
+        Looks at the judging rows without a gain after which a descent ends.
+    levels : sequence of {"shared", "per_feature", "metric"}, default all
+        The levels to choose among; a single one is taken without being judged.
+    kernels : sequence of names or Kernels, optional
+        Families tried where the estimator has `kernel="auto"`; by default Gaussian, Matern 5/2, 3/2 and 1/2, and
+        `exp(-r^1.4)`.
+
+    Examples
+    --------
+    >>> from ridgemark.tuning import Tuner
+    >>> Tuner(rows=2000, levels=("shared", "per_feature")).rows
+    2000
+    """
+
+    def __init__(
+        self,
+        rows: int = 4000,
+        judging_rows: int = 3000,
+        landmarks: int = 400,
+        evaluations: int = 40,
+        patience: int = 4,
+        levels: Sequence[str] = LEVELS,
+        kernels: Sequence[Any] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.judging_rows = judging_rows
+        self.landmarks = landmarks
+        self.evaluations = evaluations
+        self.patience = patience
+        self.levels = levels
+        self.kernels = kernels
+
+    def tune(
+        self, kernel: Any, passes: RowPasses, ridge: Any, fit_intercept: bool, rng: np.random.Generator
+    ) -> tuple[Kernel, TuningResult]:
+        """Return the tuned kernel, and how it was tuned.
+
+        `kernel` is a family by name, or "auto"; `ridge` a lambda, several to search, or the name of a criterion.
+        """
+        begin = perf_counter()
+        self._check()
+        families = self._families(kernel)
+        rows = draw_rows(passes, self.rows, self.judging_rows, self.landmarks, fit_intercept, rng)
+        levels, only_shared = self._levels(families, rows)
+        descents = 0 if levels == ("shared",) else 2 * len(families) + (4 if "metric" in levels else 2)
+        counter = Counter("tuning", len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
+        ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
+        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
+        best_of_families, tried = search.shared(families)
+        found = search.descend(best_of_families, levels) if descents else []
+        shared = best_of_families[0]
+        chosen, judged, reason = choose_level(search, shared, found, levels) if found else (None, (), only_shared)
+        counter.finish()
+        result = TuningResult(
+            level="shared" if chosen is None else chosen.metrics.level,
+            kernel=family_name(shared.family if chosen is None else chosen.shared.family),
+            reason=reason,
+            n_tuning=len(rows.tuning.weights),
+            n_judging=len(rows.judging.weights),
+            n_landmarks=rows.tuning.n_landmarks,
+            tried=tried,
+            descents=tuple(one.record for one in found),
+            levels=judged,
+            n_evaluations=sum(len(one.record.loo_errors) for one in found),
+            seconds=perf_counter() - begin,
+        )
+        passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
+        if chosen is None:
+            return with_bandwidths(shared.family, shared.width * rows.units), result
+        return chosen.metrics.kernel(chosen.shared.family, chosen.candidate.metric, rows.units), result
+
+    def _check(self) -> None:
+        for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                msg = f"Tuner: {name} must be a positive integer, got {value!r}"
+                raise ParameterError(msg)
+        levels = self.levels
+        if isinstance(levels, str) or not len(levels) or not set(levels) <= set(LEVELS):
+            msg = f"Tuner: levels must be one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
+            raise ParameterError(msg)
+
+    def _families(self, kernel: Any) -> list[Any]:
+        """Return the families to try, as kernels whose bandwidth is to be set."""
+        given = (FAMILIES if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
+        families = [clone(make_kernel(one)) for one in given]
+        if not families or not all(isinstance(one, StationaryKernel) for one in families):
+            msg = f"Tuner: kernels must be names or objects of kernels with a bandwidth, got {given!r}"
+            raise ParameterError(msg)
+        return families
+
+    def _levels(self, families: list[Any], rows: TuningRows) -> tuple[tuple[str, ...], str]:
+        """Return the levels to choose among, simplest first; and where the first is the only one, the reason."""
+        asked = tuple(level for level in LEVELS if level in self.levels)
+        if not len(rows.judging.weights):
+            return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
+        if rows.is_sparse:
+            return ("shared",), f"sparse rows of {len(rows.units)} features are tuned by one bandwidth"
+        if not all(isinstance(one, RadialKernel) for one in families):
+            return ("shared",), "the kernel is not a function of the distance"
+        if asked == ("shared",):
+            return asked, "it was asked for"
+        if rows.was_sparse or len(rows.units) > _MOST_FOR_MATRIX:
+            asked = tuple(level for level in asked if level != "metric") or ("per_feature",)
+        return asked, ""
