@@ -18,13 +18,15 @@ FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
 _MOST_DENSE = 500  # features up to which sparse rows are made dense
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
+_LARGER = 2  # times the rows and landmarks, for a last comparison of families
 
 
 @dataclass(frozen=True, eq=False)
 class TuningRows:
-    """Two samples that share no row, and the units of the columns."""
+    """Rows that tune, rows that judge, none of them in both, and the units of the columns."""
 
     tuning: Sample
+    larger: Sample  # the tuning rows and more, with more landmarks
     judging: Sample
     units: Floats
     was_sparse: bool
@@ -42,27 +44,35 @@ def draw_rows(
 
     With fewer than a hundred, all of them tune, all are landmarks and none judges.
     """
-    distinct, units = passes.distinct_rows(), passes.columns().units
+    distinct, columns = passes.distinct_rows(), passes.columns()
     available = len(distinct)
     few = available < FEWEST_ROWS
     n_judging = 0 if few else min(n_judging, available // 4)
     n_landmarks = min(n_landmarks, available if few else (available - n_judging) // 2)
     most = max(_FEWEST_TUNING, passes.budget // (8 * _ARRAYS * n_landmarks))
-    n_tuning = min(n_tuning, available - n_judging, most)
-    n_landmarks = min(n_landmarks, n_tuning if few else n_tuning // 2)
-    chosen = distinct.indices[rng.permutation(available)[: n_judging + n_tuning]]
+    n_larger = min(_LARGER * n_tuning, available - n_judging, most)
+    n_tuning = min(n_tuning, n_larger)
+    chosen = distinct.indices[rng.permutation(available)[: n_judging + n_larger]]
     taken, groups = passes.take(chosen), passes.row_groups()
     assert taken.targets is not None
     targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
     targets, weights = _standardised(targets, fit_intercept), groups.weights[chosen]
-    features = _in_units(taken.features, passes.columns().mean, units)
+    features = _in_units(taken.features, columns.mean, columns.units)
 
-    def sample(part: slice, n_landmarks: int) -> Sample:
-        shares = weights[part] / weights[part].sum() if len(weights[part]) else weights[part]
-        return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept)
+    def sample(start: int, count: int, n_landmarks: int) -> Sample:
+        part = slice(start, start + count)
+        shares = weights[part] / weights[part].sum() if count else weights[part]
+        return Sample(
+            features[part], targets[part], shares, min(n_landmarks, count if few else count // 2), fit_intercept
+        )
 
-    tuning, judging = sample(slice(n_judging, None), n_landmarks), sample(slice(n_judging), 0)
-    return TuningRows(tuning, judging, units, sparse.issparse(taken.features))
+    return TuningRows(
+        sample(n_judging, n_tuning, n_landmarks),
+        sample(n_judging, n_larger, _LARGER * n_landmarks),
+        sample(0, n_judging, 0),
+        columns.units,
+        sparse.issparse(taken.features),
+    )
 
 
 def _in_units(features: Any, mean: Floats, units: Floats) -> Any:

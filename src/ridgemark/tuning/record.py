@@ -12,19 +12,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TriedKernel:
-    """A kernel family with one bandwidth for all columns: the best of the bandwidths tried."""
+    """A kernel family with the best of the lengths tried for it.
+
+    Errors are RMS, in standard deviations of the target (with several targets, of their mean square).
+    """
 
     kernel: str
-    factor: float  # the bandwidth over the median distance
-    loo_error: float  # RMS leave-one-out residual of the tuning rows, in deviations of the target
+    factor: float  # the bandwidth over the median distance, or over the one tuned
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
 class Descended:
-    """One descent.
-
-    Errors are RMS, in standard deviations of the target (with several targets, of their mean square).
-    """
+    """One descent; errors as in `TriedKernel`."""
 
     level: str
     kernel: str
@@ -60,11 +60,13 @@ class TuningResult:
     n_tuning, n_judging, n_landmarks : int
         Rows that were tuned on, rows that judged, and landmarks of the small models.
     tried : tuple of TriedKernel
-        The families at the first level, best first.
+        The families at the first level, best first, with their leave-one-out errors.
     descents : tuple of Descended
         Every descent with its trajectory.
     levels : tuple of Level
         How each level was judged.
+    compared : tuple of TriedKernel
+        The families with the metric chosen, judged once more with more rows and landmarks.
     n_evaluations : int
         Evaluations of the leave-one-out error with its gradient.
     seconds : float
@@ -80,5 +82,6 @@ class TuningResult:
     tried: tuple[TriedKernel, ...]
     descents: tuple[Descended, ...]
     levels: tuple[Level, ...]
+    compared: tuple[TriedKernel, ...]
     n_evaluations: int
     seconds: float | None = field(default=None, compare=False, metadata={"saved": False})

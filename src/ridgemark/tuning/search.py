@@ -27,6 +27,8 @@ _GRID_ROWS = 2000  # rows on which families and bandwidths are compared
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which every family and start is tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
+_LENGTHS = (0.7, 1.0, 1.4)  # factors of all bandwidths compared at last
+_WORTH_CHANGING = 0.001  # share of the error that another family must save
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 
 
@@ -95,21 +97,24 @@ class Search:
     def descend(self, families: Sequence[Shared], levels: Iterable[str]) -> list[Found]:
         """Descend at the levels asked for.
 
-        Every family is first tried on fewer rows with fewer landmarks, since descents end in different minima: one
-        bandwidth per feature, from the shared bandwidth and from outer products of gradients. The two best go on with
-        all rows. A matrix is sought from outer products, and from the best bandwidths per feature.
+        Descents end in different minima. So every family is first tried on fewer rows with fewer landmarks: one
+        bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
+        rows, once as it is and once with all columns awake. A matrix is sought from outer products, and from the best
+        bandwidths per feature.
         """
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
         trials = [(shared, start) for shared in families for start in ("shared", "outer products")]
         tried = self._in_threads(lambda trial: few._from(trial[0], diagonal, trial[1]), trials)
-        heads = self._best_two([one for one in tried if one is not None])
-        starts: list[tuple[Shared, Metrics, str, Candidate | None]] = [
-            (one.shared, diagonal, one.record.start, one.candidate) for one in heads
-        ]
+        starts: list[tuple[Shared, Metrics, str, Candidate | None]] = []
+        best = self._best([one for one in tried if one is not None])
+        if best is not None:
+            awake = replace(best.candidate, metric=_awake(best.candidate.metric))
+            starts.append((best.shared, diagonal, best.record.start, best.candidate))
+            starts.append((best.shared, diagonal, "all columns awake", awake))
         if "metric" in levels:
-            starts.append((heads[0].shared if heads else families[0], full, "outer products", None))
+            starts.append((families[0] if best is None else best.shared, full, "outer products", None))
         found = [one for one in self._in_threads(lambda start: self._from(*start), starts) if one is not None]
         per_feature = [one for one in found if one.metrics is diagonal]
         if "metric" in levels and per_feature:
@@ -118,11 +123,35 @@ class Search:
             found += [] if last is None else [last]
         return found
 
-    def _best_two(self, trials: Sequence[Found]) -> list[Found]:
-        """Return the two trials whose metrics do best with all rows and landmarks."""
+    def _best(self, trials: Sequence[Found]) -> Found | None:
+        """Return the trial whose metric does best with all rows and landmarks."""
         kernels = [with_metric(one.shared.family, one.candidate.metric) for one in trials]
-        errors = self._in_threads(lambda kernel: float(self._judged(kernel).mean()), kernels)
-        return [trials[k] for k in np.argsort(errors, kind="stable")[:2]]
+        errors = self.judged_errors(kernels)
+        return trials[int(np.argmin(errors))] if trials else None
+
+    def compare(
+        self, families: Sequence[Any], family: Any, metric: Floats
+    ) -> tuple[Any, float, tuple[TriedKernel, ...]]:
+        """Return the family and the factor of all bandwidths that do best on the judging rows, and all families' best.
+
+        A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better. The
+        family that the metric was tuned for is kept unless another saves a share of its error.
+        """
+        grid = [(one, factor) for one in families for factor in _LENGTHS]
+        errors = np.array(self.judged_errors([with_metric(one, metric / factor) for one, factor in grid]))
+        errors[[one is not family for one, _ in grid]] *= 1.0 + _WORTH_CHANGING
+        tried = []
+        for one in families:
+            own = [k for k, (other, _) in enumerate(grid) if other is one]
+            best = min(own, key=lambda k: float(errors[k]))
+            tried.append((float(errors[best]), *grid[best]))
+        tried.sort(key=lambda one: one[0])
+        record = tuple(TriedKernel(family_name(one), factor, error) for error, one, factor in tried)
+        return tried[0][1], tried[0][2], record
+
+    def judged_errors(self, kernels: Sequence[Any]) -> list[float]:
+        """Return the error of every kernel on the judging rows: root of the mean square."""
+        return self._in_threads(lambda kernel: float(np.sqrt(self._judged(kernel).mean())), kernels)
 
     def _judged(self, kernel: Any) -> Floats:
         """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
@@ -188,6 +217,16 @@ class Search:
                 self.interrupted.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _awake(metric: Floats) -> Floats:
+    """Return bandwidths per feature of which no column is without influence.
+
+    Half of the squared distance is spread evenly over the columns. A product of two columns is invisible to a descent
+    that has put both to sleep while other columns explained more.
+    """
+    squares = metric.diagonal() ** 2
+    return np.diag(np.sqrt((squares + squares.mean()) / 2.0))
 
 
 def family_name(family: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,8 +18,8 @@ from ridgemark.parameters import Parameterised
 from ridgemark.passes import Counter, RowPasses
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose_level
-from ridgemark.tuning.metrics import with_bandwidths
-from ridgemark.tuning.record import TuningResult
+from ridgemark.tuning.metrics import PerFeature
+from ridgemark.tuning.record import TriedKernel, TuningResult
 from ridgemark.tuning.search import FACTORS, Search, family_name
 
 Floats = NDArray[np.float64]
@@ -99,10 +100,16 @@ class Tuner(Parameterised):
         found = search.descend(best_of_families, levels) if descents else []
         shared = best_of_families[0]
         chosen, judged, reason = choose_level(search, shared, found, levels) if found else (None, (), only_shared)
+        family = shared.family if chosen is None else chosen.shared.family
+        metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
+        compared: tuple[TriedKernel, ...] = ()
+        if descents:
+            family, scale, compared = replace(search, tuning=rows.larger).compare(families, family, metric)
+            metric = metric / scale
         counter.finish()
         result = TuningResult(
             level="shared" if chosen is None else chosen.metrics.level,
-            kernel=family_name(shared.family if chosen is None else chosen.shared.family),
+            kernel=family_name(family),
             reason=reason,
             n_tuning=len(rows.tuning.weights),
             n_judging=len(rows.judging.weights),
@@ -110,13 +117,13 @@ class Tuner(Parameterised):
             tried=tried,
             descents=tuple(one.record for one in found),
             levels=judged,
+            compared=compared,
             n_evaluations=sum(len(one.record.loo_errors) for one in found),
             seconds=perf_counter() - begin,
         )
         passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
-        if chosen is None:
-            return with_bandwidths(shared.family, shared.width * rows.units), result
-        return chosen.metrics.kernel(chosen.shared.family, chosen.candidate.metric, rows.units), result
+        metrics = PerFeature(len(rows.units)) if chosen is None else chosen.metrics
+        return metrics.kernel(family, metric, rows.units), result
 
     def _check(self) -> None:
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
