@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +45,6 @@ def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)
     if as_json:
-        print_json(json.loads(certificate.to_json()))
+        print_json(certificate.as_dict())
     else:
         click.echo(str(certificate))

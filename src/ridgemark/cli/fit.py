@@ -16,18 +16,9 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
-from ridgemark.cli.estimate import forecast, spoken
+from ridgemark.cli.estimate import forecast
 from ridgemark.cli.files import check_outputs, is_stream, staged
-from ridgemark.cli.measures import (
-    CRITERIA,
-    held_out,
-    kernel_words,
-    landmark_words,
-    leave_one_out_error,
-    peak_memory,
-    sample_of,
-    summary,
-)
+from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
 from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.progress import progress
 from ridgemark.cli.report import write_page
@@ -36,6 +27,7 @@ from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown

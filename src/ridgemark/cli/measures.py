@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -11,24 +9,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_words import COVERAGE, leave_one_out_error, selection_name
 from ridgemark.rows import RowSource, open_rows
-from ridgemark.selection import Selection
 
-COVERAGE = 0.9
-CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 _SHOWN = 300  # rows in the plot of observed against predicted
-
-
-def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
-    path = getattr(model, "ridge_path_", None)
-    if path is not None and path.loo_error is not None:
-        chosen = path.loo_error[path.chosen, np.arange(len(path.chosen))]
-        return [float(error) for error in np.sqrt(chosen)]
-    if not hasattr(model, "calibration_"):
-        return None
-    known = model.calibration_
-    return [float(error) for error in np.sqrt(np.average(known.residuals**2, axis=0, weights=known.weights))]
 
 
 def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
@@ -76,23 +60,6 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     return record
 
 
-def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen: a name, or the repr of the selection."""
-    return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
-
-
-def kernel_words(model: Any) -> str:
-    """Return the repr of the kernel with numbers to six digits."""
-    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
-
-
-def landmark_words(model: Any) -> str:
-    """Return the number of landmarks, how they were chosen, and which rule set their number."""
-    rule = model.landmark_count_.rule
-    why = "their number given" if rule == "given" else f"number by the rule: {rule}"
-    return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
-
-
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes; None where the system does not report it."""
     with suppress(ImportError):
@@ -118,7 +85,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
         "loo_rms": leave_one_out_error(model),
-        "certificate": None if certificate is None else json.loads(certificate.to_json()),
+        "certificate": None if certificate is None else certificate.as_dict(),
         "n_passes": model.n_passes_,
         "n_kernel_evaluations": model.n_kernel_evaluations_,
     }

@@ -10,10 +10,10 @@ from typing import Any
 import click
 import numpy as np
 
+from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
 from ridgemark.cli.files import check_outputs, staged
-from ridgemark.cli.fit_record import fit_record
 from ridgemark.cli.measures import held_out
 from ridgemark.cli.output import print_json
 from ridgemark.fitted import RunRecord
@@ -60,6 +60,6 @@ def write_page(
     model: Any, run: RunRecord, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
 ) -> None:
     """Write the page of a model and its run, with further sections at its end, whole or not at all."""
-    text = fit_page(fit_record(model, run, title), further)
+    text = fit_page(model, run, __version__, title, further)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

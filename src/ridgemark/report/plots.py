@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import as_file, files
 from typing import Any, Literal
 
 from ridgemark.errors import MissingExtraError
-from ridgemark.report.style import SERIES
 
+SERIES = 8  # colours for curves; similar to the Okabe-Ito palette, which is safe for colour-blind readers
 # Placeholder colours: each is replaced by a variable of the page's style.
 _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(--line)"} | {
     f"#0102{number:02x}": f"var(--series-{number})" for number in range(SERIES)
@@ -57,30 +58,11 @@ def draw(chart: Chart, name: str) -> str:
     Equal charts give equal bytes.
     """
     matplotlib = _matplotlib()
-    settings = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": name,
-        "text.parse_math": False,
-        "font.size": 10,
-        "text.color": _INK,
-        "axes.labelcolor": _INK,
-        "axes.edgecolor": _QUIET,
-        "xtick.color": _QUIET,
-        "ytick.color": _QUIET,
-        "xtick.labelcolor": _INK,
-        "ytick.labelcolor": _INK,
-        "grid.color": _LINE,
-        "grid.linewidth": 0.6,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "legend.fontsize": 8.5,
-    }
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # the user's settings must not affect the page
-        matplotlib.rcParams.update(settings)
+        with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
+            matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
+        matplotlib.rcParams["svg.hashsalt"] = name
         figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
