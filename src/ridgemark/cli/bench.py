@@ -13,33 +13,10 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
 
 @click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
-@click.option(
-    "--rows",
-    default=50_000,
-    show_default=True,
-    type=click.IntRange(min=1000),
-    metavar="COUNT",
-    help="Number of synthetic rows.",
-)
-@click.option(
-    "--features", default=20, show_default=True, type=click.IntRange(min=3), metavar="COUNT", help="Number of features."
-)
-@click.option(
-    "--landmarks",
-    default=500,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of landmarks.",
-)
-@click.option(
-    "--repeats",
-    default=5,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Repeats; medians are shown.",
-)
+@shared.count_option("--rows", "Number of synthetic rows.", 50_000, 1000)
+@shared.count_option("--features", "Number of features.", 20, 3)
+@shared.count_option("--landmarks", "Number of landmarks.", 500)
+@shared.count_option("--repeats", "Repeats; medians are shown.", 5)
 @shared.json_option
 def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
     """Time a fit against its bare arithmetic and scikit-learn.

@@ -21,16 +21,13 @@ from ridgemark.cli.progress import progress
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
-@click.option(
+@shared.option(
     "--kind",
+    click.Choice(["audit", "operator", "trace"]),
+    "audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
     default="audit",
-    show_default=True,
-    type=click.Choice(["audit", "operator", "trace"]),
-    help="audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
 )
-@shared.target_option
-@shared.columns_option
-@shared.weight_option
+@shared.role_options
 @shared.json_option
 def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.

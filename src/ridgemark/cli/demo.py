@@ -12,6 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ridgemark.cli import options as shared
 from ridgemark.cli.files import check_outputs
 from ridgemark.cli.fit import fit_and_measure, print_fit
 from ridgemark.cli.measures import held_out, summary
@@ -21,7 +22,7 @@ from ridgemark.cli.robot_arm import NOISE, TARGET, arm_rows
 from ridgemark.errors import MissingExtraError
 from ridgemark.estimators import NystromRidge
 from ridgemark.fitted import RunRecord
-from ridgemark.paper.synthetic import N_ROWS, RIDGE, RISK_TOLERANCE, SEED, SyntheticScores, synthetic_scores
+from ridgemark.paper.synthetic import N_ROWS, RIDGE, RISK_TOLERANCE, SyntheticScores, synthetic_scores
 from ridgemark.report import page as html
 from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
 from ridgemark.rows import open_rows
@@ -36,15 +37,8 @@ _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's s
 
 
 @click.command(short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3")
-@click.option(
-    "--seed",
-    default=SEED,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    help="Random seed.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@shared.seed_option
+@shared.json_option
 def demo(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.
 

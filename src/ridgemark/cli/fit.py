@@ -44,41 +44,28 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 @click.argument("data", type=shared.PATH)
 @shared.target_option
 @click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
-@click.option(
+@shared.option(
     "--ridge",
-    default="loo",
-    show_default=True,
-    type=shared.numbers_or("loo", "gcv"),
-    metavar="NUMBER",
-    help="The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    shared.numbers_or("loo", "gcv"),
+    "The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    "NUMBER",
+    "loo",
 )
 @shared.kernel_options
-@click.option(
-    "--landmarks",
-    default="auto",
-    show_default=True,
-    type=shared.count_or_auto,
-    metavar="COUNT",
-    help="Number of landmarks; auto: from the effective dimension.",
+@shared.option(
+    "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
-@click.option(
-    "--selection",
-    default="leverage",
-    show_default=True,
-    type=click.Choice(sorted(SELECTIONS)),
-    help="How landmarks are chosen.",
-)
+@shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="leverage")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@click.option(
+@shared.option(
     "--certify",
-    "kind",
-    type=click.Choice(["audit", "operator", "trace"]),
-    help=f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
+    click.Choice(["audit", "operator", "trace"]),
+    f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
 )
-@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
-@click.option("--report", type=shared.PATH, help="HTML page to write about the fit; needs the extra `report`.")
+@shared.test_option
+@shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -115,7 +102,7 @@ def fit_command(
             progress=tell or False,
         ).fit(source)
         with _kept(model, about, output, force) as save:
-            run = measure(model, about, source, options["kind"])
+            run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
                 run = replace(run, held_out=held_out(model, other, test.name))
             run = replace(run, seconds=time.perf_counter() - begin)

@@ -29,10 +29,8 @@ from ridgemark.report.plots import require_matplotlib
 )
 @click.argument("model", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
-@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
-@shared.target_option
-@shared.columns_option
-@shared.weight_option
+@shared.test_option
+@shared.role_options
 @shared.force_option
 @shared.json_option
 def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:

@@ -24,7 +24,6 @@ from ridgemark.paper.claims import claims
 from ridgemark.paper.data import ORIGINS, DataSet, Sets
 from ridgemark.paper.page import reproduction_page
 from ridgemark.paper.reproduction import Progress, Reproduction, Settings, plain, reproduce
-from ridgemark.paper.synthetic import SEED
 from ridgemark.paper.tables import tables
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.report.tables import write_csv
@@ -52,22 +51,8 @@ _RECORDS = "records.json"
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
 )
-@click.option(
-    "--seed",
-    default=SEED,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    help="Random seed.",
-)
-@click.option(
-    "--repeats",
-    default=Settings.repeats,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of random draws of the columns.",
-)
+@shared.seed_option
+@shared.count_option("--repeats", "Number of random draws of the columns.", Settings.repeats)
 @click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")
 @click.option("--force", is_flag=True, help="Allow an output folder that holds other files.")
 @shared.json_option

@@ -24,36 +24,15 @@ from ridgemark.functions import leverage_scores
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
-@click.option(
-    "--landmarks",
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of rows in the pilot sample; by default 500.",
-)
-@click.option(
-    "--refine",
-    default=0,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="COUNT",
-    help="Number of times to redraw the pilot by the scores found.",
-)
+@shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
+@shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
-@click.option("--target", type=shared.columns, metavar="COLUMNS", help="Target column, to exclude from the features.")
+@shared.option("--target", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@click.option(
-    "--output", type=shared.PATH, help="Table to write (.csv, .npy or .parquet) with columns row, lower, upper."
-)
-@click.option(
-    "--top",
-    default=10,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="COUNT",
-    help="Number of rows with the highest scores to print.",
-)
+@shared.option("--output", shared.PATH, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
+@shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.seed_option
 @shared.force_option
 @shared.json_option

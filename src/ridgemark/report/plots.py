@@ -108,37 +108,20 @@ def _fill(figure: Any, chart: Chart) -> None:
 
 def _add(axes: Any, series: Series, number: int) -> None:
     colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+    x, y, low, high = series.x, series.y, series.low, series.high
+    look = {"color": colour, "label": series.label}
     if series.kind == "mark":
-        axes.scatter(
-            series.x,
-            series.y,
-            s=90,
-            color=colour,
-            marker=_MARK,
-            edgecolors=_INK,
-            linewidths=0.6,
-            zorder=5,
-            label=series.label,
-        )
-        return
-    if series.kind == "points":
-        if series.low is not None and series.high is not None:
-            axes.vlines(series.x, series.low, series.high, color=colour, alpha=0.25, linewidth=0.8)
-        axes.scatter(series.x, series.y, s=16, color=colour, marker=marker, alpha=0.8, linewidths=0, label=series.label)
-        return
-    dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
-    axes.plot(
-        series.x,
-        series.y,
-        color=colour,
-        linewidth=1.6,
-        linestyle=dashes,
-        marker=marker if series.marked else None,
-        markersize=4,
-        label=series.label,
-    )
-    if series.low is not None and series.high is not None:
-        axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
+        axes.scatter(x, y, s=90, marker=_MARK, edgecolors=_INK, linewidths=0.6, zorder=5, **look)
+    elif series.kind == "points":
+        if low is not None:
+            axes.vlines(x, low, high, color=colour, alpha=0.25, linewidth=0.8)
+        axes.scatter(x, y, s=16, marker=marker, alpha=0.8, linewidths=0, **look)
+    else:
+        dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
+        drawn = marker if series.marked else None
+        axes.plot(x, y, linewidth=1.6, linestyle=dashes, marker=drawn, markersize=4, **look)
+        if low is not None:
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _plain_ticks(axes: Any, chart: Chart) -> None:
