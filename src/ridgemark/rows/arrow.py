@@ -17,10 +17,10 @@ from ridgemark.errors import MissingExtraError, SourceFileError
 from ridgemark.rows.base import Array, Block
 from ridgemark.rows.cells import DOUBLE, check_present, float_dtype
 from ridgemark.rows.choice import Header
-from ridgemark.rows.columns import FrameColumns
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
 from ridgemark.rows.scanned import ScannedRows
+from ridgemark.rows.tables import FrameColumns
 
 _PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -62,59 +62,26 @@ class Block:
     def part(self, first: int, last: int) -> Block:
         """Return the rows `first` to `last` (excluded) of this block, without a copy."""
         rows = slice(first, last)
-        return Block(
-            self.start + first,
-            self.features[rows],
-            None if self.targets is None else self.targets[rows],
-            None if self.weights is None else self.weights[rows],
-            along=tuple(values[rows] for values in self.along),
-        )
+        targets = None if self.targets is None else self.targets[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        along = tuple(values[rows] for values in self.along)
+        return Block(self.start + first, self.features[rows], targets, weights, along=along)
 
 
 @runtime_checkable
 class RowSource(Protocol):
-    """Rows that can be read repeatedly in numbered blocks."""
+    """Rows that can be read repeatedly in numbered blocks.
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of feature columns."""
-
-    @property
-    def n_targets(self) -> int:
-        """Number of target columns, 0 without targets."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: dtype of the features in every block."""
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether the blocks carry weights."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, or None."""
-
-    @property
-    def target_names(self) -> tuple[str, ...] | None:
-        """Names of the targets, or None."""
-
-    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Iterate over the rows `start` to `stop` (default: all) in order, `block_rows` at a time."""
-
-    def take(self, indices: npt.ArrayLike) -> Block:
-        """Return the requested rows in the requested order; repeats are allowed."""
-
-
-class BaseRows(ABC):
-    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
-
-    A subclass sets the attributes below. Pieces may have any sizes: they are regrouped here, so the blocks of a
-    data set do not depend on how it is stored.
+    Attributes
+    ----------
+    n_rows, n_features, n_targets : int
+        Numbers of rows, feature columns and target columns (0 without targets).
+    dtype : numpy.dtype
+        float32 or float64: dtype of the features in every block.
+    has_weights : bool
+        Whether the blocks carry weights.
+    feature_names, target_names : tuple of str or None
+        Names of the columns, where they have names.
     """
 
     n_rows: int
@@ -124,6 +91,21 @@ class BaseRows(ABC):
     has_weights: bool
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...] | None
+
+    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Iterate over the rows `start` to `stop` (default: all) in order, `block_rows` at a time."""
+
+    def take(self, indices: npt.ArrayLike) -> Block:
+        """Return the requested rows in the requested order; repeats are allowed."""
+
+
+class BaseRows(RowSource):
+    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
+
+    A subclass sets the attributes. Pieces may have any sizes: they are regrouped here, so the blocks of a data set do
+    not depend on how it is stored.
+    """
+
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
 
     @abstractmethod

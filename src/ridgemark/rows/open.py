@@ -9,10 +9,9 @@ from typing import Any
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import as_columns, select_rows
+from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import RowSource
-from ridgemark.rows.columns import Columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import is_directory, require_file
 from ridgemark.rows.numpy_files import Archive, npy_columns

@@ -5,21 +5,45 @@ Frames are recognised by their class names: pandas and polars are never imported
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ridgemark.errors import DataError
-from ridgemark.rows.arrays import as_array
+from ridgemark.rows.arrays import Columns, as_array
 from ridgemark.rows.base import Array
-from ridgemark.rows.cells import check_present
+from ridgemark.rows.cells import check_integers, check_present, float_dtype, stacked
 from ridgemark.rows.choice import Header
-from ridgemark.rows.columns import Columns, FrameColumns
-from ridgemark.rows.places import CATEGORY, Place, shown
+from ridgemark.rows.places import CATEGORY, Place, row_of, shown
 
 _OBJECT: np.dtype[Any] = np.dtype(object)
+
+
+class FrameColumns(Columns):
+    """Columns of different types, converted one by one; a subclass reads one column."""
+
+    @abstractmethod
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        """Return the nearest numpy type of one column."""
+
+    @abstractmethod
+    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+        """Return one column at some rows as numpy values of any type, and refuse nulls and categories."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 when every column is float32 or smaller, and float64 otherwise."""
+        return float_dtype(self._column_dtype(j) for j in self.which)
+
+    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
+        """Return the checked floats (n, k) of some rows."""
+        place = self.place(rows)
+        columns = [self._column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
+        return stacked(columns, dtype, place)
 
 
 class PandasColumns(FrameColumns):
@@ -111,3 +135,36 @@ def table_columns(source: Any) -> Columns | None:
 def is_a(value: Any, package: str, name: str) -> bool:
     """Return whether a value is an instance of a class of another package, without importing it."""
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
+
+
+def refuse_large_integers(values: Any, source: str) -> None:
+    """Refuse integers beyond 2**53 in an array, sparse matrix, data frame or list, as `open_rows` does.
+
+    Everything else passes; the conversion that follows refuses values that are not numbers.
+    """
+    for array, place in _arrays(values, source):
+        check_integers(array, place)
+
+
+def _arrays(values: Any, source: str) -> Iterator[tuple[Array, Place]]:
+    """Yield the arrays that hold the values, and the places of their cells; nothing if there is no array."""
+    if sparse.issparse(values):
+        yield values.tocsr().data, Place(source, None, lambda position: f"stored value {position}")
+        return
+    columns = None if isinstance(values, np.ndarray | list | tuple) else table_columns(values)
+    if isinstance(columns, FrameColumns):
+        rows = slice(0, columns.n_rows)
+        for position in columns.which:
+            place = columns.place(rows).some(position, position + 1)
+            try:
+                column = columns._column(position, rows, place)
+            except DataError:  # categories, missing values
+                continue
+            yield column, place
+        return
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        return
+    if array.ndim in (1, 2):
+        yield array, Place(source, None if array.ndim == 1 else range(array.shape[1]), row_of(slice(0, None)))
