@@ -10,27 +10,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.files import check_apart, move
-from ridgemark.errors import DataError, MissingExtraError
+from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
-from ridgemark.paper.data import ORIGINS, DataSet, Sets
+from ridgemark.paper.data import read_sets
 from ridgemark.paper.page import reproduction_page
 from ridgemark.paper.reproduction import Progress, Reproduction, Settings, plain, reproduce
-from ridgemark.paper.tables import tables
+from ridgemark.paper.tables import RECORDS, is_reproduction, write_records
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.report.tables import write_csv
-from ridgemark.rows import open_rows
 
 _PAGE = "index.html"
-_RECORDS = "records.json"
 
 
 @click.command(
@@ -41,7 +36,7 @@ _RECORDS = "records.json"
 @click.option(
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=shared.PATH,
     help="Output folder: new, empty, or from an earlier run, whose files are replaced.",
 )
 @click.option(
@@ -68,33 +63,11 @@ def reproduce_command(
     _check_folder(output, data, force)
     settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
     with _staged(Path(os.path.realpath(output))) as folder:
-        sets = _read(data)
+        sets = read_sets(data)
         with _progress() as progress:
             run = reproduce(sets, settings, __version__, progress)
         page = _write(run, folder)
     _print(run, output, page, as_json)
-
-
-def _read(folder: Path | None) -> Sets:
-    """Read the existing sets; a file that exists and cannot be used is an error."""
-    if folder is None:
-        return {}
-    paths = {name: folder / f"{name}.npz" for name in ORIGINS}
-    return {name: _read_set(path) for name, path in paths.items() if path.exists()}
-
-
-def _read_set(path: Path) -> DataSet:
-    source = open_rows(path)
-    if source.n_targets != 1:
-        msg = f"{path}: one target is needed, in the array y; got {source.n_targets}"
-        raise DataError(msg)
-    block = source.take(np.arange(source.n_rows))
-    assert block.targets is not None
-    X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
-    if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
-        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
-        raise DataError(msg)
-    return DataSet(X, y)
 
 
 def _check_folder(output: Path, data: Path | None, force: bool) -> None:
@@ -111,17 +84,9 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
     read = [] if data is None else [data, *data.glob("*.npz")]
     for path in (output, *held):
         check_apart([("--output", path)], [("--data", one) for one in read])
-    if held and not force and not _is_reproduction(output):
+    if held and not force and not is_reproduction(output):
         msg = f"{output} holds other files; give a new folder, or --force to write into it"
         raise click.BadParameter(msg, param_hint="--output")
-
-
-def _is_reproduction(folder: Path) -> bool:
-    """Return whether a folder holds the records of an earlier run of this command."""
-    try:
-        return {"claims", "settings"} <= json.loads((folder / _RECORDS).read_bytes()).keys()
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 @contextmanager
@@ -143,11 +108,7 @@ def _staged(output: Path) -> Iterator[Path]:
 
 def _write(run: Reproduction, folder: Path) -> str | None:
     """Write all files; return the page's name, or None if the extra `report` is not installed."""
-    records: dict[str, Any] = plain(run)
-    records["claims"] = plain(claims(run))
-    (folder / _RECORDS).write_text(json.dumps(records, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    for name, (header, rows) in tables(run).items():
-        write_csv(folder / f"{name}.csv", header, rows)
+    write_records(run, folder)
     try:
         require_matplotlib()
     except MissingExtraError as error:
@@ -170,9 +131,9 @@ def _progress() -> Iterator[Progress]:
 
 def _print(run: Reproduction, output: Path, page: str | None, as_json: bool) -> None:
     found = claims(run)
-    written = str(output / (page or _RECORDS))
+    written = str(output / (page or RECORDS))
     if as_json:
-        click.echo(json.dumps({"claims": plain(found), "records": str(output / _RECORDS), "page": page and written}))
+        click.echo(json.dumps({"claims": plain(found), "records": str(output / RECORDS), "page": page and written}))
         return
     for claim in found:
         click.echo(f"{claim.same:>8}  {claim.place}: {claim.paper} | {claim.measured}")
