@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from ridgemark.cli import options as shared
@@ -18,7 +16,7 @@ _BANDWIDTH, _RIDGE = 6.0, 1e-6
 @shared.count_option("--landmarks", "Number of landmarks.", 500)
 @shared.count_option("--repeats", "Repeats; medians are shown.", 5)
 @shared.json_option
-def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
+def command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
     """Time a fit against its bare arithmetic and scikit-learn.
 
     Times a fit and a prediction on synthetic rows; each repeat runs all contenders in turn, with the same kernel, ridge
@@ -31,23 +29,16 @@ def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_jso
     # Imported here: scikit-learn's estimators take longer to import than the rest of the command.
     from ridgemark.cli.contenders import compare_fits, compare_predictions, synthetic_rows
 
-    X, y = synthetic_rows(rows, features)
-    fits = compare_fits(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
-    predictions = compare_predictions(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
+    given = (*synthetic_rows(rows, features), landmarks, _BANDWIDTH, _RIDGE, repeats)
+    found = {"fit": compare_fits(*given), "predict": compare_predictions(*given)}
     if as_json:
-        setting = {"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats}
-        print_json({**setting, "fit": fits, "predict": predictions})
+        print_json({"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats, **found})
         return
-    print_lines(
-        [
-            ("rows", f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"),
-            ("fit", _line(fits)),
-            ("predict", _line(predictions)),
-        ]
-    )
+    about = f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"
+    print_lines([("rows", about), *((what, _line(times)) for what, times in found.items())])
 
 
-def _line(found: dict[str, Any]) -> str:
+def _line(found: dict[str, float]) -> str:
     parts = [f"{found['ridgemark_seconds']:.3g} s", f"{found['over_bare']:.2f} times the bare arithmetic"]
     if "times_faster" in found:
         parts.append(f"{found['times_faster']:.2f} times faster than scikit-learn")

@@ -29,7 +29,7 @@ from ridgemark.cli.progress import progress
 )
 @shared.role_options
 @shared.json_option
-def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
+def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
     Target, features and weight are those of the fit; for a model saved from Python, name them with the options.

@@ -35,10 +35,12 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3")
+@click.command(
+    "demo", short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3"
+)
 @shared.seed_option
 @shared.json_option
-def demo(seed: int, as_json: bool) -> None:
+def command(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.
 
     500 points are dense at the borders of the unit interval and rare in its middle; the exact ridge leverage scores

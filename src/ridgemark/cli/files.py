@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -23,7 +22,7 @@ from typing import IO
 import click
 
 from ridgemark.errors import ParameterError
-from ridgemark.persistence.files import rename_to_new
+from ridgemark.persistence.files import replacing
 from ridgemark.rows.places import shown
 
 Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
@@ -84,30 +83,17 @@ def staged(path: Path, force: bool) -> Iterator[Path]:
     """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
     if is_stream(path):
         with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
-            temporary = Path(folder) / f"output{path.suffix}"
+            temporary = Path(folder) / "output"
             yield temporary
             with temporary.open("rb") as file, _open_stream(path) as stream:
                 shutil.copyfileobj(file, stream)
         return
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}{path.suffix}")
     try:
-        yield temporary
-        move(temporary, path, force)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def move(temporary: Path, path: Path, force: bool) -> None:
-    """Rename a file; without `force`, only to an unused name."""
-    target = Path(os.path.realpath(path))
-    try:
-        if not force:
-            rename_to_new(temporary, target)
-            return
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
+        with replacing(target, force) as temporary:
+            yield temporary
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     except FileExistsError:
         msg = f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
         raise ParameterError(msg) from None

@@ -69,7 +69,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 @shared.seed_option
 @shared.force_option
 @shared.json_option
-def fit_command(
+def command(
     data: Path, output: Path, report: Path | None, seed: int, force: bool, as_json: bool, **options: Any
 ) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.

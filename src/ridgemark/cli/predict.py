@@ -40,7 +40,7 @@ _MOST_BLOCKS = 32
 @shared.columns_option
 @shared.force_option
 @shared.json_option
-def predict_command(
+def command(
     model: Path,
     data: Path,
     output: Path,

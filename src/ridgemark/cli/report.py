@@ -33,7 +33,7 @@ from ridgemark.report.plots import require_matplotlib
 @shared.role_options
 @shared.force_option
 @shared.json_option
-def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
+def command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Write one HTML page about the model in the file MODEL; needs the extra `report`.
 
     The page fetches nothing and runs nothing. A model saved from Python does not know the name of its target: give

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
-from ridgemark.cli.files import check_apart, move
+from ridgemark.cli.files import check_apart, staged
 from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
 from ridgemark.paper.data import read_sets
@@ -51,9 +51,7 @@ _PAGE = "index.html"
 @click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")
 @click.option("--force", is_flag=True, help="Allow an output folder that holds other files.")
 @shared.json_option
-def reproduce_command(
-    output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool
-) -> None:
+def command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool) -> None:
     """Repeat the paper's experiments and write one page and its records.
 
     Table 1, Figure 1, the introduction's comparison and the theorems' counts are shown next to the printed values.
@@ -99,7 +97,8 @@ def _staged(output: Path) -> Iterator[Path]:
         folder.chmod(0o755)  # mkdtemp made it private
         if output.exists():  # other files there are kept
             for path in folder.iterdir():
-                move(path, output / path.name, force=True)
+                with staged(output / path.name, force=True) as temporary:
+                    path.replace(temporary)
         else:
             folder.rename(output)
     finally:

@@ -36,9 +36,7 @@ from ridgemark.functions import leverage_scores
 @shared.seed_option
 @shared.force_option
 @shared.json_option
-def scores_command(
-    data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any
-) -> None:
+def command(data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any) -> None:
     """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value."""
     if output is not None:
         table_form(output)
