@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for, require_features, require_targets
+from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
 
@@ -35,9 +34,7 @@ def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -
     Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
     """
     fitted, run = load_model(model, "certify")
-    source = open_for(fitted, run, data, options, with_target=True)
-    require_targets(source, np.size(fitted.intercept_), data)
-    require_features(source, getattr(fitted, "feature_names_in_", None), data)
+    source = open_like(run, Columns.of(fitted), data, options, with_target=True)
     with progress() as tell:
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)

@@ -92,14 +92,9 @@ def command(
     if (expected := forecast(source, options["landmarks"], searched)) is not None:
         click.echo(expected, err=True)
     with progress() as tell:
+        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
         model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-            options["kernel"],
-            bandwidth=options["bandwidth"],
-            ridge=options["ridge"],
-            n_landmarks=options["landmarks"],
-            selection=options["selection"],
-            random_state=seed,
-            progress=tell or False,
+            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell or False
         ).fit(source)
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
@@ -193,51 +188,43 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
 
 def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> RunRecord:
     """Return what other commands must know of a fit's columns."""
+    called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
     return RunRecord(
         data=data.name,
         target=options["target"],
-        target_names=list(source.target_names or map(_called, options["target"] or ["y"])),
+        target_names=list(source.target_names or called),
         weight=options["weight"],
-        columns=_asked_again(source, options, levels),
+        columns=_asked_again(source, options["columns"], levels),
         levels=levels,
     )
 
 
-def _called(column: shared.Key) -> str:
-    return column if isinstance(column, str) else f"column {column}"
-
-
-def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> Any:
-    """Return the feature columns to read from another file; None where columns have no names."""
-    given: Sequence[shared.Key] | None = options["columns"]
-    if given is not None:
-        return list(given)
-    names = source.feature_names
-    if names is None:
-        return None
-    if levels:  # the columns before encoding
-        raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in names]
-        names = tuple(dict.fromkeys(raw))
-    return [shared.key(name) for name in names]
+def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: dict[str, list[str]]) -> Any:
+    """Return the feature columns to read from another file, before encoding; None where columns have no names."""
+    if given is not None or source.feature_names is None:
+        return given
+    raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in source.feature_names]
+    return [shared.key(name) for name in dict.fromkeys(raw)]
 
 
 def print_fit(model: Any, run: RunRecord) -> None:
     """Print a fit in a few lines."""
     error, certificate = leave_one_out_error(model), model.certificate_
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"
+    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
+    waited = f"{run.waiting_share:.0%} of them waiting for rows"
     lines = [
         ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
         ("kernel", kernel_words(model)),
-        ("lambda", ridges + chosen),
+        ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", landmark_words(model)),
+        ("leave-one-out", _rms(error)),
+        ("held out", _rms(None if run.held_out is None else run.held_out["rms"])),
+        ("distance", None if certificate is None else certificate.claim),
+        ("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"),
     ]
-    if error is not None:
-        lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))
-    if run.held_out is not None:
-        lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run.held_out["rms"])))
-    if certificate is not None:
-        lines.append(("distance", certificate.claim))
-    waited = f"{run.waiting_share:.0%} of them waiting for rows"
-    lines.append(("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"))
-    print_lines(lines)
+    print_lines([(what, value) for what, value in lines if value is not None])
+
+
+def _rms(errors: Sequence[float] | None) -> str | None:
+    return None if errors is None else ", ".join(f"RMS {rms:.4g}" for rms in errors)

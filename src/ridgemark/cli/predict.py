@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for
+from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.files import check_outputs
 from ridgemark.cli.output import print_json, table_form, write_table
 from ridgemark.cli.progress import Tell, progress
@@ -63,7 +63,7 @@ def command(
             "which keeps them"
         )
         raise ParameterError(msg)
-    source = open_for(fitted, run, data, {"columns": columns}, with_target=False)
+    source = open_like(run, Columns.of(fitted), data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)

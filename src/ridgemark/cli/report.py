@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
@@ -43,9 +42,7 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     require_matplotlib()
     fitted, run = load_model(model, "diagnose")
     if test is not None:
-        names = getattr(fitted, "feature_names_in_", None)
-        columns = Columns(fitted.n_features_in_, np.size(fitted.intercept_), names)
-        source = open_test(run, columns, test, options)
+        source = open_test(run, Columns.of(fitted), test, options)
         run = replace(run, held_out=held_out(fitted, source, test.name))
     write_page(fitted, run, output, force)
     if as_json:
