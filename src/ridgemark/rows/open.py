@@ -14,7 +14,7 @@ from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import RowSource
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import is_directory, require_file
-from ridgemark.rows.numpy_files import Archive, npy_columns
+from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
 from ridgemark.rows.tables import is_a, table_columns
 
@@ -82,7 +82,7 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
     found = require_file(path)
     if name.endswith(".npy"):
-        return select_rows(npy_columns(found), _values(target), columns, _values(weight))
+        return select_rows(NpyColumns(found), _values(target), columns, _values(weight))
     if name.endswith(".npz"):
         archive = Archive(found)
         features = archive.columns()
