@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.output import print_result
 
 _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
@@ -31,11 +31,9 @@ def command(rows: int, features: int, landmarks: int, repeats: int, as_json: boo
 
     given = (*synthetic_rows(rows, features), landmarks, _BANDWIDTH, _RIDGE, repeats)
     found = {"fit": compare_fits(*given), "predict": compare_predictions(*given)}
-    if as_json:
-        print_json({"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats, **found})
-        return
+    record = {"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats, **found}
     about = f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"
-    print_lines([("rows", about), *((what, _line(times)) for what, times in found.items())])
+    print_result(as_json, record, [("rows", about), *((what, _line(times)) for what, times in found.items())])
 
 
 def _line(found: dict[str, float]) -> str:

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.files import check_outputs
-from ridgemark.cli.fit import fit_and_measure, print_fit
+from ridgemark.cli.fit import fit_and_measure, fit_lines
 from ridgemark.cli.measures import held_out, summary
-from ridgemark.cli.output import print_json
+from ridgemark.cli.output import print_json, print_lines
 from ridgemark.cli.report import write_page
 from ridgemark.cli.robot_arm import NOISE, TARGET, arm_rows
 from ridgemark.errors import MissingExtraError
@@ -65,7 +65,7 @@ def command(seed: int, as_json: bool) -> None:
         return
     _print(result, seed)
     click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the signal without noise")
-    print_fit(model, run)
+    print_lines(fit_lines(model, run))
     click.echo(f"No page was written: {missing}" if missing else str(PAGE.absolute()))
 
 

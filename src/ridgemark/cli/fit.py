@@ -19,7 +19,7 @@ from ridgemark.cli.data import Columns, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast
 from ridgemark.cli.files import check_outputs, is_stream, staged
 from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
-from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.output import print_result
 from ridgemark.cli.progress import progress
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
@@ -104,12 +104,8 @@ def command(
             save(run)
             if report is not None:
                 write_page(model, run, report, force)
-    if as_json:
-        print_json(summary(model, run) | {"model": str(output), "report": None if report is None else str(report)})
-        return
-    print_fit(model, run)
-    for path in filter(None, (output, report)):
-        click.echo(str(path))
+    record = summary(model, run) | {"model": str(output), "report": None if report is None else str(report)}
+    print_result(as_json, record, fit_lines(model, run), output, report)
 
 
 def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
@@ -207,13 +203,13 @@ def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: 
     return [shared.key(name) for name in dict.fromkeys(raw)]
 
 
-def print_fit(model: Any, run: RunRecord) -> None:
-    """Print a fit in a few lines."""
+def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
+    """Return a fit in a few lines of labels and values."""
     error, certificate = leave_one_out_error(model), model.certificate_
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
     chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
     waited = f"{run.waiting_share:.0%} of them waiting for rows"
-    lines = [
+    return [
         ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
         ("kernel", kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
@@ -223,7 +219,6 @@ def print_fit(model: Any, run: RunRecord) -> None:
         ("distance", None if certificate is None else certificate.claim),
         ("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"),
     ]
-    print_lines([(what, value) for what, value in lines if value is not None])
 
 
 def _rms(errors: Sequence[float] | None) -> str | None:

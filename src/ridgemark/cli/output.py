@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,24 @@ def print_json(record: Mapping[str, Any]) -> None:
     click.echo(json.dumps(finite(record), allow_nan=False))
 
 
-def print_lines(lines: Sequence[tuple[str, str]]) -> None:
-    """Print labels and values in two columns."""
-    width = max(len(what) for what, _ in lines)
-    for what, value in lines:
+def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
+    """Print labels and values in two columns, without values that are None."""
+    shown = [(what, value) for what, value in lines if value is not None]
+    width = max((len(what) for what, _ in shown), default=0)
+    for what, value in shown:
         click.echo(f"{what:<{width}}  {value}")
+
+
+def print_result(
+    as_json: bool, record: Mapping[str, Any], lines: Sequence[tuple[str, str | None]], *written: Path | None
+) -> None:
+    """Print the record as JSON; or else lines of labels and values, and the files written."""
+    if as_json:
+        print_json(record)
+        return
+    print_lines(lines)
+    for path in filter(None, written):
+        click.echo(str(path))
 
 
 def table_form(path: Path) -> str:
@@ -86,11 +99,11 @@ def _write_npy(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[S
             file.write(values.tobytes())
 
 
-def _write_parquet(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
-    write_parquet(path, header, parts)
-
-
-_WRITERS = {".csv": _write_csv, ".npy": _write_npy, ".parquet": _write_parquet}
+_WRITERS: dict[str, Callable[[Path, Sequence[str], int, Iterable[Sequence[Any]]], None]] = {
+    ".csv": _write_csv,
+    ".npy": _write_npy,
+    ".parquet": lambda path, header, _, parts: write_parquet(path, header, parts),
+}
 
 
 def finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.files import check_outputs
-from ridgemark.cli.output import print_json, table_form, write_table
+from ridgemark.cli.output import print_result, table_form, write_table
 from ridgemark.cli.progress import Tell, progress
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.passes import read_ahead
@@ -72,10 +72,7 @@ def command(
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:
         write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
-    if as_json:
-        print_json({"output": str(output), "n_rows": source.n_rows, "columns": header})
-    else:
-        click.echo(str(output))
+    print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
 def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:

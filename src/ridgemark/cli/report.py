@@ -14,7 +14,7 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
 from ridgemark.cli.files import check_outputs, staged
 from ridgemark.cli.measures import held_out
-from ridgemark.cli.output import print_json
+from ridgemark.cli.output import print_result
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section
@@ -45,10 +45,7 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
         source = open_test(run, Columns.of(fitted), test, options)
         run = replace(run, held_out=held_out(fitted, source, test.name))
     write_page(fitted, run, output, force)
-    if as_json:
-        print_json({"page": str(output)})
-    else:
-        click.echo(str(output))
+    print_result(as_json, {"page": str(output)}, [], output)
 
 
 def write_page(

@@ -11,7 +11,7 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
 from ridgemark.cli.files import check_outputs
-from ridgemark.cli.output import print_json, print_lines, table_form, write_table
+from ridgemark.cli.output import print_result, table_form, write_table
 from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
@@ -43,15 +43,13 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     check_outputs([("--output", output)], [("DATA", data)], force, as_json)
     levels = find_levels(data, options["encode"])
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    chosen = {name: options[name] for name in ("ridge", "kernel", "bandwidth", "refine")}
     with progress() as tell:
         found = leverage_scores(
             source,
-            ridge=options["ridge"],
-            kernel=options["kernel"],
-            bandwidth=options["bandwidth"],
+            **chosen,
             method="exact" if options["exact"] else "approximate",
             n_landmarks=options["landmarks"],
-            refine=options["refine"],
             random_state=seed,
             progress=tell or False,
         )
@@ -59,30 +57,23 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
         rows = np.arange(len(found.lower))
         write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
     order = np.argsort(-found.upper, kind="stable")[:top]
-    if as_json:
-        print_json(
-            {
-                "n_rows": len(found.lower),
-                "scaled_ridge": found.scaled_ridge,
-                "effective_dimension": list(found.effective_dimension),
-                "coherence": list(found.coherence),
-                "verdict": found.verdict(),
-                "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
-                "output": None if output is None else str(output),
-            }
-        )
-        return
-    print_lines(
-        [
-            ("rows", f"{len(found.lower):,}"),
-            ("effective dimension", _between(*found.effective_dimension, ".4g")),
-            ("coherence", _between(*found.coherence, ".3g")),
-            ("verdict", found.verdict()),
-            *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
-        ]
-    )
-    if output is not None:
-        click.echo(str(output))
+    record = {
+        "n_rows": len(found.lower),
+        "scaled_ridge": found.scaled_ridge,
+        "effective_dimension": list(found.effective_dimension),
+        "coherence": list(found.coherence),
+        "verdict": found.verdict(),
+        "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
+        "output": None if output is None else str(output),
+    }
+    lines = [
+        ("rows", f"{len(found.lower):,}"),
+        ("effective dimension", _between(*found.effective_dimension, ".4g")),
+        ("coherence", _between(*found.coherence, ".3g")),
+        ("verdict", found.verdict()),
+        *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
+    ]
+    print_result(as_json, record, lines, output)
 
 
 def _between(lower: float, upper: float, digits: str) -> str:

@@ -97,6 +97,7 @@ _SIDES: dict[Any, dict[str, str]] = {
     _Shown: dict.fromkeys(("observed", "predicted", "lower", "upper", "rms", "r2", "coverage"), "t"),
 }
 _LOWEST = {
+    **dict.fromkeys(("target", "weight", "columns"), -math.inf),  # positions, -1 the last
     **dict.fromkeys(("ridge", "scaled_ridge", "ridges", "total_weight", "weight_unit"), POSITIVE),
     **dict.fromkeys(("n_features", "count", "n_rows", "n_landmarks", "n_distinct", "most"), 1),
     **dict.fromkeys(("weights", "target_square", "trace_kernel", "trace_residual", "entry_error", "training_error"), 0),
@@ -122,7 +123,7 @@ def rule(kind: type, name: str) -> Rule:
     """Return the rule of a record's field."""
     return Rule(
         sides=_SIDES.get(kind, {}).get(name),
-        lowest=_LOWEST.get(name, -math.inf),
+        lowest=_LOWEST.get(name),
         below=_BELOW.get(name),
         finite=kind not in _MAY_BE_INFINITE,
         ascending=name == "hashes",

@@ -33,8 +33,8 @@ class Rule:
     ----------
     sides : str or None, default=None
         The sides of an array or a list, one letter each, or the side that an integer states. None: any shape.
-    lowest : float, default=-inf
-        Integers are counts or positions, and at least 0 in any case.
+    lowest : float or None, default=None
+        The smallest value; None: 0 for integers, which are counts or positions, and any number otherwise.
     below : str or None, default=None
         The side that every value must be below.
     finite : bool, default=True
@@ -46,7 +46,7 @@ class Rule:
     """
 
     sides: str | None = None
-    lowest: float = -math.inf
+    lowest: float | None = None
     below: str | None = None
     finite: bool = True
     ascending: bool = False
@@ -113,8 +113,9 @@ class Decoder:
             if known != size:
                 raise refusal(place, f"has {size} entries; {side} = {known} are required")
 
-    def _is_right(self, values: Any, rule: Rule, lowest: float) -> bool:
-        right = values >= max(rule.lowest, lowest)  # not of NaN
+    def _is_right(self, values: Any, rule: Rule, whole: bool) -> bool:
+        lowest = 0 if whole else -math.inf
+        right = values >= (lowest if rule.lowest is None else rule.lowest)  # not of NaN
         if rule.finite:
             right &= abs(values) < math.inf
         if rule.below is not None:
@@ -123,7 +124,7 @@ class Decoder:
 
     def _number(self, kind: type, node: Any, place: str, rule: Rule) -> Any:
         allowed = (int,) if kind is int else (int, float)
-        if type(node) not in allowed or not self._is_right(node, rule, 0 if kind is int else -math.inf):
+        if type(node) not in allowed or not self._is_right(node, rule, kind is int):
             raise refusal(
                 place, f"must be {'an integer' if kind is int else 'a number'} in its range, got {shown(node)}"
             )
@@ -139,7 +140,7 @@ class Decoder:
             found = f"{values.dtype} of {values.ndim}"
             raise refusal(place, f"must be {np.dtype(dtype)} of {n_sides} dimensions, got {found}")
         self._match(rule.sides, values.shape, place)
-        if not self._is_right(values, rule, 0 if values.dtype.kind in "iu" else -math.inf):
+        if not self._is_right(values, rule, values.dtype.kind in "iu"):
             raise refusal(place, "has a value outside its range")
         return values
 
