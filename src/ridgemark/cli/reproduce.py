@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.files import check_apart, staged
+from ridgemark.cli.progress import terminal
 from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
 from ridgemark.paper.data import read_sets
 from ridgemark.paper.page import reproduction_page
-from ridgemark.paper.reproduction import Progress, Reproduction, Settings, plain, reproduce
+from ridgemark.paper.reproduction import Reproduction, Settings, plain, reproduce
 from ridgemark.paper.tables import RECORDS, is_reproduction, write_records
 from ridgemark.report.plots import require_matplotlib
 
@@ -62,8 +61,9 @@ def command(output: Path, data: Path | None, seed: int, repeats: int, quick: boo
     settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
     with _staged(Path(os.path.realpath(output))) as folder:
         sets = read_sets(data)
-        with _progress() as progress:
-            run = reproduce(sets, settings, __version__, progress)
+        console = terminal()
+        with nullcontext() if console is None else console.status("Reading") as status:
+            run = reproduce(sets, settings, __version__, (lambda _: None) if status is None else status.update)
         page = _write(run, folder)
     _print(run, output, page, as_json)
 
@@ -72,11 +72,9 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
     """Refuse a folder that is not writable, holds the data, or holds files of other programs."""
     if not output.exists():
         return
-    if not output.is_dir():
-        msg = f"{output} is a file; give a folder"
-        raise click.BadParameter(msg, param_hint="--output")
-    if not os.access(output, os.W_OK):
-        msg = f"{output} cannot be written; choose another folder"
+    if not output.is_dir() or not os.access(output, os.W_OK):
+        what = "cannot be written; choose another folder" if output.is_dir() else "is a file; give a folder"
+        msg = f"{output} {what}"
         raise click.BadParameter(msg, param_hint="--output")
     held = list(output.iterdir())
     read = [] if data is None else [data, *data.glob("*.npz")]
@@ -115,17 +113,6 @@ def _write(run: Reproduction, folder: Path) -> str | None:
         return None
     (folder / _PAGE).write_text(reproduction_page(run), encoding="utf-8")
     return _PAGE
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show the current step on a terminal."""
-    console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_terminal):
-        yield lambda _: None
-        return
-    with console.status("Reading") as status:
-        yield lambda what: status.update(what)
 
 
 def _print(run: Reproduction, output: Path, page: str | None, as_json: bool) -> None:

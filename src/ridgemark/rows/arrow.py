@@ -28,11 +28,6 @@ _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffe
 class ArrowColumns(FrameColumns):
     """Columns of a pyarrow Table."""
 
-    def __init__(self, table: Any) -> None:
-        names = tuple(table.column_names)
-        super().__init__(Header("the Arrow table", len(names), names), table.num_rows)
-        self._table = table
-
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return _numpy_dtype(self._table.schema.field(position).type)
 

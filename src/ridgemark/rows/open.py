@@ -107,8 +107,7 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> 
 
 def _columns(source: Any) -> Columns:
     """Return the columns of an object in memory; refuse other types."""
-    known = _table(source)
-    if known is not None:
+    if (known := _table(source)) is not None:
         return known
     if hasattr(source, "__next__"):
         instead = "its path" if hasattr(source, "read") else "an array (numpy.array(list(rows))) or a path"
@@ -132,7 +131,7 @@ def _columns(source: Any) -> Columns:
 
 def _table(source: Any) -> Columns | None:
     if is_a(source, "pyarrow", "Table"):
-        return ArrowColumns(source)
+        return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)
 
 

@@ -6,7 +6,7 @@ Frames are recognised by their class names: pandas and polars are never imported
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,12 @@ _OBJECT: np.dtype[Any] = np.dtype(object)
 
 
 class FrameColumns(Columns):
-    """Columns of different types, converted one by one; a subclass reads one column."""
+    """Columns of different types in a table, converted one by one; a subclass reads one column."""
+
+    def __init__(self, table: Any, source: str, names: Iterable[Any], n_rows: int) -> None:
+        known = tuple(str(name) for name in names)
+        super().__init__(Header(source, len(known), known), n_rows)
+        self._table = table
 
     @abstractmethod
     def _column_dtype(self, position: int) -> np.dtype[Any]:
@@ -49,21 +54,14 @@ class FrameColumns(Columns):
 class PandasColumns(FrameColumns):
     """Columns of a pandas DataFrame."""
 
-    def __init__(self, frame: Any) -> None:
-        names = tuple(str(name) for name in frame.columns)
-        super().__init__(Header("the DataFrame", len(names), names), len(frame))
-        self._frame = frame
-
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        dtype = self._frame.dtypes.iloc[position]
-        if not isinstance(
-            dtype, np.dtype
-        ):  # nullable, Arrow-backed and sparse types have an attribute with the numpy type
+        dtype = self._table.dtypes.iloc[position]
+        if not isinstance(dtype, np.dtype):  # nullable, Arrow-backed and sparse types name their numpy type
             dtype = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", _OBJECT))
         return dtype if isinstance(dtype, np.dtype) else _OBJECT
 
     def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        series = self._frame.iloc[rows, position]
+        series = self._table.iloc[rows, position]
         if isinstance(series.dtype, np.dtype):
             return np.asarray(series.to_numpy())
         if series.dtype.name == "category":
@@ -77,16 +75,11 @@ class PandasColumns(FrameColumns):
 class PolarsColumns(FrameColumns):
     """Columns of a polars DataFrame."""
 
-    def __init__(self, frame: Any) -> None:
-        names = tuple(frame.columns)
-        super().__init__(Header("the DataFrame", len(names), names), frame.height)
-        self._frame = frame
-
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return np.dtype(np.float32 if str(self._frame.dtypes[position]) in {"Float16", "Float32"} else np.float64)
+        return np.dtype(np.float32 if str(self._table.dtypes[position]) in {"Float16", "Float32"} else np.float64)
 
     def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        series = self._frame.to_series(position)[rows]
+        series = self._table.to_series(position)[rows]
         kind = str(series.dtype).partition("(")[0]
         if kind in {"Categorical", "Enum"}:
             raise place.wrong_kind(CATEGORY, kind)
@@ -101,10 +94,9 @@ class DictColumns(FrameColumns):
 
     def __init__(self, columns: Mapping[Any, Any]) -> None:
         source = "the dict of columns"
-        names = tuple(str(name) for name in columns)
-        self._arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
-        super().__init__(Header(source, len(names), names), self._arrays[0].size if self._arrays else 0)
-        for name, array in zip(names, self._arrays, strict=True):
+        arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
+        super().__init__(arrays, source, columns, arrays[0].size if arrays else 0)
+        for name, array in zip(columns, arrays, strict=True):
             if array.shape != (self.n_rows,):
                 msg = (
                     f"column {shown(name)} of {source} must be one-dimensional, of length {self.n_rows} like the "
@@ -113,10 +105,10 @@ class DictColumns(FrameColumns):
                 raise DataError(msg)
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return self._arrays[position].dtype
+        return self._table[position].dtype
 
     def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        return self._arrays[position][rows]
+        return self._table[position][rows]
 
 
 def table_columns(source: Any) -> Columns | None:
@@ -124,9 +116,9 @@ def table_columns(source: Any) -> Columns | None:
     if is_a(source, "pandas", "Series") or is_a(source, "polars", "Series"):
         source = source.to_frame()
     if is_a(source, "pandas", "DataFrame"):
-        return PandasColumns(source)
+        return PandasColumns(source, "the DataFrame", source.columns, len(source))
     if is_a(source, "polars", "DataFrame"):
-        return PolarsColumns(source)
+        return PolarsColumns(source, "the DataFrame", source.columns, source.height)
     if isinstance(source, Mapping):
         return DictColumns(source)
     return None
