@@ -57,7 +57,7 @@ def draw(chart: Chart, name: str) -> str:
 
     Equal charts give equal bytes.
     """
-    matplotlib = _matplotlib()
+    matplotlib = require_matplotlib()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # the user's settings must not affect the page
         with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
@@ -70,7 +70,8 @@ def draw(chart: Chart, name: str) -> str:
     return _inline(text.getvalue(), name)
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """Return matplotlib, or raise the error that names its extra."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -78,11 +79,6 @@ def _matplotlib() -> Any:
         extra = "report"
         raise MissingExtraError(extra, "matplotlib", "A page with figures") from error
     return matplotlib
-
-
-def require_matplotlib() -> None:
-    """Raise the error that names the extra if matplotlib is not installed."""
-    _matplotlib()
 
 
 def _fill(figure: Any, chart: Chart) -> None:

@@ -17,8 +17,7 @@ from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import numbers
-from ridgemark.rows.files import FileState, bomb, reading, unreadable
-from ridgemark.rows.limits import MAX_LOADED_BYTES, is_bomb
+from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, bomb, is_bomb, reading, unreadable
 from ridgemark.rows.places import listed, shown
 
 _ARRAY = "a NumPy array file (.npy)"
