@@ -10,7 +10,7 @@ import numpy as np
 
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import COVERAGE, leave_one_out_error, selection_name
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import RowSource, open_rows, row_weights
 
 _SHOWN = 300  # rows in the plot of observed against predicted
 
@@ -20,44 +20,47 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     if not hasattr(model, "calibration_"):
         return None
     known = model.calibration_
-    part = np.unique(np.linspace(0, len(known.indices) - 1, _SHOWN).astype(np.intp))
+    part = _some(len(known.indices))
     block = source.take(known.indices[part])
     assert block.targets is not None
-    return {
-        "rows": known.indices[part].tolist(),
-        "observed": block.targets.T.tolist(),
-        "predicted": (block.targets - known.residuals[part]).T.tolist(),
-    } | (_ends(model, _like_source(source, block.features)) if _has_intervals(model) else {})
+    ends = _intervals(model, _like_source(source, block.features))
+    return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
     block = source.take(np.arange(source.n_rows))
-    assert block.targets is not None
+    observed, weights = block.targets, row_weights(block)
+    assert observed is not None
     rows = _like_source(source, block.features)
-    predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(block.targets.shape)
-    weights = np.ones(source.n_rows) if block.weights is None else block.weights
-    squares = np.average((block.targets - predicted) ** 2, axis=0, weights=weights)
-    mean = np.average(block.targets, axis=0, weights=weights)
-    spread = np.average((block.targets - mean) ** 2, axis=0, weights=weights)
-    part = np.unique(np.linspace(0, source.n_rows - 1, _SHOWN).astype(np.intp))
-    record = {
+    predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
+    ends = _intervals(model, rows)
+
+    def mean(values: Any) -> Any:
+        return np.average(values, axis=0, weights=weights)
+
+    squares, spread = mean((observed - predicted) ** 2), mean((observed - mean(observed)) ** 2)
+    part = _some(source.n_rows)
+    return {
         "data": name,
         "n_rows": source.n_rows,
         "rms": np.sqrt(squares).tolist(),
         "r2": [float(1 - s / v) if v > 0 else None for s, v in zip(squares, spread, strict=True)],
-        "coverage": None,
-        "observed": block.targets[part].T.tolist(),
-        "predicted": predicted[part].T.tolist(),
-        "rows": part.tolist(),
-    }
-    if _has_intervals(model):
-        ends = _ends(model, rows)
-        lower, upper = np.array(ends["lower"]).T, np.array(ends["upper"]).T
-        inside = (lower <= block.targets) & (block.targets <= upper)
-        record["coverage"] = np.average(inside, axis=0, weights=weights).tolist()
-        record |= {side: [[values[k] for k in part] for values in ends[side]] for side in ("lower", "upper")}
-    return record
+        "coverage": None if ends is None else mean((ends[:, 0] <= observed) & (observed <= ends[:, 1])).tolist(),
+    } | _shown(part, observed[part], predicted[part], None if ends is None else ends[part])
+
+
+def _some(count: int) -> Any:
+    """Return the positions of the rows to show, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, _SHOWN).astype(np.intp))
+
+
+def _shown(rows: Any, observed: Any, predicted: Any, ends: Any) -> dict[str, Any]:
+    """Return rows observed and predicted as lists, one for each target."""
+    values = {"rows": rows, "observed": observed.T, "predicted": predicted.T}
+    if ends is not None:
+        values |= {"lower": ends[:, 0].T, "upper": ends[:, 1].T}
+    return {name: array.tolist() for name, array in values.items()}
 
 
 def peak_memory() -> int | None:
@@ -94,15 +97,12 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     return record
 
 
-def _has_intervals(model: Any) -> bool:
-    """Return whether there are enough calibration rows for the coverage shown."""
-    return hasattr(model, "calibration_") and len(model.calibration_.residuals) * (1 - COVERAGE) >= COVERAGE - 1e-9
-
-
-def _ends(model: Any, rows: Any) -> dict[str, Any]:
+def _intervals(model: Any, rows: Any) -> Any:
+    """Return intervals (n, 2, targets); None without enough calibration rows for their coverage."""
+    if not hasattr(model, "calibration_") or len(model.calibration_.residuals) * (1 - COVERAGE) < COVERAGE - 1e-9:
+        return None
     ends = np.asarray(model.predict_interval(rows, coverage=COVERAGE))
-    ends = ends.reshape(len(ends), 2, -1)
-    return {"lower": ends[:, 0].T.tolist(), "upper": ends[:, 1].T.tolist()}
+    return ends.reshape(len(ends), 2, -1)
 
 
 def _like_source(source: RowSource, features: Any) -> RowSource:
