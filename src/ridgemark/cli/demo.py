@@ -13,10 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.files import check_outputs
 from ridgemark.cli.fit import fit_and_measure, fit_lines
 from ridgemark.cli.measures import held_out, summary
-from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.output import check_outputs, print_json, print_lines
 from ridgemark.cli.report import write_page
 from ridgemark.cli.robot_arm import NOISE, TARGET, arm_rows
 from ridgemark.errors import MissingExtraError

@@ -12,9 +12,8 @@ import click
 from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
-from ridgemark.cli.files import check_outputs, staged
 from ridgemark.cli.measures import held_out
-from ridgemark.cli.output import print_result
+from ridgemark.cli.output import check_outputs, print_result, staged
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section

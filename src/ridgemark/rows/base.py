@@ -130,27 +130,28 @@ class BaseRows(RowSource):
 
     def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         total_weight = 0.0
-        for block in self._regroup(_within(self._pieces(block_rows, start, stop), start, stop), block_rows, stop):
+        for block in self._regroup(self._pieces(block_rows, start, stop), block_rows, start, stop):
             if block.weights is not None:
                 total_weight += float(block.weights.sum())
             yield block
         if self.has_weights and (start, stop) == (0, self.n_rows):
             check_total_weight(total_weight)
 
-    def _regroup(self, pieces: Iterator[Block], block_rows: int, stop: int) -> Iterator[Block]:
+    def _regroup(self, pieces: Iterator[Block], block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        """Yield the rows `start` to `stop` of the pieces as blocks of `block_rows`."""
         pending, filled = self._blank(0, 0), 0
         for piece in pieces:
-            at = 0
-            while at < piece.n_rows:
+            at, end = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
+            while at < end:
                 if filled == 0:
-                    start = piece.start + at
-                    size = min(block_rows, stop - start)
-                    if piece.n_rows - at >= size:  # the whole block is in this piece: no copy
+                    first = piece.start + at
+                    size = min(block_rows, stop - first)
+                    if end - at >= size:  # the whole block is in this piece: no copy
                         yield piece.part(at, at + size)
                         at += size
                         continue
-                    pending = self._blank(start, size)
-                rows = min(pending.n_rows - filled, piece.n_rows - at)
+                    pending = self._blank(first, size)
+                rows = min(pending.n_rows - filled, end - at)
                 copy_rows(piece, slice(at, at + rows), pending, slice(filled, filled + rows))
                 at, filled = at + rows, filled + rows
                 if filled == pending.n_rows:
@@ -177,14 +178,6 @@ class BaseRows(RowSource):
             msg = f"there is no row {asked[outside[0]]}; the {self.n_rows} rows are numbered 0 to {self.n_rows - 1}"
             raise ParameterError(msg)
         return self._take(asked.astype(np.intp))
-
-
-def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
-    """Yield the pieces restricted to the rows `start` to `stop` (excluded)."""
-    for piece in pieces:
-        first, last = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
-        if first < last:
-            yield piece if last - first == piece.n_rows else piece.part(first, last)
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -241,14 +242,8 @@ def is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _is_exact(integer: str) -> bool:
-    """Return whether an integer is at most 2**53 in absolute value; one with too many digits is not parsed."""
-    digits = integer.lstrip("+-").lstrip("0")
-    return len(digits) <= len(str(LARGEST_EXACT)) and int(digits or "0") <= LARGEST_EXACT
-
-
 def _number(text: str, place: Place, row: int, column: int) -> float:
-    if _INTEGER.fullmatch(text) and not _is_exact(text):
+    if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
         raise place.too_large(text, row, column)
     if is_number(text):
         return float(text)

@@ -6,7 +6,7 @@ Frames are recognised by their class names: pandas and polars are never imported
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -134,14 +134,8 @@ def refuse_large_integers(values: Any, source: str) -> None:
 
     Everything else passes; the conversion that follows refuses values that are not numbers.
     """
-    for array, place in _arrays(values, source):
-        check_integers(array, place)
-
-
-def _arrays(values: Any, source: str) -> Iterator[tuple[Array, Place]]:
-    """Yield the arrays that hold the values, and the places of their cells; nothing if there is no array."""
     if sparse.issparse(values):
-        yield values.tocsr().data, Place(source, None, lambda position: f"stored value {position}")
+        check_integers(values.tocsr().data, Place(source, None, lambda position: f"stored value {position}"))
         return
     columns = None if isinstance(values, np.ndarray | list | tuple) else table_columns(values)
     if isinstance(columns, FrameColumns):
@@ -152,11 +146,12 @@ def _arrays(values: Any, source: str) -> Iterator[tuple[Array, Place]]:
                 column = columns._column(position, rows, place)
             except DataError:  # categories, missing values
                 continue
-            yield column, place
+            check_integers(column, place)
         return
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError):
         return
     if array.ndim in (1, 2):
-        yield array, Place(source, None if array.ndim == 1 else range(array.shape[1]), row_of(slice(0, None)))
+        names = None if array.ndim == 1 else range(array.shape[1])
+        check_integers(array, Place(source, names, row_of(slice(0, None))))
