@@ -13,8 +13,8 @@ import numpy as np
 from ridgemark import NystromRidge, exact
 from ridgemark.kernels import Gaussian
 from ridgemark.paper.synthetic import synthetic_points
+from ridgemark.report.page import style
 from ridgemark.report.plots import Chart, Series, draw
-from ridgemark.report.style import STYLE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 KERNEL, RIDGE, NOISE = Gaussian(0.1), 1e-4, 0.1
@@ -74,7 +74,7 @@ def distances() -> Chart:
 
 def colours(dark: bool) -> dict[str, str]:
     """Return the page's colours by name."""
-    light, rest = STYLE.split("@media (prefers-color-scheme: dark)", 1)
+    light, rest = style().split("@media (prefers-color-scheme: dark)", 1)
     return dict(re.findall(r"--([\w-]+): (#\w+);", rest.split("* {", 1)[0] if dark else light))
 
 

@@ -211,7 +211,7 @@ def test_the_standard_output_holds_only_the_table(to_file, here):
 
 def test_json_and_a_table_cannot_share_the_standard_output(here, ridgemark, monkeypatch):
     with (here / "out.csv").open("wb") as out:
-        monkeypatch.setattr("ridgemark.cli.files._STDOUT", out.fileno())
+        monkeypatch.setattr("ridgemark.cli.output._STDOUT", out.fileno())
         code, printed, errors = ridgemark("predict", "model", "new.csv", "--output", "out.csv", "--json")
     assert (code, printed, len(errors)) == (2, "", 1)
     assert "--output and --json would both write to the standard output" in errors[0]

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from ridgemark import ExactKernelRidge, NystromRidge, load
 from ridgemark.cli import commands
-from ridgemark.cli.fit_record import fit_record
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_page import fit_page, printable
+from ridgemark.report.fit_page import fit_page
+from ridgemark.report.fit_words import printable
 from ridgemark.selection import Leverage
 from tests.browser import look
 from tests.cli.conftest import ODD, write_rows
@@ -123,7 +123,7 @@ def test_a_model_saved_from_python_has_a_page(options, n_targets):
     X = rng.normal(size=(90, 2))
     y = X[:, [0]] + 0.1 * rng.normal(size=(90, n_targets))
     model = NystromRidge(random_state=0, **options).fit(X, y if n_targets > 1 else y[:, 0])
-    page = fit_page(fit_record(model, RunRecord()))
+    page = fit_page(model, RunRecord(), "1.0")
     assert "A fit from landmarks" in page
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL).lower().split()
 

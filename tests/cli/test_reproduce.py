@@ -189,7 +189,7 @@ def test_an_earlier_run_is_replaced_and_links_are_followed(reproduced, tmp_path,
     monkeypatch.setattr(module, "reproduce", lambda *_: None)
     monkeypatch.setattr(module, "_print", lambda *_: None)
     monkeypatch.setattr(module, "_write", lambda run, folder: (folder / "index.html").write_text("new"))
-    result = CliRunner().invoke(module.reproduce_command, ["--output", str(tmp_path / "link")])
+    result = CliRunner().invoke(module.command, ["--output", str(tmp_path / "link")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "page.html").read_text() == "new"
     assert (output / "index.html").is_symlink()
@@ -250,7 +250,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "reproduce", interrupt)
-    result = CliRunner().invoke(module.reproduce_command, ["--output", str(tmp_path / "out")])
+    result = CliRunner().invoke(module.command, ["--output", str(tmp_path / "out")])
     assert result.exit_code != 0
     assert list(tmp_path.iterdir()) == []
 

@@ -17,7 +17,7 @@ from ridgemark.errors import ModelFileError
 from ridgemark.kernels import Gaussian
 from ridgemark.persistence import read_model, write_model
 from ridgemark.persistence.container import FORMAT
-from ridgemark.rows.limits import MAX_LOADED_BYTES
+from ridgemark.rows.files import MAX_LOADED_BYTES
 from tests.persistence.cases import fitted, forge, parse, same
 
 

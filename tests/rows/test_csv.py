@@ -23,7 +23,7 @@ def parser(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "pyarrow":
         pytest.importorskip("pyarrow")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ridgemark.rows.csv_cells._LONG", 1 if request.param == "pyarrow" else 2**62)
+        patch.setattr("ridgemark.rows.csv._LONG", 1 if request.param == "pyarrow" else 2**62)
         yield
 
 

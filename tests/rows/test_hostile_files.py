@@ -16,7 +16,7 @@ import pytest
 
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.rows import open_rows
-from ridgemark.rows.limits import EXPANSION_FROM
+from ridgemark.rows.files import EXPANSION_FROM
 from tests.rows.cases import refusal
 
 SECONDS = 30.0  # a few on an idle machine; minutes without the limits

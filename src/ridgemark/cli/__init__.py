@@ -8,14 +8,7 @@ import warnings
 import click
 
 from ridgemark import __version__
-from ridgemark.cli.bench import bench_command
-from ridgemark.cli.certify import certify_command
-from ridgemark.cli.demo import demo
-from ridgemark.cli.fit import fit_command
-from ridgemark.cli.predict import predict_command
-from ridgemark.cli.report import report_command
-from ridgemark.cli.reproduce import reproduce_command
-from ridgemark.cli.scores import scores_command
+from ridgemark.cli import bench, certify, demo, fit, predict, report, reproduce, scores
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
 
@@ -25,17 +18,8 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-for command in (
-    bench_command,
-    certify_command,
-    demo,
-    fit_command,
-    predict_command,
-    report_command,
-    reproduce_command,
-    scores_command,
-):
-    commands.add_command(command)
+for module in (bench, certify, demo, fit, predict, report, reproduce, scores):
+    commands.add_command(module.command)
 
 
 def main() -> None:

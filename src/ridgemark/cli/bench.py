@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.output import print_result
 
 _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
 
 @click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
-@click.option(
-    "--rows",
-    default=50_000,
-    show_default=True,
-    type=click.IntRange(min=1000),
-    metavar="COUNT",
-    help="Number of synthetic rows.",
-)
-@click.option(
-    "--features", default=20, show_default=True, type=click.IntRange(min=3), metavar="COUNT", help="Number of features."
-)
-@click.option(
-    "--landmarks",
-    default=500,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of landmarks.",
-)
-@click.option(
-    "--repeats",
-    default=5,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Repeats; medians are shown.",
-)
+@shared.count_option("--rows", "Number of synthetic rows.", 50_000, 1000)
+@shared.count_option("--features", "Number of features.", 20, 3)
+@shared.count_option("--landmarks", "Number of landmarks.", 500)
+@shared.count_option("--repeats", "Repeats; medians are shown.", 5)
 @shared.json_option
-def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
+def command(rows: int, features: int, landmarks: int, repeats: int, as_json: bool) -> None:
     """Time a fit against its bare arithmetic and scikit-learn.
 
     Times a fit and a prediction on synthetic rows; each repeat runs all contenders in turn, with the same kernel, ridge
@@ -54,23 +29,14 @@ def bench_command(rows: int, features: int, landmarks: int, repeats: int, as_jso
     # Imported here: scikit-learn's estimators take longer to import than the rest of the command.
     from ridgemark.cli.contenders import compare_fits, compare_predictions, synthetic_rows
 
-    X, y = synthetic_rows(rows, features)
-    fits = compare_fits(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
-    predictions = compare_predictions(X, y, landmarks, _BANDWIDTH, _RIDGE, repeats)
-    if as_json:
-        setting = {"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats}
-        print_json({**setting, "fit": fits, "predict": predictions})
-        return
-    print_lines(
-        [
-            ("rows", f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"),
-            ("fit", _line(fits)),
-            ("predict", _line(predictions)),
-        ]
-    )
+    given = (*synthetic_rows(rows, features), landmarks, _BANDWIDTH, _RIDGE, repeats)
+    found = {"fit": compare_fits(*given), "predict": compare_predictions(*given)}
+    record = {"rows": rows, "features": features, "landmarks": landmarks, "repeats": repeats, **found}
+    about = f"{rows:,} x {features}, {landmarks} landmarks, medians of {repeats}"
+    print_result(as_json, record, [("rows", about), *((what, _line(times)) for what, times in found.items())])
 
 
-def _line(found: dict[str, Any]) -> str:
+def _line(found: dict[str, float]) -> str:
     parts = [f"{found['ridgemark_seconds']:.3g} s", f"{found['over_bare']:.2f} times the bare arithmetic"]
     if "times_faster" in found:
         parts.append(f"{found['times_faster']:.2f} times faster than scikit-learn")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for, require_features, require_targets
+from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
 
@@ -22,30 +20,25 @@ from ridgemark.cli.progress import progress
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
-@click.option(
+@shared.option(
     "--kind",
+    click.Choice(["audit", "operator", "trace"]),
+    "audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
     default="audit",
-    show_default=True,
-    type=click.Choice(["audit", "operator", "trace"]),
-    help="audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
 )
-@shared.target_option
-@shared.columns_option
-@shared.weight_option
+@shared.role_options
 @shared.json_option
-def certify_command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
+def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
     Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
     """
     fitted, run = load_model(model, "certify")
-    source = open_for(fitted, run, data, options, with_target=True)
-    require_targets(source, np.size(fitted.intercept_), data)
-    require_features(source, getattr(fitted, "feature_names_in_", None), data)
+    source = open_like(run, Columns.of(fitted), data, options, with_target=True)
     with progress() as tell:
         fitted.set_params(progress=tell or False)
         certificate = fitted.certify(source, kind=kind)
     if as_json:
-        print_json(json.loads(certificate.to_json()))
+        print_json(certificate.as_dict())
     else:
         click.echo(str(certificate))

@@ -48,12 +48,12 @@ def open_data(
     names, cells = _text_columns(path, list(levels))
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
-    numbers = open_rows(path, target=target, columns=plain or None, weight=weight) if plain else None
-    if numbers is None:
+    if not plain:
         msg = f"{shown(path)} has only encoded features; at least one numeric feature is needed too"
         raise DataError(msg)
+    numbers = open_rows(path, target=target, columns=plain, weight=weight)
     block = numbers.take(np.arange(numbers.n_rows))
-    table: dict[str, Any] = dict(zip(plain, np.asarray(block.features).T, strict=True))
+    table = dict(zip(plain, np.asarray(block.features).T, strict=True))
     encoded: dict[str, Any] = {}
     for name in (names[j] for j in chosen.features):
         encoded |= _indicators(name, levels[name], cells[name], path) if name in levels else {name: table[name]}
@@ -73,13 +73,6 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
     return levels
 
 
-def open_for(model: Any, run: RunRecord, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
-    """Open a file with the features of a model's fit, and its target and weight where they are known or given."""
-    names = getattr(model, "feature_names_in_", None)
-    fitted = Columns(model.n_features_in_, np.size(model.intercept_), names)
-    return _open_like(run, fitted, path, options, with_target)
-
-
 class Columns(NamedTuple):
     """Numbers of the columns that a model was or will be fitted on, and the feature names where known."""
 
@@ -87,40 +80,17 @@ class Columns(NamedTuple):
     n_targets: int
     feature_names: Sequence[str] | None
 
-
-def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
-    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
-    source = _open_like(run, fitted, path, options, with_target=True)
-    require_targets(source, fitted.n_targets, path)
-    require_features(source, fitted.feature_names, path)
-    for _ in source.blocks(_CHECKED):
-        pass
-    return source
+    @classmethod
+    def of(cls, model: Any) -> Columns:
+        """Return the columns of a fitted model."""
+        return cls(model.n_features_in_, np.size(model.intercept_), getattr(model, "feature_names_in_", None))
 
 
-def require_features(source: RowSource, fitted: Sequence[str] | None, path: Path) -> None:
-    """Refuse rows whose feature names are not those of the model."""
-    names = source.feature_names
-    if names is not None and fitted is not None and list(names) != list(fitted):
-        msg = (
-            f"{shown(path)} has the features {listed(names)}, and the model was fitted on {listed(fitted)}; "
-            "choose them with --columns"
-        )
-        raise DataError(msg)
+def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+    """Open a file with the columns of a fit, as the options, its record or the names of its features tell.
 
-
-def require_targets(source: RowSource, n_targets: int, path: Path) -> None:
-    """Refuse rows whose number of targets is not that of the model."""
-    if source.n_targets == 0:
-        msg = f"{shown(path)}: the target column is not known; name it with --target"
-        raise ParameterError(msg)
-    if source.n_targets != n_targets:
-        msg = f"{shown(path)}: the model has {n_targets} targets, got {source.n_targets}; name them with --target"
-        raise ParameterError(msg)
-
-
-def _open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
-    """Open a file with the columns of a fit, as the options, its record or the names of its features tell."""
+    With targets, their number and the names of the features must be those of the fit.
+    """
     columns = run.columns if options.get("columns") is None else options["columns"]
     if columns is None and fitted.feature_names is not None and _has_names(path):
         columns = [key(str(name)) for name in fitted.feature_names]
@@ -135,7 +105,34 @@ def _open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str
             f"{fitted.n_features}; choose them with --columns"
         )
         raise DataError(msg)
+    if with_target:
+        _check_like(source, fitted, path)
     return source
+
+
+def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
+    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+    source = open_like(run, fitted, path, options, with_target=True)
+    for _ in source.blocks(_CHECKED):
+        pass
+    return source
+
+
+def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:
+    """Refuse rows whose number of targets or feature names are not those of the model."""
+    names, n_targets = source.feature_names, source.n_targets
+    if n_targets == 0:
+        msg = f"{shown(path)}: the target column is not known; name it with --target"
+        raise ParameterError(msg)
+    if n_targets != fitted.n_targets:
+        msg = f"{shown(path)}: the model has {fitted.n_targets} targets, got {n_targets}; name them with --target"
+        raise ParameterError(msg)
+    if names is not None and fitted.feature_names is not None and list(names) != list(fitted.feature_names):
+        msg = (
+            f"{shown(path)} has the features {listed(names)}, and the model was fitted on "
+            f"{listed(fitted.feature_names)}; choose them with --columns"
+        )
+        raise DataError(msg)
 
 
 def _has_names(path: Path) -> bool:
@@ -167,12 +164,10 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
 
 def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
     """Return the header of a CSV file and some of its columns as text."""
-    name = path.name.lower()
-    if not name.removesuffix(".gz").endswith((".csv", ".tsv")):
+    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
         raise ParameterError(msg)
-    found = require_file(path)
-    with open_csv(found) as raw:
+    with open_csv(require_file(path)) as raw:
         first = read_first_row(raw, shown(path))
         header = Header(shown(path), len(first.cells), first.cells)
         positions = [header.choose(target=column).targets[0] for column in wanted]

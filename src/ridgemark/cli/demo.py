@@ -12,40 +12,34 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ridgemark.cli.files import check_outputs
-from ridgemark.cli.fit import fit_and_measure, print_fit
+from ridgemark.cli import options as shared
+from ridgemark.cli.fit import fit_and_measure, fit_lines
 from ridgemark.cli.measures import held_out, summary
-from ridgemark.cli.output import print_json
+from ridgemark.cli.output import check_outputs, print_json, print_lines
 from ridgemark.cli.report import write_page
 from ridgemark.cli.robot_arm import NOISE, TARGET, arm_rows
 from ridgemark.errors import MissingExtraError
 from ridgemark.estimators import NystromRidge
 from ridgemark.fitted import RunRecord
-from ridgemark.paper.synthetic import N_ROWS, RIDGE, RISK_TOLERANCE, SEED, SyntheticScores, synthetic_scores
+from ridgemark.paper.synthetic import N_ROWS, SyntheticScores, synthetic_scores
+from ridgemark.paper.synthetic_words import design_record, design_section, regions, verdict
 from ridgemark.report import page as html
-from ridgemark.report.plots import Chart, Series, draw, require_matplotlib
+from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import open_rows
 from ridgemark.selection import Leverage
 
 PAGE = Path("ridgemark-demo.html")
 
-_EDGES = np.linspace(0.0, 1.0, 11)
-_RARE = 0.3  # half-width of the middle interval, where points are rare
 _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3")
-@click.option(
-    "--seed",
-    default=SEED,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    help="Random seed.",
+@click.command(
+    "demo", short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def demo(seed: int, as_json: bool) -> None:
+@shared.seed_option
+@shared.json_option
+def command(seed: int, as_json: bool) -> None:
     """Score the paper's synthetic design, and fit a simulated robot arm.
 
     500 points are dense at the borders of the unit interval and rare in its middle; the exact ridge leverage scores
@@ -63,14 +57,14 @@ def demo(seed: int, as_json: bool) -> None:
     else:
         missing = None
         title = "A simulated robot arm, fitted from landmarks"
-        write_page(model, run, PAGE, True, title, [_arm_section(signal_error), _design_section(result)])
+        write_page(model, run, PAGE, True, title, [_arm_section(signal_error), design_section(result)])
     if as_json:
         arm = summary(model, run) | {"noise": NOISE, "rms_from_signal": signal_error}
-        print_json(_record(result, seed) | {"robot_arm": arm, "page": None if missing else str(PAGE.absolute())})
+        print_json(design_record(result, seed) | {"robot_arm": arm, "page": None if missing else str(PAGE.absolute())})
         return
     _print(result, seed)
     click.echo(f"\nA simulated robot arm, noise {NOISE:g}: {signal_error:.3g} (RMS) from the signal without noise")
-    print_fit(model, run)
+    print_lines(fit_lines(model, run))
     click.echo(f"No page was written: {missing}" if missing else str(PAGE.absolute()))
 
 
@@ -90,77 +84,19 @@ def _fit_arm(seed: int) -> tuple[Any, RunRecord, float]:
 
 
 def _arm_section(signal_error: float) -> html.Section:
-    return (
-        "What is known here",
-        "known",
-        [
-            html.paragraph(
-                "The rows are simulated, so the signal is known: the acceleration of a robot arm's last joint as a "
-                f"function of the angles, velocities, torques and loads of its eight joints, measured with noise of "
-                f"{NOISE:g}. Predictions at {_HELD_OUT:,} other states are within {signal_error:.3g} (RMS) of the "
-                "noise-free signal."
-            )
-        ],
+    known = html.paragraph(
+        "The rows are simulated, so the signal is known: the acceleration of a robot arm's last joint as a function of "
+        f"the angles, velocities, torques and loads of its eight joints, measured with noise of {NOISE:g}. Predictions "
+        f"at {_HELD_OUT:,} other states are within {signal_error:.3g} (RMS) of the noise-free signal."
     )
-
-
-def _design_section(result: SyntheticScores) -> html.Section:
-    chart = Chart(
-        "x", "exact leverage score", [Series("rows", result.points.tolist(), result.scores.tolist(), kind="points")]
-    )
-    return (
-        "The paper's synthetic design",
-        "design",
-        [
-            html.paragraph(_verdict(result)),
-            html.figure(
-                draw(chart, "design"),
-                f"Exact leverage scores of {N_ROWS} rows against x: small at the dense borders, and up to "
-                f"{result.scores.max():.2g} in the middle, where they are rare.",
-                f"Exact scores of {N_ROWS} rows that are dense at the borders of the unit interval.",
-            ),
-        ],
-    )
-
-
-def _regions(result: SyntheticScores) -> list[dict[str, float]]:
-    """Summarise the scores over ten equal parts of the unit interval."""
-    region = np.clip(np.digitize(result.points, _EDGES) - 1, 0, len(_EDGES) - 2)
-    rows = []
-    for k in range(len(_EDGES) - 1):
-        scores = result.scores[region == k]
-        rows.append(
-            {
-                "from": round(float(_EDGES[k]), 3),
-                "to": round(float(_EDGES[k + 1]), 3),
-                "rows": len(scores),
-                "largest_score": float(scores.max(initial=0.0)),
-                "share_of_effective_dimension": float(scores.sum()) / result.effective_dimension,
-            }
-        )
-    return rows
-
-
-def _record(result: SyntheticScores, seed: int) -> dict[str, object]:
-    return {
-        "design": "synthetic",
-        "n_rows": N_ROWS,
-        "seed": seed,
-        "kernel": "Bernoulli(order=2)",
-        "ridge": RIDGE * RISK_TOLERANCE,
-        "effective_dimension": result.effective_dimension,
-        "max_degrees_of_freedom": result.max_degrees_of_freedom,
-        "max_degrees_of_freedom_operator": result.max_degrees_of_freedom_operator,
-        "coherence": result.coherence,
-        "regions": _regions(result),
-    }
+    return "What is known here", "known", [known]
 
 
 def _print(result: SyntheticScores, seed: int) -> None:
     table = Table(title=f"Exact scores of {N_ROWS} rows, Bernoulli kernel, seed {seed}")
     for heading in ("x from", "to", "rows", "largest score", "share of d_eff"):
         table.add_column(heading, justify="right")
-    for region in _regions(result):
+    for region in regions(result):
         table.add_row(
             f"{region['from']:.1f}",
             f"{region['to']:.1f}",
@@ -169,17 +105,4 @@ def _print(result: SyntheticScores, seed: int) -> None:
             f"{region['share_of_effective_dimension']:.1%}",
         )
     Console().print(table)
-    click.echo(_verdict(result))
-
-
-def _verdict(result: SyntheticScores) -> str:
-    middle = np.abs(result.points - 0.5) < _RARE
-    share = result.scores[middle].sum() / result.effective_dimension
-    columns = round(2 * result.effective_dimension)
-    return (
-        f"Exact at lambda epsilon = {RIDGE * RISK_TOLERANCE:g}: effective dimension {result.effective_dimension:.1f}, "
-        f"maximal degrees of freedom {result.max_degrees_of_freedom:.1f}, coherence {result.coherence:.1f}. "
-        f"The {middle.sum()} rows with {0.5 - _RARE:.1f} < x < {0.5 + _RARE:.1f} are {middle.mean():.0%} of the data "
-        f"and carry {share:.0%} of the effective dimension: of {columns} columns a uniform draw takes about "
-        f"{columns * middle.mean():.0f} there, a draw by the scores about {columns * share:.0f}."
-    )
+    click.echo(verdict(result))

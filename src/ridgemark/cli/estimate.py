@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
+from ridgemark.report.fit_words import spoken
 from ridgemark.rows import RowSource
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
@@ -44,14 +45,6 @@ def forecast(source: RowSource, n_landmarks: Any, searched: bool) -> str | None:
         return None
     size = f"up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB"
     return f"{source.n_rows:,} rows: {size}; Ctrl-C during the fit writes nothing"
-
-
-def spoken(seconds: float) -> str:
-    """Return a time in a suitable unit."""
-    for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600)):
-        if seconds < limit:
-            return f"{seconds / size:.2g} {unit}"
-    raise AssertionError
 
 
 def _operations_per_second() -> float:

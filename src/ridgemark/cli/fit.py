@@ -16,19 +16,9 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
-from ridgemark.cli.estimate import forecast, spoken
-from ridgemark.cli.files import check_outputs, is_stream, staged
-from ridgemark.cli.measures import (
-    CRITERIA,
-    held_out,
-    kernel_words,
-    landmark_words,
-    leave_one_out_error,
-    peak_memory,
-    sample_of,
-    summary,
-)
-from ridgemark.cli.output import print_json, print_lines
+from ridgemark.cli.estimate import forecast
+from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
+from ridgemark.cli.output import check_outputs, is_stream, print_result, staged
 from ridgemark.cli.progress import progress
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
@@ -36,6 +26,7 @@ from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
@@ -52,45 +43,32 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 @click.argument("data", type=shared.PATH)
 @shared.target_option
 @click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
-@click.option(
+@shared.option(
     "--ridge",
-    default="loo",
-    show_default=True,
-    type=shared.numbers_or("loo", "gcv"),
-    metavar="NUMBER",
-    help="The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    shared.numbers_or("loo", "gcv"),
+    "The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    "NUMBER",
+    "loo",
 )
 @shared.kernel_options
-@click.option(
-    "--landmarks",
-    default="auto",
-    show_default=True,
-    type=shared.count_or_auto,
-    metavar="COUNT",
-    help="Number of landmarks; auto: from the effective dimension.",
+@shared.option(
+    "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
-@click.option(
-    "--selection",
-    default="leverage",
-    show_default=True,
-    type=click.Choice(sorted(SELECTIONS)),
-    help="How landmarks are chosen.",
-)
+@shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="leverage")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@click.option(
+@shared.option(
     "--certify",
-    "kind",
-    type=click.Choice(["audit", "operator", "trace"]),
-    help=f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
+    click.Choice(["audit", "operator", "trace"]),
+    f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
 )
-@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
-@click.option("--report", type=shared.PATH, help="HTML page to write about the fit; needs the extra `report`.")
+@shared.test_option
+@shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.force_option
 @shared.json_option
-def fit_command(
+def command(
     data: Path, output: Path, report: Path | None, seed: int, force: bool, as_json: bool, **options: Any
 ) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
@@ -113,29 +91,20 @@ def fit_command(
     if (expected := forecast(source, options["landmarks"], searched)) is not None:
         click.echo(expected, err=True)
     with progress() as tell:
+        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
         model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-            options["kernel"],
-            bandwidth=options["bandwidth"],
-            ridge=options["ridge"],
-            n_landmarks=options["landmarks"],
-            selection=options["selection"],
-            random_state=seed,
-            progress=tell or False,
+            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell or False
         ).fit(source)
         with _kept(model, about, output, force) as save:
-            run = measure(model, about, source, options["kind"])
+            run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
                 run = replace(run, held_out=held_out(model, other, test.name))
             run = replace(run, seconds=time.perf_counter() - begin)
             save(run)
             if report is not None:
                 write_page(model, run, report, force)
-    if as_json:
-        print_json(summary(model, run) | {"model": str(output), "report": None if report is None else str(report)})
-        return
-    print_fit(model, run)
-    for path in filter(None, (output, report)):
-        click.echo(str(path))
+    record = summary(model, run) | {"model": str(output), "report": None if report is None else str(report)}
+    print_result(as_json, record, fit_lines(model, run), output, report)
 
 
 def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
@@ -214,51 +183,42 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
 
 def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> RunRecord:
     """Return what other commands must know of a fit's columns."""
+    called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
     return RunRecord(
         data=data.name,
         target=options["target"],
-        target_names=list(source.target_names or map(_called, options["target"] or ["y"])),
+        target_names=list(source.target_names or called),
         weight=options["weight"],
-        columns=_asked_again(source, options, levels),
+        columns=_asked_again(source, options["columns"], levels),
         levels=levels,
     )
 
 
-def _called(column: shared.Key) -> str:
-    return column if isinstance(column, str) else f"column {column}"
+def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: dict[str, list[str]]) -> Any:
+    """Return the feature columns to read from another file, before encoding; None where columns have no names."""
+    if given is not None or source.feature_names is None:
+        return given
+    raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in source.feature_names]
+    return [shared.key(name) for name in dict.fromkeys(raw)]
 
 
-def _asked_again(source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> Any:
-    """Return the feature columns to read from another file; None where columns have no names."""
-    given: Sequence[shared.Key] | None = options["columns"]
-    if given is not None:
-        return list(given)
-    names = source.feature_names
-    if names is None:
-        return None
-    if levels:  # the columns before encoding
-        raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in names]
-        names = tuple(dict.fromkeys(raw))
-    return [shared.key(name) for name in names]
-
-
-def print_fit(model: Any, run: RunRecord) -> None:
-    """Print a fit in a few lines."""
+def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
+    """Return a fit in a few lines of labels and values."""
     error, certificate = leave_one_out_error(model), model.certificate_
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f" (by {CRITERIA[model.ridge_path_.criterion]})" if hasattr(model, "ridge_path_") else " (given)"
-    lines = [
+    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
+    waited = f"{run.waiting_share:.0%} of them waiting for rows"
+    return [
         ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
         ("kernel", kernel_words(model)),
-        ("lambda", ridges + chosen),
+        ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", landmark_words(model)),
+        ("leave-one-out", _rms(error)),
+        ("held out", _rms(None if run.held_out is None else run.held_out["rms"])),
+        ("distance", None if certificate is None else certificate.claim),
+        ("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"),
     ]
-    if error is not None:
-        lines.append(("leave-one-out", ", ".join(f"RMS {rms:.4g}" for rms in error)))
-    if run.held_out is not None:
-        lines.append(("held out", ", ".join(f"RMS {rms:.4g}" for rms in run.held_out["rms"])))
-    if certificate is not None:
-        lines.append(("distance", certificate.claim))
-    waited = f"{run.waiting_share:.0%} of them waiting for rows"
-    lines.append(("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"))
-    print_lines(lines)
+
+
+def _rms(errors: Sequence[float] | None) -> str | None:
+    return None if errors is None else ", ".join(f"RMS {rms:.4g}" for rms in errors)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -11,24 +9,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import RowSource, open_rows
-from ridgemark.selection import Selection
+from ridgemark.report.fit_words import COVERAGE, leave_one_out_error, selection_name
+from ridgemark.rows import RowSource, open_rows, row_weights
 
-COVERAGE = 0.9
-CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 _SHOWN = 300  # rows in the plot of observed against predicted
-
-
-def leave_one_out_error(model: Any) -> list[float] | None:
-    """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
-    path = getattr(model, "ridge_path_", None)
-    if path is not None and path.loo_error is not None:
-        chosen = path.loo_error[path.chosen, np.arange(len(path.chosen))]
-        return [float(error) for error in np.sqrt(chosen)]
-    if not hasattr(model, "calibration_"):
-        return None
-    known = model.calibration_
-    return [float(error) for error in np.sqrt(np.average(known.residuals**2, axis=0, weights=known.weights))]
 
 
 def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
@@ -36,61 +20,47 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     if not hasattr(model, "calibration_"):
         return None
     known = model.calibration_
-    part = np.unique(np.linspace(0, len(known.indices) - 1, _SHOWN).astype(np.intp))
+    part = _some(len(known.indices))
     block = source.take(known.indices[part])
     assert block.targets is not None
-    return {
-        "rows": known.indices[part].tolist(),
-        "observed": block.targets.T.tolist(),
-        "predicted": (block.targets - known.residuals[part]).T.tolist(),
-    } | (_ends(model, _like_source(source, block.features)) if _has_intervals(model) else {})
+    ends = _intervals(model, _like_source(source, block.features))
+    return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
     block = source.take(np.arange(source.n_rows))
-    assert block.targets is not None
+    observed, weights = block.targets, row_weights(block)
+    assert observed is not None
     rows = _like_source(source, block.features)
-    predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(block.targets.shape)
-    weights = np.ones(source.n_rows) if block.weights is None else block.weights
-    squares = np.average((block.targets - predicted) ** 2, axis=0, weights=weights)
-    mean = np.average(block.targets, axis=0, weights=weights)
-    spread = np.average((block.targets - mean) ** 2, axis=0, weights=weights)
-    part = np.unique(np.linspace(0, source.n_rows - 1, _SHOWN).astype(np.intp))
-    record = {
+    predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
+    ends = _intervals(model, rows)
+
+    def mean(values: Any) -> Any:
+        return np.average(values, axis=0, weights=weights)
+
+    squares, spread = mean((observed - predicted) ** 2), mean((observed - mean(observed)) ** 2)
+    part = _some(source.n_rows)
+    return {
         "data": name,
         "n_rows": source.n_rows,
         "rms": np.sqrt(squares).tolist(),
         "r2": [float(1 - s / v) if v > 0 else None for s, v in zip(squares, spread, strict=True)],
-        "coverage": None,
-        "observed": block.targets[part].T.tolist(),
-        "predicted": predicted[part].T.tolist(),
-        "rows": part.tolist(),
-    }
-    if _has_intervals(model):
-        ends = _ends(model, rows)
-        lower, upper = np.array(ends["lower"]).T, np.array(ends["upper"]).T
-        inside = (lower <= block.targets) & (block.targets <= upper)
-        record["coverage"] = np.average(inside, axis=0, weights=weights).tolist()
-        record |= {side: [[values[k] for k in part] for values in ends[side]] for side in ("lower", "upper")}
-    return record
+        "coverage": None if ends is None else mean((ends[:, 0] <= observed) & (observed <= ends[:, 1])).tolist(),
+    } | _shown(part, observed[part], predicted[part], None if ends is None else ends[part])
 
 
-def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen: a name, or the repr of the selection."""
-    return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
+def _some(count: int) -> Any:
+    """Return the positions of the rows to show, evenly spaced."""
+    return np.unique(np.linspace(0, count - 1, _SHOWN).astype(np.intp))
 
 
-def kernel_words(model: Any) -> str:
-    """Return the repr of the kernel with numbers to six digits."""
-    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
-
-
-def landmark_words(model: Any) -> str:
-    """Return the number of landmarks, how they were chosen, and which rule set their number."""
-    rule = model.landmark_count_.rule
-    why = "their number given" if rule == "given" else f"number by the rule: {rule}"
-    return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
+def _shown(rows: Any, observed: Any, predicted: Any, ends: Any) -> dict[str, Any]:
+    """Return rows observed and predicted as lists, one for each target."""
+    values = {"rows": rows, "observed": observed.T, "predicted": predicted.T}
+    if ends is not None:
+        values |= {"lower": ends[:, 0].T, "upper": ends[:, 1].T}
+    return {name: array.tolist() for name, array in values.items()}
 
 
 def peak_memory() -> int | None:
@@ -118,7 +88,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
         "loo_rms": leave_one_out_error(model),
-        "certificate": None if certificate is None else json.loads(certificate.to_json()),
+        "certificate": None if certificate is None else certificate.as_dict(),
         "n_passes": model.n_passes_,
         "n_kernel_evaluations": model.n_kernel_evaluations_,
     }
@@ -127,15 +97,12 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     return record
 
 
-def _has_intervals(model: Any) -> bool:
-    """Return whether there are enough calibration rows for the coverage shown."""
-    return hasattr(model, "calibration_") and len(model.calibration_.residuals) * (1 - COVERAGE) >= COVERAGE - 1e-9
-
-
-def _ends(model: Any, rows: Any) -> dict[str, Any]:
+def _intervals(model: Any, rows: Any) -> Any:
+    """Return intervals (n, 2, targets); None without enough calibration rows for their coverage."""
+    if not hasattr(model, "calibration_") or len(model.calibration_.residuals) * (1 - COVERAGE) < COVERAGE - 1e-9:
+        return None
     ends = np.asarray(model.predict_interval(rows, coverage=COVERAGE))
-    ends = ends.reshape(len(ends), 2, -1)
-    return {"lower": ends[:, 0].T.tolist(), "upper": ends[:, 1].T.tolist()}
+    return ends.reshape(len(ends), 2, -1)
 
 
 def _like_source(source: RowSource, features: Any) -> RowSource:

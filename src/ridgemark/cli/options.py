@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -57,42 +58,42 @@ def count_or_auto(text: str) -> Any:
 
 PATH = click.Path(path_type=Path)
 
-target_option = click.option(
-    "--target", type=columns, metavar="COLUMNS", help="Target column, or several separated by commas."
+
+def option(name: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:
+    """Return an option with a value; its default, if there is one, is shown."""
+    return click.option(name, default=default, show_default=True, type=kind, metavar=metavar, help=help)
+
+
+def count_option(name: str, help: str, default: int | None = None, lowest: int = 1, metavar: str = "COUNT") -> Command:
+    """Return an option whose value is an integer of at least `lowest`."""
+    return option(name, click.IntRange(min=lowest), help, metavar, default)
+
+
+def together(*options: Command) -> Command:
+    """Return several options as one decorator."""
+    return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)
+
+
+target_option = option("--target", columns, "Target column, or several separated by commas.", "COLUMNS")
+columns_option = option(
+    "--columns", columns, "Feature columns separated by commas; by default all columns without another role.", "COLUMNS"
 )
-columns_option = click.option(
-    "--columns",
-    type=columns,
-    metavar="COLUMNS",
-    help="Feature columns separated by commas; by default all columns without another role.",
+weight_option = option("--weight", key, "Column of sample weights; a weight of 2 counts the row twice.", "COLUMN")
+encode_option = option(
+    "--encode", columns, "CSV columns of categories; each becomes one column of 0 and 1 per category.", "COLUMNS"
 )
-weight_option = click.option(
-    "--weight", type=key, metavar="COLUMN", help="Column of sample weights; a weight of 2 counts the row twice."
-)
-encode_option = click.option(
-    "--encode",
-    type=columns,
-    metavar="COLUMNS",
-    help="CSV columns of categories; each becomes one column of 0 and 1 per category.",
-)
-seed_option = click.option(
-    "--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="NUMBER", help="Random seed."
-)
+role_options = together(target_option, columns_option, weight_option)
+test_option = option("--test", PATH, "Data file with test rows and their target, to measure the error.")
+seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-
-
-def kernel_options(command: Command) -> Command:
-    """Add the options --kernel and --bandwidth."""
-    names = sorted(set(KERNELS) - {"precomputed"})
-    command = click.option(
+kernel_options = together(
+    option("--kernel", click.Choice(sorted(set(KERNELS) - {"precomputed"})), "Kernel function.", default="gaussian"),
+    option(
         "--bandwidth",
-        default="median",
-        show_default=True,
-        type=numbers_or("median"),
-        metavar="NUMBER",
-        help="Kernel bandwidth: median (distance between rows), a number, or one per feature separated by commas.",
-    )(command)
-    return click.option(
-        "--kernel", default="gaussian", show_default=True, type=click.Choice(names), help="Kernel function."
-    )(command)
+        numbers_or("median"),
+        "Kernel bandwidth: median (distance between rows), a number, or one per feature separated by commas.",
+        "NUMBER",
+        "median",
+    ),
+)

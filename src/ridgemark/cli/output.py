@@ -1,23 +1,39 @@
-"""What commands print and write: one JSON object, lines of text, and tables as CSV, NPY or Parquet."""
+"""What commands print and write: one JSON object, lines of text, and files, with one set of rules for all commands.
+
+- An output must be neither an input nor another output; files are compared, not names or links.
+- An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
+- For a link, its target is written and the link is kept. A pipe or a device is written to directly.
+- A file is written completely or not at all. A table is written as CSV, NPY or Parquet.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import numpy as np
 
-from ridgemark.cli.files import is_stream, staged
 from ridgemark.errors import ParameterError
+from ridgemark.persistence.files import replacing
 from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
 from ridgemark.rows.places import shown
 
+Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
+
+_STDOUT = 1  # the file descriptor, whatever sys.stdout is
 _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
@@ -26,11 +42,24 @@ def print_json(record: Mapping[str, Any]) -> None:
     click.echo(json.dumps(finite(record), allow_nan=False))
 
 
-def print_lines(lines: Sequence[tuple[str, str]]) -> None:
-    """Print labels and values in two columns."""
-    width = max(len(what) for what, _ in lines)
-    for what, value in lines:
+def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
+    """Print labels and values in two columns, without values that are None."""
+    shown = [(what, value) for what, value in lines if value is not None]
+    width = max((len(what) for what, _ in shown), default=0)
+    for what, value in shown:
         click.echo(f"{what:<{width}}  {value}")
+
+
+def print_result(
+    as_json: bool, record: Mapping[str, Any], lines: Sequence[tuple[str, str | None]], *written: Path | None
+) -> None:
+    """Print the record as JSON; or else lines of labels and values, and the files written."""
+    if as_json:
+        print_json(record)
+        return
+    print_lines(lines)
+    for path in filter(None, written):
+        click.echo(str(path))
 
 
 def table_form(path: Path) -> str:
@@ -86,11 +115,11 @@ def _write_npy(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[S
             file.write(values.tobytes())
 
 
-def _write_parquet(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
-    write_parquet(path, header, parts)
-
-
-_WRITERS = {".csv": _write_csv, ".npy": _write_npy, ".parquet": _write_parquet}
+_WRITERS: dict[str, Callable[[Path, Sequence[str], int, Iterable[Sequence[Any]]], None]] = {
+    ".csv": _write_csv,
+    ".npy": _write_npy,
+    ".parquet": lambda path, header, _, parts: write_parquet(path, header, parts),
+}
 
 
 def finite(value: Any) -> Any:
@@ -104,3 +133,114 @@ def finite(value: Any) -> Any:
     if isinstance(value, np.generic):
         return finite(value.item())
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:
+    """Refuse outputs that cannot or must not be written, before any computation.
+
+    With `as_json` the standard output holds one JSON object and no other output. If an output file is the standard
+    output, printed text goes to the error stream.
+    """
+    given = [(name, path) for name, path in outputs if path is not None]
+    for _, path in given:
+        _check_place(path)
+    check_apart(given, inputs)
+    if not force:
+        for _, path in given:
+            if path.exists() and not is_stream(path):
+                msg = f"{shown(path)} exists already; give another name, or --force to replace it"
+                raise ParameterError(msg)
+    for name, path in given:
+        if _is_stdout(path):
+            if as_json:
+                msg = f"{name} and --json would both write to the standard output; give {name} another name"
+                raise ParameterError(msg)
+            click.get_current_context().with_resource(contextlib.redirect_stdout(sys.stderr))
+
+
+def check_apart(outputs: Named, inputs: Named) -> None:
+    """Refuse an output that is the same file as an input or another output."""
+    read = {_identity(part): path for _, path in inputs if path is not None for part in _parts(path)}
+    written: dict[tuple[int | str, ...], str] = {}
+    for name, path in outputs:
+        if path is None:
+            continue
+        same = _identity(path)
+        if same in read:
+            msg = f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
+            raise ParameterError(msg)
+        if same in written:
+            msg = f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
+            raise ParameterError(msg)
+        written[same] = f"{name} {shown(path)}"
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode) or _is_stdout(path)
+    except OSError:  # does not exist yet
+        return False
+
+
+@contextmanager
+def staged(path: Path, force: bool) -> Iterator[Path]:
+    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
+            temporary = Path(folder) / "output"
+            yield temporary
+            with temporary.open("rb") as file, _open_stream(path) as stream:
+                shutil.copyfileobj(file, stream)
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        with replacing(target, force) as temporary:
+            yield temporary
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    except FileExistsError:
+        msg = f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
+        raise ParameterError(msg) from None
+
+
+def _check_place(path: Path) -> None:
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        msg = f"{shown(path)} is a directory; give the name of a file"
+        raise ParameterError(msg)
+    if not target.parent.is_dir():
+        msg = f"there is no folder {shown(target.parent)} to write {shown(target.name)} in; create it first"
+        raise ParameterError(msg)
+    if not os.access(path if path.exists() else target.parent, os.W_OK):
+        msg = f"{shown(path)} cannot be written; choose a place where you may write"
+        raise ParameterError(msg)
+
+
+def _identity(path: Path) -> tuple[int | str, ...]:
+    """Return an identity shared by all names of a file: its inode, or its folder's inode and its name if it is new."""
+    target = Path(os.path.realpath(path))
+    for known, rest in ((target, ()), (target.parent, (target.name,))):
+        try:
+            status = known.stat()
+        except OSError:
+            continue
+        return (status.st_dev, status.st_ino, *rest)
+    return (str(target),)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return an input and, if it is a folder, its Parquet files."""
+    return [path, *path.glob("*.parquet")] if path.is_dir() else [path]
+
+
+def _is_stdout(path: Path) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(_STDOUT))
+    except OSError:
+        return False
+
+
+def _open_stream(path: Path) -> IO[bytes]:
+    # The standard output may be a file: reopened by name, it would be overwritten from its start.
+    return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")

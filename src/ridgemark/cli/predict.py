@@ -10,9 +10,8 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import load_model, open_for
-from ridgemark.cli.files import check_outputs
-from ridgemark.cli.output import print_json, table_form, write_table
+from ridgemark.cli.data import Columns, load_model, open_like
+from ridgemark.cli.output import check_outputs, print_result, table_form, write_table
 from ridgemark.cli.progress import Tell, progress
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.passes import read_ahead
@@ -40,7 +39,7 @@ _MOST_BLOCKS = 32
 @shared.columns_option
 @shared.force_option
 @shared.json_option
-def predict_command(
+def command(
     model: Path,
     data: Path,
     output: Path,
@@ -63,7 +62,7 @@ def predict_command(
             "which keeps them"
         )
         raise ParameterError(msg)
-    source = open_for(fitted, run, data, {"columns": columns}, with_target=False)
+    source = open_like(run, Columns.of(fitted), data, {"columns": columns}, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)
@@ -72,10 +71,7 @@ def predict_command(
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:
         write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
-    if as_json:
-        print_json({"output": str(output), "n_rows": source.n_rows, "columns": header})
-    else:
-        click.echo(str(output))
+    print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
 def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:

@@ -18,11 +18,17 @@ class _Rate(ProgressColumn):
         return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} rows, {task.speed or 0:,.0f} rows/s")
 
 
+def terminal() -> Console | None:
+    """Return the error stream if it is a terminal."""
+    console = Console(stderr=True)
+    return console if sys.stderr.isatty() and console.is_terminal else None
+
+
 @contextmanager
 def progress() -> Iterator[Tell | None]:
     """Yield the progress callback `(what, rows_done, n_rows)`, or None if the error stream is not a terminal."""
-    console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_terminal):
+    console = terminal()
+    if console is None:
         yield None
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
+from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
-from ridgemark.cli.files import check_outputs, staged
-from ridgemark.cli.fit_record import fit_record
 from ridgemark.cli.measures import held_out
-from ridgemark.cli.output import print_json
+from ridgemark.cli.output import check_outputs, print_result, staged
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section
@@ -29,13 +27,11 @@ from ridgemark.report.plots import require_matplotlib
 )
 @click.argument("model", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
-@click.option("--test", type=shared.PATH, help="Data file with test rows and their target, to measure the error.")
-@shared.target_option
-@shared.columns_option
-@shared.weight_option
+@shared.test_option
+@shared.role_options
 @shared.force_option
 @shared.json_option
-def report_command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
+def command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Write one HTML page about the model in the file MODEL; needs the extra `report`.
 
     The page fetches nothing and runs nothing. A model saved from Python does not know the name of its target: give
@@ -45,21 +41,16 @@ def report_command(model: Path, output: Path, test: Path | None, force: bool, as
     require_matplotlib()
     fitted, run = load_model(model, "diagnose")
     if test is not None:
-        names = getattr(fitted, "feature_names_in_", None)
-        columns = Columns(fitted.n_features_in_, np.size(fitted.intercept_), names)
-        source = open_test(run, columns, test, options)
+        source = open_test(run, Columns.of(fitted), test, options)
         run = replace(run, held_out=held_out(fitted, source, test.name))
     write_page(fitted, run, output, force)
-    if as_json:
-        print_json({"page": str(output)})
-    else:
-        click.echo(str(output))
+    print_result(as_json, {"page": str(output)}, [], output)
 
 
 def write_page(
     model: Any, run: RunRecord, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
 ) -> None:
     """Write the page of a model and its run, with further sections at its end, whole or not at all."""
-    text = fit_page(fit_record(model, run, title), further)
+    text = fit_page(model, run, __version__, title, further)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -5,33 +5,26 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
-from rich.console import Console
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
-from ridgemark.cli.files import check_apart, move
-from ridgemark.errors import DataError, MissingExtraError
+from ridgemark.cli.output import check_apart, staged
+from ridgemark.cli.progress import terminal
+from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
-from ridgemark.paper.data import ORIGINS, DataSet, Sets
+from ridgemark.paper.data import read_sets
 from ridgemark.paper.page import reproduction_page
-from ridgemark.paper.reproduction import Progress, Reproduction, Settings, plain, reproduce
-from ridgemark.paper.synthetic import SEED
-from ridgemark.paper.tables import tables
+from ridgemark.paper.reproduction import Reproduction, Settings, plain, reproduce
+from ridgemark.paper.tables import RECORDS, is_reproduction, write_records
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.report.tables import write_csv
-from ridgemark.rows import open_rows
 
 _PAGE = "index.html"
-_RECORDS = "records.json"
 
 
 @click.command(
@@ -42,7 +35,7 @@ _RECORDS = "records.json"
 @click.option(
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=shared.PATH,
     help="Output folder: new, empty, or from an earlier run, whose files are replaced.",
 )
 @click.option(
@@ -52,28 +45,12 @@ _RECORDS = "records.json"
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
 )
-@click.option(
-    "--seed",
-    default=SEED,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="NUMBER",
-    help="Random seed.",
-)
-@click.option(
-    "--repeats",
-    default=Settings.repeats,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of random draws of the columns.",
-)
+@shared.seed_option
+@shared.count_option("--repeats", "Number of random draws of the columns.", Settings.repeats)
 @click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")
 @click.option("--force", is_flag=True, help="Allow an output folder that holds other files.")
 @shared.json_option
-def reproduce_command(
-    output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool
-) -> None:
+def command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool) -> None:
     """Repeat the paper's experiments and write one page and its records.
 
     Table 1, Figure 1, the introduction's comparison and the theorems' counts are shown next to the printed values.
@@ -83,60 +60,29 @@ def reproduce_command(
     _check_folder(output, data, force)
     settings = Settings(seed, min(repeats, 2) if quick else repeats, quick)
     with _staged(Path(os.path.realpath(output))) as folder:
-        sets = _read(data)
-        with _progress() as progress:
-            run = reproduce(sets, settings, __version__, progress)
+        sets = read_sets(data)
+        console = terminal()
+        with nullcontext() if console is None else console.status("Reading") as status:
+            run = reproduce(sets, settings, __version__, (lambda _: None) if status is None else status.update)
         page = _write(run, folder)
     _print(run, output, page, as_json)
-
-
-def _read(folder: Path | None) -> Sets:
-    """Read the existing sets; a file that exists and cannot be used is an error."""
-    if folder is None:
-        return {}
-    paths = {name: folder / f"{name}.npz" for name in ORIGINS}
-    return {name: _read_set(path) for name, path in paths.items() if path.exists()}
-
-
-def _read_set(path: Path) -> DataSet:
-    source = open_rows(path)
-    if source.n_targets != 1:
-        msg = f"{path}: one target is needed, in the array y; got {source.n_targets}"
-        raise DataError(msg)
-    block = source.take(np.arange(source.n_rows))
-    assert block.targets is not None
-    X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
-    if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
-        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
-        raise DataError(msg)
-    return DataSet(X, y)
 
 
 def _check_folder(output: Path, data: Path | None, force: bool) -> None:
     """Refuse a folder that is not writable, holds the data, or holds files of other programs."""
     if not output.exists():
         return
-    if not output.is_dir():
-        msg = f"{output} is a file; give a folder"
-        raise click.BadParameter(msg, param_hint="--output")
-    if not os.access(output, os.W_OK):
-        msg = f"{output} cannot be written; choose another folder"
+    if not output.is_dir() or not os.access(output, os.W_OK):
+        what = "cannot be written; choose another folder" if output.is_dir() else "is a file; give a folder"
+        msg = f"{output} {what}"
         raise click.BadParameter(msg, param_hint="--output")
     held = list(output.iterdir())
     read = [] if data is None else [data, *data.glob("*.npz")]
     for path in (output, *held):
         check_apart([("--output", path)], [("--data", one) for one in read])
-    if held and not force and not _is_reproduction(output):
+    if held and not force and not is_reproduction(output):
         msg = f"{output} holds other files; give a new folder, or --force to write into it"
         raise click.BadParameter(msg, param_hint="--output")
-
-
-def _is_reproduction(folder: Path) -> bool:
-    """Return whether a folder holds the records of an earlier run of this command."""
-    try:
-        return {"claims", "settings"} <= json.loads((folder / _RECORDS).read_bytes()).keys()
-    except (OSError, ValueError, AttributeError):
-        return False
 
 
 @contextmanager
@@ -149,7 +95,8 @@ def _staged(output: Path) -> Iterator[Path]:
         folder.chmod(0o755)  # mkdtemp made it private
         if output.exists():  # other files there are kept
             for path in folder.iterdir():
-                move(path, output / path.name, force=True)
+                with staged(output / path.name, force=True) as temporary:
+                    path.replace(temporary)
         else:
             folder.rename(output)
     finally:
@@ -158,11 +105,7 @@ def _staged(output: Path) -> Iterator[Path]:
 
 def _write(run: Reproduction, folder: Path) -> str | None:
     """Write all files; return the page's name, or None if the extra `report` is not installed."""
-    records: dict[str, Any] = plain(run)
-    records["claims"] = plain(claims(run))
-    (folder / _RECORDS).write_text(json.dumps(records, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    for name, (header, rows) in tables(run).items():
-        write_csv(folder / f"{name}.csv", header, rows)
+    write_records(run, folder)
     try:
         require_matplotlib()
     except MissingExtraError as error:
@@ -172,22 +115,11 @@ def _write(run: Reproduction, folder: Path) -> str | None:
     return _PAGE
 
 
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """Show the current step on a terminal."""
-    console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_terminal):
-        yield lambda _: None
-        return
-    with console.status("Reading") as status:
-        yield lambda what: status.update(what)
-
-
 def _print(run: Reproduction, output: Path, page: str | None, as_json: bool) -> None:
     found = claims(run)
-    written = str(output / (page or _RECORDS))
+    written = str(output / (page or RECORDS))
     if as_json:
-        click.echo(json.dumps({"claims": plain(found), "records": str(output / _RECORDS), "page": page and written}))
+        click.echo(json.dumps({"claims": plain(found), "records": str(output / RECORDS), "page": page and written}))
         return
     for claim in found:
         click.echo(f"{claim.same:>8}  {claim.place}: {claim.paper} | {claim.measured}")

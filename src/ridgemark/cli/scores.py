@@ -10,8 +10,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
-from ridgemark.cli.files import check_outputs
-from ridgemark.cli.output import print_json, print_lines, table_form, write_table
+from ridgemark.cli.output import check_outputs, print_result, table_form, write_table
 from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
@@ -24,57 +23,32 @@ from ridgemark.functions import leverage_scores
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
-@click.option(
-    "--landmarks",
-    type=click.IntRange(min=1),
-    metavar="COUNT",
-    help="Number of rows in the pilot sample; by default 500.",
-)
-@click.option(
-    "--refine",
-    default=0,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="COUNT",
-    help="Number of times to redraw the pilot by the scores found.",
-)
+@shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
+@shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
-@click.option("--target", type=shared.columns, metavar="COLUMNS", help="Target column, to exclude from the features.")
+@shared.option("--target", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@click.option(
-    "--output", type=shared.PATH, help="Table to write (.csv, .npy or .parquet) with columns row, lower, upper."
-)
-@click.option(
-    "--top",
-    default=10,
-    show_default=True,
-    type=click.IntRange(min=0),
-    metavar="COUNT",
-    help="Number of rows with the highest scores to print.",
-)
+@shared.option("--output", shared.PATH, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
+@shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.seed_option
 @shared.force_option
 @shared.json_option
-def scores_command(
-    data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any
-) -> None:
+def command(data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any) -> None:
     """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value."""
     if output is not None:
         table_form(output)
     check_outputs([("--output", output)], [("DATA", data)], force, as_json)
     levels = find_levels(data, options["encode"])
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    chosen = {name: options[name] for name in ("ridge", "kernel", "bandwidth", "refine")}
     with progress() as tell:
         found = leverage_scores(
             source,
-            ridge=options["ridge"],
-            kernel=options["kernel"],
-            bandwidth=options["bandwidth"],
+            **chosen,
             method="exact" if options["exact"] else "approximate",
             n_landmarks=options["landmarks"],
-            refine=options["refine"],
             random_state=seed,
             progress=tell or False,
         )
@@ -82,30 +56,23 @@ def scores_command(
         rows = np.arange(len(found.lower))
         write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
     order = np.argsort(-found.upper, kind="stable")[:top]
-    if as_json:
-        print_json(
-            {
-                "n_rows": len(found.lower),
-                "scaled_ridge": found.scaled_ridge,
-                "effective_dimension": list(found.effective_dimension),
-                "coherence": list(found.coherence),
-                "verdict": found.verdict(),
-                "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
-                "output": None if output is None else str(output),
-            }
-        )
-        return
-    print_lines(
-        [
-            ("rows", f"{len(found.lower):,}"),
-            ("effective dimension", _between(*found.effective_dimension, ".4g")),
-            ("coherence", _between(*found.coherence, ".3g")),
-            ("verdict", found.verdict()),
-            *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
-        ]
-    )
-    if output is not None:
-        click.echo(str(output))
+    record = {
+        "n_rows": len(found.lower),
+        "scaled_ridge": found.scaled_ridge,
+        "effective_dimension": list(found.effective_dimension),
+        "coherence": list(found.coherence),
+        "verdict": found.verdict(),
+        "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
+        "output": None if output is None else str(output),
+    }
+    lines = [
+        ("rows", f"{len(found.lower):,}"),
+        ("effective dimension", _between(*found.effective_dimension, ".4g")),
+        ("coherence", _between(*found.coherence, ".3g")),
+        ("verdict", found.verdict()),
+        *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
+    ]
+    print_result(as_json, record, lines, output)
 
 
 def _between(lower: float, upper: float, digits: str) -> str:

@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark import kernels, selection
 from ridgemark.certificates import Certificate
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.saved_form import MODELS, PARAMETERS, RUN, SavedFit
+from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import NystromFactor
-from ridgemark.persistence import Encoder, read_model, refusing, write_model
-from ridgemark.persistence.schema import Source, each, record, refusal, text
+from ridgemark.persistence import Decoder, Encoder, read_model, refusal, refusing, write_model
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.places import listed, shown
 from ridgemark.selection import Selection
 from ridgemark.solvers import LandmarkFit
+from ridgemark.tuning import Tuner
 
 # The only classes a file can ask for.
 CLASSES = {
@@ -35,7 +35,7 @@ CLASSES = {
     for module, base in ((kernels, Kernel), (selection, Selection))
     for name, one in vars(module).items()
     if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
-}
+} | {"Tuner": Tuner}
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
 _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
@@ -64,7 +64,7 @@ def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run
     }
     try:  # nothing is saved that could not be loaded
         with np.errstate(all="ignore"):
-            _restore(type(model), header, Source(dict(encoder.arrays), CLASSES, encoder.given))
+            _restore(type(model), header, Decoder(dict(encoder.arrays), CLASSES, encoder.given, rule))
     except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
         msg = f"the model cannot be saved, as it could not be loaded again: {error}"
         raise ParameterError(msg) from error
@@ -84,11 +84,11 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
         again.encode(kernel, "kernel")
     known = {one.__name__: one for one in estimators}
     with refusing(source):
-        needed = each(text())(header["given"], "given", Source({}, {}, []))
-        estimator = known[text(*known)(header["estimator"], "estimator", Source({}, {}, []))]
+        contents = Decoder(arrays, CLASSES, again.given, rule)
+        needed = contents.decode(list[str], header["given"], "given")
+        estimator = known[contents.decode(str, header["estimator"], "estimator")]
     _check_given(source, needed, again.given, kernel)
     with refusing(source), np.errstate(all="ignore"):
-        contents = Source(arrays, CLASSES, again.given)
         model = _restore(estimator, header, contents)
         if contents.arrays:
             raise refusal(min(contents.arrays), "is an array that no model has")
@@ -125,36 +125,41 @@ def _untimed(certificate: Certificate | None) -> Certificate | None:
     return replace(certificate, inputs=dict(certificate.inputs), cost=cost)
 
 
-def _restore(estimator: type, header: Mapping[str, Any], source: Source) -> tuple[Any, RunRecord | None]:
+def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tuple[Any, RunRecord | None]:
     """Return the model of a header, and the record of its run; whatever does not fit together is refused."""
-    names = estimator._get_param_names()  # type: ignore[attr-defined]
-    model = record(estimator, **{name: PARAMETERS[name] for name in names})(header["parameters"], "", source)
+    hints = {name: PARAMETERS.get(name, Any) for name in estimator._get_param_names()}
+    model = estimator(**contents.record(hints, header["parameters"], "", estimator))
     model._recipe()  # checks the parameters
-    found = MODELS[estimator.__name__](header["fitted"], "fitted", source)
-    if found["schema"].targets.flat and found["schema"].targets.count > 1:
+    found = contents.decode(MODELS[estimator.__name__], header["fitted"], "fitted")
+    schema = found.schema
+    if schema.targets.flat and schema.targets.count > 1:
         raise refusal(place="fitted.schema.targets", what="has several targets in one column")
-    model._model = FittedExact(**found) if "points" in found else _bound(found)
-    model._note_columns(found["schema"].n_features, found["schema"].feature_names)
-    run = RUN(header["run"], "run", source)
-    if not source.given:  # the user's own code is not run here
+    model._model = _bound(found) if isinstance(found, FittedModel) else found
+    model._note_columns(schema.n_features, schema.feature_names)
+    run = contents.decode(RunRecord | None, header["run"], "run")
+    if not contents.given:  # the user's own code is not run here
         _try_to_predict(model)
     return model, run
 
 
-def _bound(found: dict[str, Any]) -> FittedModel:
+def _bound(found: FittedModel) -> FittedModel:
     """Return the record of a landmark model, its sums with the kernel bound to the landmarks again."""
-    choice, saved = found["choice"], found["sums"]
+    choice, sums = found.choice, None
     kernel, landmarks, indices = choice.kernel, choice.landmarks, choice.indices
-    if saved is not None:
-        landmark_kernel, kept, triangle, *rest = saved
-        if len(np.unique(kept)) < len(kept):
-            raise refusal(place="fitted.sums.kept", what="names a landmark twice")
-        kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
-        factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
-        found["sums"] = LandmarkFit(factor, *rest)
     if choice.scores is not None and indices is not None and indices.max() >= len(choice.scores.lower):
         raise refusal(place="fitted.choice.indices", what="names a row without a score")
-    return FittedModel(**found)
+    if choice.sums.gram.shape != (0, 0):
+        raise refusal(place="fitted.choice.sums.gram", what="must be empty")
+    if isinstance(found.sums, SavedFit):
+        landmark_kernel, kept, triangle, *rest = found.sums
+        if len(np.unique(kept)) < len(kept):
+            raise refusal(place="fitted.sums.kept", what="names a landmark twice")
+        if found.sums.moments.gram.shape != triangle.shape:
+            raise refusal(place="fitted.sums.moments.gram", what="must have a row and a column for each landmark kept")
+        kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
+        factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+        sums = LandmarkFit(factor, *rest)
+    return replace(found, sums=sums)
 
 
 def _try_to_predict(model: Any) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ridgemark.errors import DataError
+from ridgemark.rows import open_rows
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +50,28 @@ def how_to_get(name: str) -> str:
         f"{name}.npz is not in the data folder. Source: {ORIGINS[name]}. Save it with "
         f'numpy.savez_compressed("{name}.npz", X=X, y=y) and give the folder with --data.'
     )
+
+
+def read_sets(folder: Path | None) -> Sets:
+    """Read the existing sets; a file that exists and cannot be used is an error."""
+    if folder is None:
+        return {}
+    paths = {name: folder / f"{name}.npz" for name in ORIGINS}
+    return {name: _read_set(path) for name, path in paths.items() if path.exists()}
+
+
+def _read_set(path: Path) -> DataSet:
+    source = open_rows(path)
+    if source.n_targets != 1:
+        msg = f"{path}: one target is needed, in the array y; got {source.n_targets}"
+        raise DataError(msg)
+    block = source.take(np.arange(source.n_rows))
+    assert block.targets is not None
+    X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
+    if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
+        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
+        raise DataError(msg)
+    return DataSet(X, y)
 
 
 def standardised(X: Floats) -> Floats:

@@ -1,17 +1,37 @@
-"""The records of a run as flat tables, one CSV file each."""
+"""The records of a run as one JSON file, and as flat tables, one CSV file each."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from ridgemark.paper.claims import Claim, claims
 from ridgemark.paper.printed import PrintedRow
-from ridgemark.paper.reproduction import Reproduction
+from ridgemark.paper.reproduction import Reproduction, plain
 from ridgemark.paper.table_1 import Ratio, Row
+from ridgemark.report.tables import write_csv
 
+RECORDS = "records.json"
 Table = tuple[list[str], list[list[Any]]]
+
+
+def write_records(run: Reproduction, folder: Path) -> None:
+    """Write all records of a run, and its tables."""
+    records = plain(run) | {"claims": plain(claims(run))}
+    (folder / RECORDS).write_text(json.dumps(records, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    for name, (header, rows) in tables(run).items():
+        write_csv(folder / f"{name}.csv", header, rows)
+
+
+def is_reproduction(folder: Path) -> bool:
+    """Return whether a folder holds the records of an earlier run of this command."""
+    try:
+        return {"claims", "settings"} <= json.loads((folder / RECORDS).read_bytes()).keys()
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def tables(run: Reproduction) -> dict[str, Table]:

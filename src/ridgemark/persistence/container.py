@@ -23,7 +23,7 @@ from safetensors import numpy as safetensors
 
 from ridgemark.errors import ModelFileError
 from ridgemark.persistence.files import EXPECTED, reading, refusing, writing
-from ridgemark.rows.limits import MAX_LOADED_BYTES
+from ridgemark.rows.files import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
 FORMAT = 4

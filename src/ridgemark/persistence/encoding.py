@@ -1,4 +1,4 @@
-"""Encode the values of a model as JSON and arrays; `schema` decodes them."""
+"""Encode the values of a model as JSON and arrays; `decoding` decodes them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
 _DEEPEST = 100  # far below Python's recursion limit, so that every file written can be read
+
+
+def saved_names(kind: Any) -> list[str]:
+    """Return the fields of a dataclass, but for those marked as not saved, or of a NamedTuple."""
+    if not is_dataclass(kind):
+        return list(kind._fields)
+    return [one.name for one in fields(kind) if one.metadata.get("saved", True)]
 
 
 class Encoder:
@@ -60,13 +67,8 @@ class Encoder:
             for name in ("data", "indices", "indptr"):
                 self._array(getattr(value, name), f"{place}.{name}")
             return {"csr": [isinstance(value, sparse.csr_array), *value.shape]}
-        if is_dataclass(kind) or hasattr(value, "_asdict"):
-            parts = (
-                value._asdict()
-                if hasattr(value, "_asdict")
-                else {f.name: getattr(value, f.name) for f in fields(value) if f.metadata.get("saved", True)}
-            )
-            return {name: inner(part, f"{place}.{name}") for name, part in parts.items()}
+        if is_dataclass(kind) or hasattr(kind, "_fields"):
+            return {name: inner(getattr(value, name), f"{place}.{name}") for name in saved_names(kind)}
         functions = [] if functions is None else functions
         if kind in self._classes and isinstance(value, Parameterised):
             own = value.get_params(deep=False)

@@ -56,21 +56,15 @@ def reading(path: Path) -> Iterator[io.BufferedReader]:
 @contextmanager
 def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
     """Open a temporary file that is renamed to `path` on success; every failure is a `ModelFileError`."""
-    temporary = None
     try:
         target = Path(os.path.realpath(path))  # a link is kept, and its target is replaced
         mode = _check_target(target, overwrite)
-        temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}.tmp")
-        with temporary.open("xb") as file:
+        with replacing(target, overwrite) as temporary, temporary.open("xb") as file:
             if mode is not None:
                 temporary.chmod(mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if overwrite:
-            temporary.replace(target)
-        else:
-            rename_to_new(temporary, target)
         _flush_folder(target.parent)
     except FileExistsError as error:
         msg = f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
@@ -84,10 +78,21 @@ def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
             "an earlier file of that name is unchanged"
         )
         raise ModelFileError(msg) from error
+
+
+@contextmanager
+def replacing(target: Path, overwrite: bool) -> Iterator[Path]:
+    """Yield a temporary file next to `target`, renamed to it on success and removed otherwise."""
+    temporary = target.with_name(f".ridgemark-{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        if not overwrite:
+            rename_to_new(temporary, target)
+        else:
+            temporary.replace(target)
     finally:
-        if temporary is not None:
-            with suppress(OSError):  # already renamed, or never created
-                temporary.unlink()
+        with suppress(OSError):  # already renamed, or never created
+            temporary.unlink()
 
 
 def _check_target(target: Path, overwrite: bool) -> int | None:

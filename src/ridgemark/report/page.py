@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Literal
-
-from ridgemark.report.style import STYLE
 
 
 class Html(str):
@@ -21,8 +21,9 @@ Tone = Literal["good", "bad", "open"]
 Section = tuple[str, str, Sequence[Html]]
 """Title, anchor and contents."""
 
-# No requests and no scripts; inline styles are allowed because matplotlib writes them into figures.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# The frame of a page, whose policy allows no requests and no scripts, but inline styles: matplotlib writes them into
+# figures; and the style sheet.
+_FOLDER = files("ridgemark.report")
 
 
 @dataclass(frozen=True)
@@ -40,25 +41,13 @@ def number_columns(*headings: str) -> list[Column]:
 
 def page(title: str, blocks: Sequence[Html]) -> str:
     """Return the whole document."""
-    body = "\n".join(blocks)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<main>
-<h1>{escape(title)}</h1>
-{body}
-</main>
-</body>
-</html>
-"""
+    frame = Template((_FOLDER / "page.html").read_text(encoding="utf-8"))
+    return frame.substitute(title=escape(title), style=style(), body="\n".join(blocks))
+
+
+def style() -> str:
+    """Return the style sheet: light, dark, phone and print."""
+    return (_FOLDER / "style.css").read_text(encoding="utf-8")
 
 
 def section(title: str, anchor: str, blocks: Sequence[Html]) -> Html:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import as_file, files
 from typing import Any, Literal
 
 from ridgemark.errors import MissingExtraError
-from ridgemark.report.style import SERIES
 
+SERIES = 8  # colours for curves; similar to the Okabe-Ito palette, which is safe for colour-blind readers
 # Placeholder colours: each is replaced by a variable of the page's style.
 _TOKENS = {"#010101": "var(--ink)", "#010102": "var(--quiet)", "#010103": "var(--line)"} | {
     f"#0102{number:02x}": f"var(--series-{number})" for number in range(SERIES)
@@ -56,31 +57,12 @@ def draw(chart: Chart, name: str) -> str:
 
     Equal charts give equal bytes.
     """
-    matplotlib = _matplotlib()
-    settings = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": name,
-        "text.parse_math": False,
-        "font.size": 10,
-        "text.color": _INK,
-        "axes.labelcolor": _INK,
-        "axes.edgecolor": _QUIET,
-        "xtick.color": _QUIET,
-        "ytick.color": _QUIET,
-        "xtick.labelcolor": _INK,
-        "ytick.labelcolor": _INK,
-        "grid.color": _LINE,
-        "grid.linewidth": 0.6,
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "legend.fontsize": 8.5,
-    }
+    matplotlib = require_matplotlib()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # the user's settings must not affect the page
-        matplotlib.rcParams.update(settings)
+        with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
+            matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
+        matplotlib.rcParams["svg.hashsalt"] = name
         figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
@@ -88,7 +70,8 @@ def draw(chart: Chart, name: str) -> str:
     return _inline(text.getvalue(), name)
 
 
-def _matplotlib() -> Any:
+def require_matplotlib() -> Any:
+    """Return matplotlib, or raise the error that names its extra."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -96,11 +79,6 @@ def _matplotlib() -> Any:
         extra = "report"
         raise MissingExtraError(extra, "matplotlib", "A page with figures") from error
     return matplotlib
-
-
-def require_matplotlib() -> None:
-    """Raise the error that names the extra if matplotlib is not installed."""
-    _matplotlib()
 
 
 def _fill(figure: Any, chart: Chart) -> None:
@@ -126,37 +104,20 @@ def _fill(figure: Any, chart: Chart) -> None:
 
 def _add(axes: Any, series: Series, number: int) -> None:
     colour, marker = _PALETTE[number % SERIES], _MARKERS[number % SERIES]
+    x, y, low, high = series.x, series.y, series.low, series.high
+    look = {"color": colour, "label": series.label}
     if series.kind == "mark":
-        axes.scatter(
-            series.x,
-            series.y,
-            s=90,
-            color=colour,
-            marker=_MARK,
-            edgecolors=_INK,
-            linewidths=0.6,
-            zorder=5,
-            label=series.label,
-        )
-        return
-    if series.kind == "points":
-        if series.low is not None and series.high is not None:
-            axes.vlines(series.x, series.low, series.high, color=colour, alpha=0.25, linewidth=0.8)
-        axes.scatter(series.x, series.y, s=16, color=colour, marker=marker, alpha=0.8, linewidths=0, label=series.label)
-        return
-    dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
-    axes.plot(
-        series.x,
-        series.y,
-        color=colour,
-        linewidth=1.6,
-        linestyle=dashes,
-        marker=marker if series.marked else None,
-        markersize=4,
-        label=series.label,
-    )
-    if series.low is not None and series.high is not None:
-        axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0)
+        axes.scatter(x, y, s=90, marker=_MARK, edgecolors=_INK, linewidths=0.6, zorder=5, **look)
+    elif series.kind == "points":
+        if low is not None:
+            axes.vlines(x, low, high, color=colour, alpha=0.25, linewidth=0.8)
+        axes.scatter(x, y, s=16, marker=marker, alpha=0.8, linewidths=0, **look)
+    else:
+        dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
+        drawn = marker if series.marked else None
+        axes.plot(x, y, linewidth=1.6, linestyle=dashes, marker=drawn, markersize=4, **look)
+        if low is not None:
+            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _plain_ticks(axes: Any, chart: Chart) -> None:

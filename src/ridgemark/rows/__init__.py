@@ -11,8 +11,8 @@ from ridgemark.rows.base import (
     unit_of_weights,
 )
 from ridgemark.rows.csv import CsvRows
-from ridgemark.rows.integers import refuse_large_integers
 from ridgemark.rows.open import open_rows
+from ridgemark.rows.tables import refuse_large_integers
 
 __all__ = [
     "DEFAULT_MEMORY_BUDGET",

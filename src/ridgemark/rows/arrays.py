@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
-from collections.abc import Iterator
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +16,59 @@ from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, check_total_weight
 from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, numbers
 from ridgemark.rows.choice import Header, is_key
-from ridgemark.rows.columns import Columns
-from ridgemark.rows.places import Place
+from ridgemark.rows.places import Place, row_of
 
 _CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
 _SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
 _IN_USE = 8  # earlier blocks that may still be in use when another one is read
+
+
+class Columns(ABC):
+    """Some columns of one object, read as checked floats.
+
+    Parameters
+    ----------
+    header : Header
+        All columns of the object.
+    n_rows : int
+        Number of rows.
+    in_memory : bool
+        Whether the object is checked as a whole on opening, which is cheap for data in memory.
+    """
+
+    def __init__(self, header: Header, n_rows: int, in_memory: bool = True) -> None:
+        self.header = header
+        self.n_rows = n_rows
+        self.in_memory = in_memory
+        self.which = tuple(range(header.n_columns))
+        self.vector = False  # True for a one-dimensional array, whose single column has no name or position
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64, as these columns need."""
+
+    @abstractmethod
+    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
+        """Return the checked floats (n, k) of some rows: a slice with start and stop, or row numbers."""
+
+    def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
+        """Release memory of the rows before this one, which a pass has finished reading."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of these columns, or None."""
+        return self.header.names_of(self.which)
+
+    def only(self, which: Sequence[int]) -> Self:
+        """Return some of the columns, by their positions in the whole object."""
+        narrower = copy.copy(self)
+        narrower.which = tuple(which)
+        return narrower
+
+    def place(self, rows: slice | npt.NDArray[np.intp]) -> Place:
+        """Return the `Place` of the cells of some rows."""
+        return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
 
 class MatrixColumns(Columns):
@@ -28,9 +77,7 @@ class MatrixColumns(Columns):
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], source: str, names: tuple[str, ...] | None, in_memory: bool
     ) -> None:
-        if len(shape) not in (1, 2):
-            msg = f"{source} must be two-dimensional, one row for each observation; got shape {shape}"
-            raise DataError(msg)
+        _require_dimensions(shape, source, 1, 2)
         n_rows, n_columns = shape if len(shape) == 2 else (*shape, 1)
         super().__init__(Header(source, n_columns, names), n_rows, in_memory)
         self.vector = len(shape) == 1
@@ -87,9 +134,7 @@ class SparseColumns(Columns):
     """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
 
     def __init__(self, matrix: Any, source: str) -> None:
-        if matrix.ndim != 2:
-            msg = f"{source} must be two-dimensional, one row for each observation; got shape {matrix.shape}"
-            raise DataError(msg)
+        _require_dimensions(matrix.shape, source, 2)
         super().__init__(Header(source, matrix.shape[1]), matrix.shape[0])
         csr = sparse.csr_array(matrix)
         if not csr.has_canonical_format:
@@ -177,15 +222,14 @@ class ArrayRows(BaseRows):
 
     def _check_values(self) -> None:
         """Read data in memory once, so that a bad cell is refused before any work begins."""
-        bytes_per_row = 8 * (self.n_features + self.n_targets + 1)
+        step = max(1, _CHECK_BYTES // (8 * (self.n_features + self.n_targets + 1)))
         total_weight = 0.0
-        for rows in _slices(max(1, _CHECK_BYTES // bytes_per_row), 0, self.n_rows):
-            if self._features.in_memory:
-                self._features.read(rows, self.dtype)
-            if self._targets is not None and self._targets.in_memory:
-                self._targets.read(rows, DOUBLE)
-            if self._weights is not None and self._weights.in_memory:
-                total_weight += float(self._read_weights(self._weights, rows).sum())
+        for rows in _slices(step, 0, self.n_rows):
+            for part in self._parts:
+                if part is self._weights and part.in_memory:
+                    total_weight += float(self._read_weights(part, rows).sum())
+                elif part.in_memory:
+                    part.read(rows, self.dtype if part is self._features else DOUBLE)
         if self._weights is not None and self._weights.in_memory:
             check_total_weight(total_weight)
 
@@ -265,6 +309,12 @@ def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns 
         msg = f"{source} must be column names, positions or an array; got a {type(given).__name__}"
         raise ParameterError(msg)
     return None, as_columns(given, source)
+
+
+def _require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> None:
+    if len(shape) not in allowed:
+        msg = f"{source} must be two-dimensional, one row for each observation; got shape {shape}"
+        raise DataError(msg)
 
 
 def _require_matrix(features: Columns) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -17,10 +16,10 @@ from ridgemark.errors import MissingExtraError, SourceFileError
 from ridgemark.rows.base import Array, Block
 from ridgemark.rows.cells import DOUBLE, check_present, float_dtype
 from ridgemark.rows.choice import Header
-from ridgemark.rows.columns import FrameColumns
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
 from ridgemark.rows.scanned import ScannedRows
+from ridgemark.rows.tables import FrameColumns
 
 _PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read
@@ -28,11 +27,6 @@ _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffe
 
 class ArrowColumns(FrameColumns):
     """Columns of a pyarrow Table."""
-
-    def __init__(self, table: Any) -> None:
-        names = tuple(table.column_names)
-        super().__init__(Header("the Arrow table", len(names), names), table.num_rows)
-        self._table = table
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return _numpy_dtype(self._table.schema.field(position).type)
@@ -58,19 +52,15 @@ class ArrowRows(ScannedRows):
     """
 
     def __init__(
-        self,
-        paths: Sequence[str | os.PathLike[str]],
-        target: Any = None,
-        columns: Any = None,
-        weight: Any = None,
+        self, paths: Sequence[str | os.PathLike[str]], target: Any = None, columns: Any = None, weight: Any = None
     ) -> None:
         self._readers = [_open(require_file(path)) for path in paths]
         files = [FileState(reader.path) for reader in self._readers]
-        headers = [reader.header() for reader in self._readers]
-        choice = headers[0].choose(target, columns, weight)
-        names = headers[0].names_of(choice.all) or ()
-        for header in headers:
-            header.choose(columns=names)  # refuses a file without one of the columns
+        header = self._readers[0].header
+        choice = header.choose(target, columns, weight)
+        names = header.names_of(choice.all) or ()
+        for reader in self._readers:
+            reader.header.choose(columns=names)  # refuses a file without one of the columns
         dtype = float_dtype(
             _numpy_dtype(reader.schema.field(name).type)
             for reader in self._readers
@@ -79,9 +69,9 @@ class ArrowRows(ScannedRows):
         self._first_chunks = np.cumsum([0, *(len(reader.chunk_rows) for reader in self._readers)])
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
-            msg = f"{headers[0].source} has columns but no rows; at least one row is needed"
+            msg = f"{header.source} has columns but no rows; at least one row is needed"
             raise SourceFileError(msg)
-        super().__init__(headers[0], choice, chunk_rows, dtype, files)
+        super().__init__(header, choice, chunk_rows, dtype, files)
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         piece_rows = max(1, _PIECE_BYTES // (8 * len(self._names)))
@@ -105,10 +95,10 @@ class ArrowRows(ScannedRows):
         return Place(shown(reader.path), self._names, row)
 
 
-class _Reader(ABC):
-    """One file: its schema, the number of rows in each chunk, and how to read chunks."""
+class _Reader:
+    """One Parquet file: its schema, the number of rows in each chunk (row group), and how to read chunks."""
 
-    form: str
+    form = "Parquet"
     schema: Any
     chunk_rows: list[int]
 
@@ -116,21 +106,7 @@ class _Reader(ABC):
         self.path = path
         with reading(path, self.form, *_arrow_errors()):
             self._inspect()
-
-    def header(self) -> Header:
-        return Header(shown(self.path), len(self.schema.names), tuple(self.schema.names))
-
-    @abstractmethod
-    def _inspect(self) -> None:
-        """Find schema and chunk_rows."""
-
-    @abstractmethod
-    def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
-        """Iterate over (chunk, row within it, record batch of at most `piece_rows`) for ascending chunks."""
-
-
-class _ParquetReader(_Reader):
-    form = "Parquet"
+        self.header = Header(shown(path), len(self.schema.names), tuple(self.schema.names))
 
     def _inspect(self) -> None:
         with require_pyarrow().parquet.ParquetFile(self.path) as file:
@@ -138,6 +114,7 @@ class _ParquetReader(_Reader):
             self.chunk_rows = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
 
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
+        """Iterate over (chunk, row within it, record batch of at most `piece_rows`) for ascending chunks."""
         with require_pyarrow().parquet.ParquetFile(self.path, buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
             for k in chunks:
                 offset = 0
@@ -148,7 +125,10 @@ class _ParquetReader(_Reader):
 
 
 class _IpcReader(_Reader):
-    """The file format of Arrow IPC (also Feather), and its stream format, which some programs name .arrow."""
+    """One file in the file format of Arrow IPC (also Feather), or its stream format, which some programs name .arrow.
+
+    A chunk is a record batch.
+    """
 
     form = "Arrow IPC (.arrow or .feather)"
 
@@ -227,7 +207,7 @@ def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Arr
 
 
 def _open(path: Path) -> _Reader:
-    return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _ParquetReader)(path)
+    return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _Reader)(path)
 
 
 def _values(column: Any, place: Place) -> Array:

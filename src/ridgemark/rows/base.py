@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -62,59 +62,26 @@ class Block:
     def part(self, first: int, last: int) -> Block:
         """Return the rows `first` to `last` (excluded) of this block, without a copy."""
         rows = slice(first, last)
-        return Block(
-            self.start + first,
-            self.features[rows],
-            None if self.targets is None else self.targets[rows],
-            None if self.weights is None else self.weights[rows],
-            along=tuple(values[rows] for values in self.along),
-        )
+        targets = None if self.targets is None else self.targets[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        along = tuple(values[rows] for values in self.along)
+        return Block(self.start + first, self.features[rows], targets, weights, along=along)
 
 
 @runtime_checkable
 class RowSource(Protocol):
-    """Rows that can be read repeatedly in numbered blocks."""
+    """Rows that can be read repeatedly in numbered blocks.
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of feature columns."""
-
-    @property
-    def n_targets(self) -> int:
-        """Number of target columns, 0 without targets."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: dtype of the features in every block."""
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether the blocks carry weights."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, or None."""
-
-    @property
-    def target_names(self) -> tuple[str, ...] | None:
-        """Names of the targets, or None."""
-
-    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Iterate over the rows `start` to `stop` (default: all) in order, `block_rows` at a time."""
-
-    def take(self, indices: npt.ArrayLike) -> Block:
-        """Return the requested rows in the requested order; repeats are allowed."""
-
-
-class BaseRows(ABC):
-    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
-
-    A subclass sets the attributes below. Pieces may have any sizes: they are regrouped here, so the blocks of a
-    data set do not depend on how it is stored.
+    Attributes
+    ----------
+    n_rows, n_features, n_targets : int
+        Numbers of rows, feature columns and target columns (0 without targets).
+    dtype : numpy.dtype
+        float32 or float64: dtype of the features in every block.
+    has_weights : bool
+        Whether the blocks carry weights.
+    feature_names, target_names : tuple of str or None
+        Names of the columns, where they have names.
     """
 
     n_rows: int
@@ -124,6 +91,21 @@ class BaseRows(ABC):
     has_weights: bool
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...] | None
+
+    def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Iterate over the rows `start` to `stop` (default: all) in order, `block_rows` at a time."""
+
+    def take(self, indices: npt.ArrayLike) -> Block:
+        """Return the requested rows in the requested order; repeats are allowed."""
+
+
+class BaseRows(RowSource):
+    """Base of every source in the package: implements `RowSource` from two readers, `_pieces` and `_take`.
+
+    A subclass sets the attributes. Pieces may have any sizes: they are regrouped here, so the blocks of a data set do
+    not depend on how it is stored.
+    """
+
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
 
     @abstractmethod
@@ -148,27 +130,28 @@ class BaseRows(ABC):
 
     def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         total_weight = 0.0
-        for block in self._regroup(_within(self._pieces(block_rows, start, stop), start, stop), block_rows, stop):
+        for block in self._regroup(self._pieces(block_rows, start, stop), block_rows, start, stop):
             if block.weights is not None:
                 total_weight += float(block.weights.sum())
             yield block
         if self.has_weights and (start, stop) == (0, self.n_rows):
             check_total_weight(total_weight)
 
-    def _regroup(self, pieces: Iterator[Block], block_rows: int, stop: int) -> Iterator[Block]:
+    def _regroup(self, pieces: Iterator[Block], block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        """Yield the rows `start` to `stop` of the pieces as blocks of `block_rows`."""
         pending, filled = self._blank(0, 0), 0
         for piece in pieces:
-            at = 0
-            while at < piece.n_rows:
+            at, end = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
+            while at < end:
                 if filled == 0:
-                    start = piece.start + at
-                    size = min(block_rows, stop - start)
-                    if piece.n_rows - at >= size:  # the whole block is in this piece: no copy
+                    first = piece.start + at
+                    size = min(block_rows, stop - first)
+                    if end - at >= size:  # the whole block is in this piece: no copy
                         yield piece.part(at, at + size)
                         at += size
                         continue
-                    pending = self._blank(start, size)
-                rows = min(pending.n_rows - filled, piece.n_rows - at)
+                    pending = self._blank(first, size)
+                rows = min(pending.n_rows - filled, end - at)
                 copy_rows(piece, slice(at, at + rows), pending, slice(filled, filled + rows))
                 at, filled = at + rows, filled + rows
                 if filled == pending.n_rows:
@@ -195,14 +178,6 @@ class BaseRows(ABC):
             msg = f"there is no row {asked[outside[0]]}; the {self.n_rows} rows are numbered 0 to {self.n_rows - 1}"
             raise ParameterError(msg)
         return self._take(asked.astype(np.intp))
-
-
-def _within(pieces: Iterator[Block], start: int, stop: int) -> Iterator[Block]:
-    """Yield the pieces restricted to the rows `start` to `stop` (excluded)."""
-    for piece in pieces:
-        first, last = max(0, start - piece.start), min(piece.n_rows, stop - piece.start)
-        if first < last:
-            yield piece if last - first == piece.n_rows else piece.part(first, last)
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:

@@ -56,40 +56,37 @@ def _check_finite(values: Array, place: Place) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
             return
-    row, column = _first(~np.isfinite(values))
-    if row >= 0:
-        raise place.bad_number(float(_cell(values, row, column)), row, column)
+    if (at := _first(~np.isfinite(values))) is not None:
+        raise place.bad_number(float(values[at]), *at)
 
 
 def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
     """Return finite weights (n, 1) as (n,); refuse negative ones."""
     weights = values[:, 0]
-    row, _ = _first(weights < 0)
-    if row >= 0:
-        raise place.bad_weight(float(weights[row]), row)
+    if (at := _first(weights < 0)) is not None:
+        raise place.bad_weight(float(weights[at]), *at)
     return weights
 
 
 def check_present(missing: Array, place: Place) -> None:
     """Refuse a column with null values, given the mask of nulls."""
-    row, _ = _first(missing)
-    if row >= 0:
-        raise place.missing(row)
+    if (at := _first(missing)) is not None:
+        raise place.missing(*at)
 
 
 def check_integers(values: Array, place: Place) -> None:
     """Refuse integers beyond 2**53, which would lose digits as floats; other values pass."""
     if values.dtype.kind == "O":
         large = np.array([isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT for value in values.flat])
-        row, column = _first(large.reshape(values.shape))
+        at = _first(large.reshape(values.shape))
     elif values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
         if values.min() >= -LARGEST_EXACT and values.max() <= LARGEST_EXACT:
             return
-        row, column = _first((values < -LARGEST_EXACT) | (values > LARGEST_EXACT))
+        at = _first((values < -LARGEST_EXACT) | (values > LARGEST_EXACT))
     else:
         return
-    if row >= 0:
-        raise place.too_large(_cell(values, row, column), row, column)
+    if at is not None:
+        raise place.too_large(values[at], *at)
 
 
 def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
@@ -105,16 +102,10 @@ def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
         try:
             result[row] = float(value)
         except OverflowError:  # a fraction beyond the float range
-            raise place.bad_number(np.inf, row, 0) from None
+            raise place.bad_number(np.inf, row) from None
     return result
 
 
-def _first(found: Array) -> tuple[int, int]:
-    """Return row and column of the first True in row order; (-1, 0) if there is none."""
-    if not found.any():
-        return -1, 0
-    return divmod(int(found.argmax()), found.shape[1]) if found.ndim == 2 else (int(found.argmax()), 0)
-
-
-def _cell(values: Array, row: int, column: int) -> Any:
-    return values[row, column] if values.ndim == 2 else values[row]
+def _first(found: Array) -> tuple[int, ...] | None:
+    """Return row and column, of a column the row, of the first True in row order; None if there is none."""
+    return tuple(map(int, np.unravel_index(found.argmax(), found.shape))) if found.any() else None

@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -55,14 +56,15 @@ class Header:
         if len(weights) > 1:
             msg = f"weight must be one column; got {len(weights)}: {weight!r}"
             raise ParameterError(msg)
-        self._check_apart(targets, weights, "target", "weight")
+        features = self._positions(columns, "columns")
+        roles = {"columns": features, "target": targets, "weight": weights}
+        for (one, first), (other, second) in combinations(roles.items(), 2):
+            for both in (j for j in first if j in second):
+                what = f"{self._shown(both)} is both in {one} and in {other}"
+                msg = f"{what}; a column has one role: remove it from one"
+                raise ParameterError(msg)
         if columns is None:
-            taken = {*targets, *weights}
-            features = tuple(j for j in range(self.n_columns) if j not in taken)
-        else:
-            features = self._positions(columns, "columns")
-            self._check_apart(features, targets, "columns", "target")
-            self._check_apart(features, weights, "columns", "weight")
+            features = tuple(j for j in range(self.n_columns) if j not in targets + weights)
         if not features:
             msg = f"{self.source} has no column left for the features; at least one is needed besides target and weight"
             raise DataError(msg)
@@ -120,12 +122,6 @@ class Header:
                 "accident; name it, or leave it out with columns=[...] (command line: --columns)"
             )
             raise DataError(msg)
-
-    def _check_apart(self, first: tuple[int, ...], second: tuple[int, ...], one: str, other: str) -> None:
-        both = [j for j in first if j in second]
-        if both:
-            msg = f"{self._shown(both[0])} is both in {one} and in {other}; a column has one role: remove it from one"
-            raise ParameterError(msg)
 
     def _shown(self, position: int) -> str:
         return f"column {position}" if self.names is None else f"column {shown(self.names[position])}"

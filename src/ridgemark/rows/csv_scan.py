@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.base import Array
-from ridgemark.rows.limits import MAX_COLUMNS, MAX_ROW_BYTES
+from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES
 
 CHUNK_BYTES = 2**20
 

@@ -11,31 +11,93 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.arrays import ArrayColumns
+from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array
-from ridgemark.rows.files import FileState, bomb, reading, unreadable
-from ridgemark.rows.limits import MAX_LOADED_BYTES, is_bomb
-from ridgemark.rows.npy import FORM as _ARRAY
-from ridgemark.rows.npy import NpyColumns
+from ridgemark.rows.cells import numbers
+from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, bomb, is_bomb, reading, unreadable
 from ridgemark.rows.places import listed, shown
 
+_ARRAY = "a NumPy array file (.npy)"
 _ARCHIVE = "a NumPy archive (.npz)"
+_NEAR_BYTES = 2**18  # requested rows this close in the file are read together with the rows between them
 _PARSING = (ValueError, SyntaxError, tokenize.TokenError, EOFError, UnicodeError)  # what a broken header raises
 _UNZIPPING = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)
 
 
-def npy_columns(path: Path) -> NpyColumns:
-    """Return the columns of a `.npy` file; only the header is read now."""
-    state = FileState(path)
-    with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
-        shape, fortran, dtype = _header(file, path, _ARRAY)
-        offset = file.tell()
-    needed, size = offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
-    if size < needed:
-        raise unreadable(path, _ARRAY, f"an array of shape {shape} needs {needed} bytes and the file has {size}")
-    return NpyColumns(state, shape, dtype, fortran, offset)
+class NpyColumns(MatrixColumns):
+    """Columns of a `.npy` file, which is read block by block; only the header is read on opening.
+
+    Every read checks before and after that the file has not changed. The file is not memory-mapped: if a mapped file is
+    truncated meanwhile, SIGBUS ends the process, and a change of its numbers goes unnoticed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._state = FileState(path)
+        with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
+            shape, self._fortran, dtype = _header(file, path, _ARRAY)
+            self._offset = file.tell()
+        needed, size = self._offset + math.prod(shape) * dtype.itemsize, path.stat().st_size
+        if size < needed:
+            raise unreadable(path, _ARRAY, f"an array of shape {shape} needs {needed} bytes and the file has {size}")
+        super().__init__(shape, dtype, shown(path), None, in_memory=False)
+        self._latest: dict[tuple[int, int], Array] = {}  # rows read last, shared by all copies made by `only`
+
+    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
+        """Return the checked floats (n, k) of some rows; features, targets and weights are read together."""
+        self._state.check()
+        whole = self._latest.get((rows.start, rows.stop)) if isinstance(rows, slice) else None
+        values = self._from_file(rows) if whole is None else whole[:, self.selection]
+        return numbers(values, dtype, self.place(rows))
+
+    def _from_file(self, rows: slice | npt.NDArray[np.intp]) -> Array:
+        """Return the chosen columns of some rows; refuse a file that changed meanwhile."""
+        try:
+            with reading(self._state.path, _ARRAY), self._state.path.open("rb", buffering=0) as file:
+                values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
+        except DataError:
+            self._state.check()  # truncated or removed: this message is clearer than the system's
+            raise
+        self._state.check()
+        return values
+
+    def _at(self, file: IO[bytes], rows: npt.NDArray[np.intp]) -> Array:
+        """Return rows by number, in the requested order; rows close in the file are read together."""
+        values = np.empty((len(rows), len(self.which)), self.stored_dtype)
+        step = max(1, _NEAR_BYTES // (self.header.n_columns * self.stored_dtype.itemsize))
+        order = np.argsort(rows, kind="stable")
+        ends = np.flatnonzero(np.diff(rows[order] // step)) + 1
+        for group in np.split(order, ends) if len(rows) else []:
+            first, last = int(rows[group[0]]), int(rows[group[-1]])
+            values[group] = self._between(file, slice(first, last + 1))[rows[group] - first]
+        return values
+
+    def _between(self, file: IO[bytes], rows: slice, keep: bool = False) -> Array:
+        """Return the chosen columns of consecutive rows."""
+        n_rows = rows.stop - rows.start
+        if self._fortran:
+            columns = np.empty((len(self.which), n_rows), self.stored_dtype)
+            for column, j in zip(columns, self.which, strict=True):
+                self._fill(file, column, j * self.n_rows + rows.start)
+            return columns.T
+        whole = np.empty((n_rows, self.header.n_columns), self.stored_dtype)
+        self._fill(file, whole, rows.start * self.header.n_columns)
+        if keep:
+            self._latest.clear()
+            self._latest[rows.start, rows.stop] = whole
+        return whole[:, self.selection]
+
+    def _fill(self, file: IO[bytes], values: Array, position: int) -> None:
+        """Fill a contiguous array with the numbers from a position in the file's array."""
+        file.seek(self._offset + position * self.stored_dtype.itemsize)
+        rest: Any = values.reshape(-1).view(np.uint8).data
+        while rest:
+            read: int = file.readinto(rest)  # type: ignore[attr-defined]
+            if not read:
+                raise unreadable(self._state.path, _ARRAY, f"it is {len(rest)} bytes too short")
+            rest = rest[read:]
 
 
 class Archive:
@@ -116,15 +178,11 @@ class Archive:
 
 def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, Fortran order and type of the array that begins here; refuse pickled objects."""
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # version 3 is only for structured records
-        raise unreadable(
-            path, form, f"its format version is {version[0]}.{version[1]}, which does not hold plain numbers"
-        )
+    major, minor = np.lib.format.read_magic(file)
+    if (major, minor) not in ((1, 0), (2, 0)):  # version 3 is only for structured records
+        raise unreadable(path, form, f"its format version is {major}.{minor}, which does not hold plain numbers")
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
     if dtype.hasobject:
         msg = (
             f"{shown(path)} holds pickled Python objects, never loaded because loading can run any code; "

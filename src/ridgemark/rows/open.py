@@ -9,13 +9,12 @@ from typing import Any
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import as_columns, select_rows
+from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import RowSource
-from ridgemark.rows.columns import Columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import is_directory, require_file
-from ridgemark.rows.numpy_files import Archive, npy_columns
+from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
 from ridgemark.rows.tables import is_a, table_columns
 
@@ -83,7 +82,7 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
     found = require_file(path)
     if name.endswith(".npy"):
-        return select_rows(npy_columns(found), _values(target), columns, _values(weight))
+        return select_rows(NpyColumns(found), _values(target), columns, _values(weight))
     if name.endswith(".npz"):
         archive = Archive(found)
         features = archive.columns()
@@ -108,8 +107,7 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> 
 
 def _columns(source: Any) -> Columns:
     """Return the columns of an object in memory; refuse other types."""
-    known = _table(source)
-    if known is not None:
+    if (known := _table(source)) is not None:
         return known
     if hasattr(source, "__next__"):
         instead = "its path" if hasattr(source, "read") else "an array (numpy.array(list(rows))) or a path"
@@ -133,7 +131,7 @@ def _columns(source: Any) -> Columns:
 
 def _table(source: Any) -> Columns | None:
     if is_a(source, "pyarrow", "Table"):
-        return ArrowColumns(source)
+        return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)
 
 

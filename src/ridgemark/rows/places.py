@@ -82,7 +82,7 @@ class Place:
         """Return the place of the columns `first` to `last` (excluded)."""
         return self if self.columns is None else Place(self.source, self.columns[first:last], self.row)
 
-    def bad_number(self, value: float, row: int, column: int) -> DataError:
+    def bad_number(self, value: float, row: int, column: int = 0) -> DataError:
         """Refuse NaN or an infinity."""
         what = "NaN (not a number)" if np.isnan(value) else f"{value}"
         return DataError(

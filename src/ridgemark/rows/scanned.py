@@ -37,12 +37,7 @@ class ScannedRows(BaseRows):
     reads_ahead = True
 
     def __init__(
-        self,
-        header: Header,
-        choice: Choice,
-        chunk_rows: Sequence[int],
-        dtype: np.dtype[Any],
-        files: list[FileState],
+        self, header: Header, choice: Choice, chunk_rows: Sequence[int], dtype: np.dtype[Any], files: list[FileState]
     ) -> None:
         self._source = header.source
         self._choice = choice
@@ -95,14 +90,12 @@ class ScannedRows(BaseRows):
 
     def _block(self, start: int, columns: Sequence[Array], place: Place) -> Block:
         """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`."""
+
+        def part(first: int, last: int | None, dtype: np.dtype[Any]) -> Array:
+            return stacked(columns[first:last], dtype, place.some(first, last))
+
         weight = self.n_features + self.n_targets
-        return Block(
-            start,
-            stacked(columns[: self.n_features], self.dtype, place.some(0, self.n_features)),
-            stacked(columns[self.n_features : weight], DOUBLE, place.some(self.n_features, weight))
-            if self.n_targets
-            else None,
-            checked_weights(stacked(columns[weight:], DOUBLE, place.some(weight)), place.some(weight))
-            if self.has_weights
-            else None,
-        )
+        features = part(0, self.n_features, self.dtype)
+        targets = part(self.n_features, weight, DOUBLE) if self.n_targets else None
+        weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
+        return Block(start, features, targets, weights)
