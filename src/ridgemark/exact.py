@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Linear, make_kernel
 from ridgemark.kernels.base import count_rows
@@ -47,7 +46,6 @@ __all__ = [
     "weighted_kernel",
 ]
 
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 20_000  # a kernel matrix of 3 GiB; larger problems are refused
 

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.operators import RotatedFeatures
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
@@ -51,7 +49,7 @@ class Calibration:
     """
 
     rows: Any
-    indices: NDArray[np.intp]
+    indices: Indices
     residuals: Floats
     weights: Floats
     shifts: Floats

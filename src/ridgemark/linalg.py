@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Indices
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
@@ -105,9 +104,7 @@ def symmetric(upper: Array) -> Array:
     return whole
 
 
-def pivoted_cholesky(
-    matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False
-) -> tuple[Array, NDArray[np.intp]]:
+def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False) -> tuple[Array, Indices]:
     """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 
     The matrix is scaled to a unit diagonal. A column is not in J if the columns in J leave at most `2 machine eps` of
@@ -128,7 +125,7 @@ def pivoted_cholesky(
     return triangle, order[:rank]
 
 
-def pivoted_factor_(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp], int]:
+def pivoted_factor_(matrix: Array, tolerance: float) -> tuple[Array, Indices, int]:
     """Overwrite the upper triangle of a symmetric matrix A by R with `R'R = P'A P`; return R, the order P and the rank.
 
     The factorisation stops at the rank: no remaining diagonal entry exceeds the tolerance.
@@ -206,7 +203,7 @@ def _check_info(routine: str, info: int) -> None:
         raise NumericalError(msg)
 
 
-def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:
+def _check_semidefinite(original: Array, rest: Indices, diagonal: Array, explained: Array) -> None:
     """Refuse an indefinite matrix: a column whose remaining diagonal is zero has remaining off-diagonal entries."""
     entries = original[np.maximum.outer(rest, rest), np.minimum.outer(rest, rest)]
     np.fill_diagonal(entries, diagonal[rest])

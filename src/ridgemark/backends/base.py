@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = Any
 """An array of the backend in use: a NumPy array, a tensor, ..."""
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

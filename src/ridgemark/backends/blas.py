@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_blas
 
-Floats = NDArray[np.float64]
+from ridgemark.backends.base import Floats
 
 # Columns of a triangle in one product: few enough to skip most of its zeros, enough for a fast product.
 _PANEL = 128

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Indices
 from ridgemark.certificates.audit import KERNEL_ENTRIES, audit
 from ridgemark.certificates.operator import operator_certificate
 from ridgemark.certificates.points import distance_at
@@ -36,7 +36,7 @@ def certify(
     passes: RowPasses,
     fit: LandmarkFit,
     *,
-    landmark_indices: NDArray[np.intp] | None,
+    landmark_indices: Indices | None,
     failure_probability: float,
     rng: np.random.Generator,
 ) -> Certificate:

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.dual import FittedRows
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 _MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
@@ -46,7 +44,7 @@ def ascend(
     rows: FittedRows,
     product: Floats,
     defect: Floats,
-    landmark_indices: NDArray[np.intp] | None,
+    landmark_indices: Indices | None,
 ) -> Ascent:
     """Return a dual point with a smaller duality gap.
 
@@ -79,7 +77,7 @@ def _improve(
     target: int,
     image: Floats,
     defect: Floats,
-    chosen: NDArray[np.intp],
+    chosen: Indices,
 ) -> None:
     """Maximise over `x = eta alpha + xi` with xi on the chosen rows; image is `(K + n lambda W^-1) alpha`.
 

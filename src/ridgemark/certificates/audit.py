@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.ascent import ascend
 from ridgemark.certificates.dual import FittedRows, Meter, best_mixture, fitted_rows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
@@ -17,8 +17,6 @@ from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross, KernelMatrix
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 _UNRELIABLE = 0.1  # features whose square may have a larger relative rounding error are left out of v_L
 
@@ -31,7 +29,7 @@ def audit(
     fit: LandmarkFit,
     *,
     rng: np.random.Generator,
-    landmark_indices: NDArray[np.intp] | None = None,
+    landmark_indices: Indices | None = None,
     kernel_entries: int = KERNEL_ENTRIES,
     failure_probability: float = 0.05,
 ) -> Certificate:
@@ -78,7 +76,7 @@ def audit(
 
 
 def _whole(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
+    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: Indices | None
 ) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
     kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import EPS, condition, feature_sizes, function_size, landmark_rounding
 from ridgemark.errors import DataError
 from ridgemark.linalg import sum_rounding
@@ -17,8 +17,6 @@ from ridgemark.operators.cross import CrossTask
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 
 class Meter:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates.dual import FittedRows, Meter, fitted_rows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
 from ridgemark.certificates.rounding import residual_rounding, solution_rounding
@@ -17,7 +17,6 @@ from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weightin
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
 Operator = Callable[[Floats], Floats]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
 from ridgemark.certificates.rounding import EPS, function_size, landmark_rounding
 from ridgemark.errors import DataError, ParameterError
@@ -20,11 +20,9 @@ from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
-
 
 def distance_at(
-    points: RowPasses, training: RowPasses, fit: LandmarkFit, audit: Certificate, indices: NDArray[np.intp] | None
+    points: RowPasses, training: RowPasses, fit: LandmarkFit, audit: Certificate, indices: Indices | None
 ) -> Floats:
     """Bound `|f_K(x) - f(x)|` at every point, shape (n, targets), f_K being exact kernel ridge regression.
 
@@ -93,7 +91,7 @@ class PointwiseDistance(CrossTask):
     what: ClassVar[str] = "distance to exact"
     fit: LandmarkFit
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
-    which: NDArray[np.intp]  # (targets,): the ridge of each target
+    which: Indices  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
     own_size: Floats  # (targets,): size of the fitted function, to which its rounding error is relative
     amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance

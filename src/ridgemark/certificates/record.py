@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import bounds
+from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import primal_value
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
 Kind = Literal["audit", "operator", "trace"]
 Certainty = Literal["deterministic", "probability", "estimate"]
 

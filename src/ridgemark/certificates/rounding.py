@@ -8,13 +8,11 @@ number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 

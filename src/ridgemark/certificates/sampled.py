@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
 from ridgemark.linalg import sum_rounding
@@ -17,8 +17,6 @@ from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 
 def sampled(

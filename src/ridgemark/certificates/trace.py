@@ -6,14 +6,12 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates.dual import best_mixture
 from ridgemark.certificates.record import Certificate, issue
 from ridgemark.certificates.rounding import primal_value, residual_rounding, rms_residual, solution_rounding
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 
 def trace_certificate(fit: LandmarkFit) -> Certificate:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, positive, unit_roundoff
 
@@ -31,14 +30,14 @@ class _Pair(Kernel):
     def pairwise(self) -> bool:
         return any(part.pairwise for part in self._parts)
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         return tuple(part._prepare(landmarks, indices, backend) for part in self._parts)
 
     def _both(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> tuple[Array, Array]:
         left = self.left._block(rows, prepared[0], out, backend)
         return left, self.right._block(rows, prepared[1], None, backend)
 
-    def _errors(self, rows: Any, prepared: Any, backend: Backend) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _errors(self, rows: Any, prepared: Any, backend: Backend) -> tuple[Floats, Floats]:
         left = self.left._entry_error(rows, prepared[0], backend)
         return left, self.right._entry_error(rows, prepared[1], backend)
 
@@ -56,11 +55,11 @@ class Sum(_Pair):
         left += right
         return left
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
         return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         left, right = (part.diagonal(rows, indices) for part in self._parts)
         return left + right
 
@@ -69,7 +68,7 @@ class Sum(_Pair):
         left, right = (part.constant_diagonal for part in self._parts)
         return None if left is None or right is None else left + right
 
-    def centred(self, origin: NDArray[np.float64]) -> Sum:
+    def centred(self, origin: Floats) -> Sum:
         return Sum(self.left.centred(origin), self.right.centred(origin))
 
 
@@ -81,11 +80,11 @@ class Product(_Pair):
         left *= right
         return left
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         left, right = self._errors(rows, prepared, backend)
         return left + right + left * right + unit_roundoff(np.float64)
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         left, right = (part.diagonal(rows, indices) for part in self._parts)
         return left * right
 
@@ -115,7 +114,7 @@ class Scaled(Kernel):
     def pairwise(self) -> bool:
         return self._inner.pairwise
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         return self._inner._prepare(landmarks, indices, backend)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
@@ -125,10 +124,10 @@ class Scaled(Kernel):
             block *= self._positive_factor()
         return block
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         return self.kernel._entry_error(rows, prepared, backend) + unit_roundoff(np.float64)
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             return self._inner.diagonal(rows, indices) * self._positive_factor()
 
@@ -137,7 +136,7 @@ class Scaled(Kernel):
         inner = self._inner.constant_diagonal
         return None if inner is None else inner * self._positive_factor()
 
-    def centred(self, origin: NDArray[np.float64]) -> Scaled:
+    def centred(self, origin: Floats) -> Scaled:
         return Scaled(self.kernel.centred(origin), self.factor)
 
     def _positive_factor(self) -> float:

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, count_rows
 
@@ -39,7 +38,7 @@ class Custom(Kernel):
         self.function = function
         self.diagonal_function = diagonal_function
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         self._check()
         count = count_rows(rows)
         if self.diagonal_function is not None:
@@ -49,7 +48,7 @@ class Custom(Kernel):
         parts = [rows[start : start + _DIAGONAL_ROWS] for start in range(0, count, _DIAGONAL_ROWS)]
         return np.concatenate([np.diagonal(self._evaluate(self.function, part, part)) for part in parts])
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         self._check()
         return partial(_each_pair, self.function) if self._takes_pairs(landmarks) else self.function, landmarks
 
@@ -82,10 +81,10 @@ class Custom(Kernel):
             return np.ndim(self.function(row, row)) == 0
         return False
 
-    def _evaluate(self, function: Callable[..., Any], rows: Any, landmarks: Any) -> NDArray[Any]:
+    def _evaluate(self, function: Callable[..., Any], rows: Any, landmarks: Any) -> Array:
         return self._numbers(function(rows, landmarks), (count_rows(rows), count_rows(landmarks)))
 
-    def _numbers(self, values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    def _numbers(self, values: Any, shape: tuple[int, ...]) -> Array:
         """Return the values that the function returned as floats; check their shape and that they are finite."""
         name = getattr(self.function, "__name__", repr(self.function))
         block = np.asarray(values)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats
 from ridgemark.kernels.base import bandwidths, most_terms, unit_roundoff
 
 # Number of features up to which differences are not slower than the product; the second is for singular kernels,
@@ -100,7 +99,7 @@ def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backe
     return PreparedLandmarks(**prepared, centre=centre, points=points, augmented=augmented)
 
 
-def _widths(bandwidth: float | NDArray[np.float64], precision: np.dtype[Any]) -> tuple[Any, Any, Any]:
+def _widths(bandwidth: float | Floats, precision: np.dtype[Any]) -> tuple[Any, Any, Any]:
     """Return the bandwidth, the power of two below it, and their ratio: three floats or three arrays."""
     width = np.asarray(bandwidth, dtype=precision)
     if width.ndim and (width == width[0]).all():
@@ -153,7 +152,7 @@ def _by_differences(rows: Any, prepared: PreparedLandmarks, power: int, out: Arr
     return block
 
 
-def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> NDArray[np.float64]:
+def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> Floats:
     """Return for every row a bound on the rounding error of its kernel values.
 
     With u the unit roundoff, d the number of features, r the distance and X the row's distance from the centre, in
@@ -319,7 +318,7 @@ def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
     return augmented
 
 
-def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _sparse_product(x: Any, points: Any) -> tuple[Array, Array]:
     """Return squared distances of sparse rows and points in the product form, and the rows' squared lengths."""
     norms = _sparse_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -331,7 +330,7 @@ def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return block, norms
 
 
-def _sparse_norms(rows: Any) -> NDArray[Any]:
+def _sparse_norms(rows: Any) -> Array:
     """Return the squared length of each sparse row."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()

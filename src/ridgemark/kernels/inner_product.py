@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, unit_roundoff
 from ridgemark.parameters import real_number
@@ -32,10 +31,10 @@ class Linear(Kernel):
     def __init__(self, origin: Any = None) -> None:
         self.origin = origin
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         return _squared_norms(self.moved(rows), backend_of(rows))
 
-    def centred(self, origin: NDArray[np.float64]) -> Linear:
+    def centred(self, origin: Floats) -> Linear:
         """Return the kernel with this origin, where it has none yet."""
         return Linear(origin) if self.origin is None else self
 
@@ -48,13 +47,13 @@ class Linear(Kernel):
         with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
             return rows - origin
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Array:
         return self.moved(landmarks)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(self.moved(rows), prepared, out, backend)
 
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> Floats:
         return _errors(rows, prepared, most_terms(rows, prepared), backend)
 
 
@@ -78,19 +77,19 @@ class Polynomial(Kernel):
         self.offset = offset
         self.bandwidth = bandwidth
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         self._check()
         backend = backend_of(rows)
         return self._power(_squared_norms(self._scaled(rows, backend), backend))
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Array:
         self._check()
         return self._scaled(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return self._power(_inner_products(self._scaled(rows, backend), prepared, out, backend))
 
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> Floats:
         # By the Cauchy-Schwarz inequality |x.z| + offset <= sqrt((x.x + offset) (z.z + offset)).
         return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4, backend)
 
@@ -123,23 +122,23 @@ class Cosine(Kernel):
 
     accepts_sparse = True
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         backend = backend_of(rows)
         values = same_for_all(1.0, rows)
         values[_largest_entries(rows, backend) == 0] = 0.0
         return values
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Array:
         return _unit_rows(landmarks, backend)
 
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         return _inner_products(_unit_rows(rows, backend), prepared, out, backend)
 
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> Floats:
         return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10, backend)
 
 
-def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
+def _origin(value: Any, n_features: int) -> Floats:
     """Return the origin as one finite number, or one for each feature."""
     try:
         origin = np.asarray(value, dtype=np.float64)
@@ -158,7 +157,7 @@ def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backe
     return backend.matmul(rows, landmarks.T, out=out)
 
 
-def _errors(rows: Any, landmarks: Any, roundoffs: int, backend: Backend) -> NDArray[np.float64]:
+def _errors(rows: Any, landmarks: Any, roundoffs: int, backend: Backend) -> Floats:
     precision = landmarks.dtype if sparse.issparse(landmarks) else backend.precision(landmarks)
     return np.full(rows.shape[0], roundoffs * unit_roundoff(precision))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import DataError
 from ridgemark.kernels.base import Kernel
 
@@ -19,7 +18,7 @@ class Precomputed(Kernel):
     matrix of new rows and all training rows. Landmarks are column numbers.
     """
 
-    def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
+    def __call__(self, rows: Any, landmarks: Any = None) -> Array:
         """Return the given block, or its columns with the numbers `landmarks`."""
         block = self._checked(rows)
         if landmarks is not None:
@@ -31,7 +30,7 @@ class Precomputed(Kernel):
     def pairwise(self) -> bool:
         return True
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         if indices is None:
             _check_square(rows)
             return np.diagonal(rows).copy()
@@ -43,13 +42,13 @@ class Precomputed(Kernel):
             raise DataError(msg)
         return rows[np.arange(len(indices)), indices]
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> NDArray[np.intp]:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Indices:
         if indices is None:
             msg = "a precomputed kernel needs the landmarks as row numbers, not as points"
             raise DataError(msg)
         return indices
 
-    def _block(self, rows: Any, prepared: NDArray[np.intp], out: Array | None, backend: Backend) -> Array:
+    def _block(self, rows: Any, prepared: Indices, out: Array | None, backend: Backend) -> Array:
         if prepared.size and prepared.max() >= rows.shape[1]:
             msg = (
                 f"a precomputed block needs one column for each training row, at least {prepared.max() + 1}, "
@@ -58,7 +57,7 @@ class Precomputed(Kernel):
             raise DataError(msg)
         return backend.from_host(rows[:, prepared])
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         return np.zeros(rows.shape[0])  # the given values define the kernel
 
 

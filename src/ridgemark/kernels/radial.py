@@ -6,9 +6,8 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.distances import prepare_landmarks, squared_distances
 from ridgemark.kernels.projection import ProjectedLandmarks, Projection
@@ -52,7 +51,7 @@ class RadialKernel(StationaryKernel):
         derivative[value == 0.0] = 0.0  # where rho is infinite, the product is not a number
         return value, derivative
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         if self.metric is None:
             return super()._prepare(landmarks, indices, backend)
         name = type(self).__name__
@@ -71,7 +70,7 @@ class RadialKernel(StationaryKernel):
             rows, prepared = prepared.projection.apply(rows, backend), prepared.landmarks
         return squared_distances(rows, prepared, out, backend)
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         if not isinstance(prepared, ProjectedLandmarks):
             return super()._entry_error(rows, prepared, backend)
         form, moved = self._form, prepared.projection.distance_error(rows, backend)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.kernels.base import Kernel, same_for_all
 from ridgemark.kernels.distances import Form, prepare_landmarks, rounding_of_values
 
@@ -22,20 +19,20 @@ class StationaryKernel(Kernel):
     bandwidth: Any
     _form = Form()
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         return same_for_all(1.0, rows)
 
     @property
     def constant_diagonal(self) -> float:
         return 1.0
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         return prepare_landmarks(landmarks, self.bandwidth, self._form, backend, type(self).__name__)
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         return self._profile(self._distances(rows, prepared, out, backend), backend)
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         return rounding_of_values(rows, prepared, backend)
 
     @abstractmethod

@@ -9,14 +9,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, symmetric_eigen
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 
 def posterior_variance(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel
@@ -21,8 +20,6 @@ from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _RELIABLE = 1e-6  # largest relative rounding error at which a feature is still used

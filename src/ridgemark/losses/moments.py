@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Backend
-
-Floats = NDArray[np.float64]
+from ridgemark.backends import Backend, Floats
 
 # Largest relative difference of sums over the same rows: rounding, also of rows stored in single precision.
 _SAME = 1e-6

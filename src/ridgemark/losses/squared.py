@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ridgemark.backends import Floats
 from ridgemark.losses.base import Loss
-
-Floats = NDArray[np.float64]
 
 
 class SquaredLoss(Loss):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.linalg import symmetric
 from ridgemark.losses.base import Loss
@@ -18,8 +18,6 @@ from ridgemark.operators.factor import NystromFactor
 from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.passes import RowPasses
-
-Floats = NDArray[np.float64]
 
 
 class RowOperator(ABC):

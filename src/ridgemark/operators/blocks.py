@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 TILE_ENTRIES = 2**20
 """Kernel entries that stay in the processor's cache until they have been used twice."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel
 from ridgemark.linalg import product_in_blocks
@@ -15,8 +15,6 @@ from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 _WIDEST_TILE = 2048  # largest width counted for a tile of C, so that blocks of a wide C are not too short
 

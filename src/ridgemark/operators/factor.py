@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend
+from ridgemark.backends import NUMPY, Array, Backend, Indices
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, inverse_triangle_, numerical_rank, pivoted_cholesky, symmetric_eigen
@@ -26,7 +25,7 @@ class NystromFactor:
 
     cross_kernel: CrossKernel
     landmark_kernel: Array  # (p, p), float64: W
-    kept: NDArray[np.intp]  # (rank,): positions of landmarks
+    kept: Indices  # (rank,): positions of landmarks
     triangle: Array  # (rank, rank), float64, upper triangular
     kept_kernel: CrossKernel  # bound to the landmarks kept, in their order
 
@@ -61,7 +60,7 @@ class NystromFactor:
 
 
 def nystrom_factor(
-    kernel: Kernel, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY
+    kernel: Kernel, landmarks: Any, indices: Indices | None = None, backend: Backend = NUMPY
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal."""
     cross_kernel = kernel.bind(landmarks, indices, backend)

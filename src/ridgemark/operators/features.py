@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import feature_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,7 @@ class _FeatureTask(Task):
 class FeatureMatrix(_FeatureTask):
     """Some columns of B itself."""
 
-    columns: NDArray[np.intp]
+    columns: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         return feature_block(self.factor, block, workspace)[:, self.columns]  # a copy of scratch memory
@@ -64,7 +62,7 @@ class FeatureSums(_FeatureTask):
 class Features(RowOperator):
     """B, the features of every row, shape (n, rank); or only the given columns."""
 
-    def __init__(self, passes: RowPasses, factor: NystromFactor, columns: NDArray[np.intp] | None = None) -> None:
+    def __init__(self, passes: RowPasses, factor: NystromFactor, columns: Indices | None = None) -> None:
         super().__init__(passes)
         self.factor = factor
         self.columns = np.arange(factor.rank) if columns is None else columns

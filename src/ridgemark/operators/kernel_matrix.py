@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
@@ -17,8 +17,6 @@ from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.operators.cross import Cross
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
 # short in a small budget.
@@ -156,9 +154,7 @@ class KernelMatrix(RowOperator):
             self.passes.count_entries((n - start) * len(columns))
         return result[:, : vectors.shape[1]], result[:, vectors.shape[1] :]
 
-    def rows_product_and_error(
-        self, indices: NDArray[np.intp], vectors: Floats, sizes: Floats
-    ) -> tuple[Floats, Floats]:
+    def rows_product_and_error(self, indices: Indices, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
         """Return some rows of what `product_and_error` returns; n kernel entries each."""
         step = self.passes.block_rows(_TILE_COLUMNS)
         products, errors = [], []
@@ -169,7 +165,7 @@ class KernelMatrix(RowOperator):
             errors.append(np.tile(error, (columns.shape[1], 1)))
         return np.concatenate(products), np.concatenate(errors)
 
-    def _bound(self, indices: NDArray[np.intp]) -> Cross:
+    def _bound(self, indices: Indices) -> Cross:
         """Return some columns of K."""
         rows = self.passes.take(indices)
         return Cross(self.passes, self.kernel.bind(rows.features, rows.indices))

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.operators.blocks import diagonal_block, feature_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

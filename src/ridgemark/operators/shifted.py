@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ridgemark.backends import Floats, Indices
 from ridgemark.operators.features import Features
 from ridgemark.operators.weighting import Weighting
-
-Floats = NDArray[np.float64]
 
 
 class ShiftedInverse:
@@ -32,7 +28,7 @@ class ShiftedInverse:
         self.features, self.weighting = features, weighting
         self.spectrum, self.rotation, self.ridges = spectrum, rotation, ridges
 
-    def __call__(self, vectors: Floats, columns: NDArray[np.intp] | slice = slice(None)) -> Floats:
+    def __call__(self, vectors: Floats, columns: Indices | slice = slice(None)) -> Floats:
         """Return `(L + s)^-1 V` for V in the range of P; `columns` says which ridge each column of V has."""
         ridges = self.ridges[columns]
         rotated = self.rotation.T @ (self.features.T @ self.weighting.transpose(vectors))

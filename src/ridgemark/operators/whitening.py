@@ -16,13 +16,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.linalg import congruence, largest_eigenvalue, solve_triangle
 from ridgemark.operators.factor import NystromFactor
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Largest rounding error, relative to the ridge: a bound where all whitening is deferred, an estimate for a part of it.

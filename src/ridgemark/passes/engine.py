@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.passes.cost import Cost
 from ridgemark.passes.parts import Part
 from ridgemark.passes.progress import Counter, Progress
@@ -17,8 +18,6 @@ from ridgemark.passes.task import Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
 from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
-
-Floats = NDArray[np.float64]
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -144,7 +143,7 @@ class RowPasses:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
         return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
 
-    def take(self, indices: NDArray[np.intp]) -> Block:
+    def take(self, indices: Indices) -> Block:
         """Return some rows, in float64."""
         return self._prepared(self.source.take(indices))
 
@@ -191,7 +190,7 @@ class RowPasses:
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
 
-    def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
+    def constant_columns(self, like: Indices) -> Indices:
         """Return the columns with one value in all rows; takes a pass only for those constant in the rows `like`."""
         few = np.asarray(dense(self.source.take(like).features))
         candidates = np.flatnonzero((few == few[:1]).all(axis=0))

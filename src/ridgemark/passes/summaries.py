@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.passes.task import Task, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.rows.distinct import row_hashes
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +51,15 @@ class DifferingRows(Task):
     """For some columns, the number of rows that differ from given values."""
 
     what: ClassVar[str] = "constant columns"
-    columns: NDArray[np.intp]
+    columns: Indices
     values: Floats
 
     @property
     def width(self) -> int:
         return len(self.columns)
 
-    def __call__(self, block: Block, workspace: Workspace) -> NDArray[np.intp]:
-        differing: NDArray[np.intp] = (dense(block.features[:, self.columns]) != self.values).sum(axis=0)
+    def __call__(self, block: Block, workspace: Workspace) -> Indices:
+        differing: Indices = (dense(block.features[:, self.columns]) != self.values).sum(axis=0)
         return differing
 
 

@@ -6,10 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ridgemark.backends import NUMPY, Backend
+from ridgemark.backends import NUMPY, Backend, Floats
 from ridgemark.backends.scratch import Scratch
 from ridgemark.rows import Block
 
@@ -21,7 +18,7 @@ class Workspace:
     backend: Backend = NUMPY
     scratch: Scratch = field(default_factory=Scratch)
 
-    def array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def array(self, name: str, shape: tuple[int, ...]) -> Floats:
         """Return the thread's array of this name and shape; the thread's next block overwrites it."""
         return self.scratch.array(name, shape)
 

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.losses import Moments
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.linalg import check_range, cholesky_, inverse_triangle_, solve_triangle
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Columns = NDArray[np.intp]
+from ridgemark.backends import Floats, Indices
+
+Columns = Indices
 """The positions, among the right sides, of the columns of an array."""
 Operator = Callable[[Floats, Columns], Floats]
 Rounding = Callable[[Floats, Columns], Floats]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import KernelMatrix, Weighting, kernel_diagonal
@@ -12,8 +12,6 @@ from ridgemark.passes import RowPasses
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.landmark_fit import LandmarkFit
 from ridgemark.solvers.merged_rows import MergedRows
-
-Floats = NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
 # Unit roundoffs of weighting, centring and the updates of an iterate, relative to a product and added to its own.

@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 from ridgemark.solvers.cholesky import solve_one_ridge
 from ridgemark.solvers.spectral import SpectralSolver
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

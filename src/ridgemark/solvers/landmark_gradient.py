@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, cholesky_, pivoted_cholesky, solve_triangle, times_own_transpose_
@@ -15,8 +15,6 @@ from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
@@ -46,10 +44,10 @@ class LandmarkGradientFit:
 
     dual_coef: Floats
     intercept: Floats
-    dropped: NDArray[np.intp]
+    dropped: Indices
     bound: Floats
     estimate: Floats
-    n_products: NDArray[np.intp]
+    n_products: Indices
     outcomes: tuple[Outcome, ...]
 
 

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.kernels import Kernel
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +24,7 @@ class MergedRows:
     """
 
     passes: RowPasses  # its targets are measured from the origin
-    numbers: Numbers  # (m,): number of each row in the source before merging
+    numbers: Indices  # (m,): number of each row in the source before merging
     largest: int  # number of rows in the largest group of equal rows
 
 
@@ -48,7 +46,7 @@ def merge_equal_rows(passes: RowPasses, kernel: Kernel, distinct: DistinctRows, 
     return MergedRows(merged, numbers, int(np.bincount(group[present]).max()))
 
 
-def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Numbers, Numbers]:
+def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Indices, Indices]:
     """Return the first row of each group of equal rows, in order, and every row's group; -1 for weight zero.
 
     Different rows may have equal hashes, so rows that differ from the first of their group become groups of one row.

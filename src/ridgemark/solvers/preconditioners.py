@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.linalg import check_range, symmetric_eigen
 from ridgemark.operators import Features, ShiftedInverse
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.kernel_system import KernelSystem
 from ridgemark.solvers.landmark_fit import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 # A ridge below this share of the largest eigenvalue is smaller than the rounding error of a product.
 _ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)

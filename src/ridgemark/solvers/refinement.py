@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
@@ -24,8 +25,6 @@ from ridgemark.solvers.kernel_system import KernelSystem
 from ridgemark.solvers.landmark_fit import LandmarkFit
 from ridgemark.solvers.merged_rows import MergedRows, merge_equal_rows
 from ridgemark.solvers.preconditioners import DirectPreconditioner, landmark_preconditioner
-
-Floats = NDArray[np.float64]
 
 # Largest number of rows for which K is factorised where the landmark preconditioner does not converge.
 _FEW_ROWS = 2500

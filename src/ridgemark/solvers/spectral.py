@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
 from ridgemark.losses import Moments
 from ridgemark.operators import NystromFactor, RotatedFeatures
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
-
-Floats = NDArray[np.float64]
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 
