@@ -12,8 +12,7 @@ from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import EPS, condition, feature_sizes, function_size, landmark_rounding
 from ridgemark.errors import DataError
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import Cross, cross_block, kernel_diagonal
-from ridgemark.operators.cross import CrossTask
+from ridgemark.operators import Cross, CrossTask, cross_block, kernel_diagonal
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit

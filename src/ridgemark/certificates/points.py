@@ -13,9 +13,7 @@ from ridgemark.certificates.rounding import EPS, function_size, landmark_roundin
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import cross_block
-from ridgemark.operators.blocks import diagonal_block
-from ridgemark.operators.cross import CrossTask
+from ridgemark.operators import CrossTask, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
@@ -89,16 +87,13 @@ class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 
     what: ClassVar[str] = "distance to exact"
+    arrays: ClassVar[int] = 2
     fit: LandmarkFit
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
     which: Indices  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
     own_size: Floats  # (targets,): size of the fitted function, to which its rounding error is relative
     amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance
-
-    @property
-    def width(self) -> int:
-        return 2 * self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         fit, cross_kernel = self.fit, self.cross_kernel

@@ -11,9 +11,8 @@ from ridgemark.backends import Floats
 from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import KernelMatrix, NystromFactor, feature_block
-from ridgemark.operators.blocks import diagonal_block
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.operators import FeatureTask, KernelMatrix, diagonal_block, feature_block
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
@@ -80,22 +79,14 @@ def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualDiagonal(Task):
+class ResidualDiagonal(FeatureTask):
     """The diagonal of `_residual_diagonal`."""
 
     what: ClassVar[str] = "residual diagonal"
-    factor: NystromFactor
+    arrays: ClassVar[int] = 2
     reliable: Floats  # (rank,): one minus the relative rounding error that the factor brings to each feature
     sizes: Floats  # (rank,): twice the size of each feature, to which its rounding error is relative
     summed: float  # relative rounding error of sums over landmarks
-
-    @property
-    def width(self) -> int:
-        return 2 * self.factor.cross_kernel.n_landmarks
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.factor.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         features = np.abs(feature_block(self.factor, block, workspace))

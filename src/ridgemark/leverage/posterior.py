@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Floats
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, symmetric_eigen
-from ridgemark.operators.blocks import diagonal_block
+from ridgemark.operators import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 

@@ -11,14 +11,12 @@ import numpy as np
 from ridgemark.backends import NUMPY, Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.kernels import CrossKernel
 from ridgemark.leverage.brackets import Bracket, ScoreBracket
 from ridgemark.leverage.posterior import explained_, posterior_factor
 from ridgemark.linalg import symmetric_eigen
 from ridgemark.losses import Moments
-from ridgemark.operators import NystromFactor, cross_block
-from ridgemark.operators.blocks import diagonal_block
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -69,11 +67,11 @@ def score_bracket(
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Task):
+class Scores(CrossTask):
     """A block's lower and upper scores, shape (rows, 2); the weights of groups of equal rows may be given along."""
 
     what: ClassVar[str] = "leverage scores"
-    cross_kernel: CrossKernel
+    arrays: ClassVar[int] = 2
     to_lower: Floats  # (p, rank): from kernel values to features in the coordinates of V
     to_upper: Floats | None  # (p, p): the posterior's factor; None where landmarks are not training rows
     sums: Floats  # (rank, 2): factors of squared features for the lower score and the diagonal of H^2
@@ -82,14 +80,6 @@ class Scores(Task):
     residual_dimension: float  # the most that K - L adds to d_eff
     rounding: float  # relative rounding error of the posterior variance
     scaled_ridge: float
-
-    @property
-    def width(self) -> int:
-        return 2 * self.cross_kernel.n_landmarks
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         cross, own = cross_block(self.cross_kernel, block, workspace), row_weights(block)

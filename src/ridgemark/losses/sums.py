@@ -39,10 +39,6 @@ class LossSums(Task):
     at: Coefficients | None  # None for a quadratic loss
 
     @property
-    def width(self) -> int:
-        return self.whitening.factor.cross_kernel.n_landmarks
-
-    @property
     def kernel_entries(self) -> int:
         return self.whitening.factor.cross_kernel.n_landmarks
 

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators.factor import NystromFactor
-from ridgemark.passes import Workspace
+from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
 
 TILE_ENTRIES = 2**20
 """Kernel entries that stay in the processor's cache until they have been used twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTask(Task):
+    """A task that evaluates the kernel with the landmarks."""
+
+    cross_kernel: CrossKernel
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTask(Task):
+    """A task that evaluates features."""
+
+    factor: NystromFactor
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.factor.cross_kernel.n_landmarks
 
 
 def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -> Floats:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
-from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import cross_block, tiles
-from ridgemark.operators.cross import Cross
+from ridgemark.operators.row_matrix import Cross, RowMatrix
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
@@ -100,24 +98,28 @@ def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
     return passes.map(Diagonal(kernel))
 
 
-class KernelMatrix(RowOperator):
+class KernelMatrix(RowMatrix):
     """K, the kernel of all rows with each other, shape (n, n)."""
 
     def __init__(self, passes: RowPasses, kernel: Kernel) -> None:
-        super().__init__(passes)
-        self.kernel = kernel
+        self.passes, self.kernel, self.n_columns = passes, kernel, passes.source.n_rows
+        self.held: Floats | None = None
 
     @property
-    def shape(self) -> tuple[int, int]:
-        n = self.passes.source.n_rows
-        return n, n
+    def T(self) -> Self:  # type: ignore[override]
+        return self
+
+    def hold(self, budget: int) -> Self:
+        """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
+        if self.held is None and 8 * self.n_columns**2 <= budget:
+            self.held = Cross(self.passes, self._bound(np.arange(self.n_columns))).hold(budget).held
+        return self
 
     def __matmul__(self, vectors: Floats) -> Floats:
         """Return `K V`, every entry a sum of blocks of terms, so that its rounding error grows slowly with n."""
         if self.held is None:
-            return self._product(vectors)
-        with all_blas_threads():
-            return product_in_blocks(self.held, vectors)
+            return self.product_and_error(vectors, np.zeros((len(vectors), 0)))[0]
+        return super().__matmul__(vectors)
 
     @property
     def columns_at_once(self) -> int:
@@ -141,12 +143,11 @@ class KernelMatrix(RowOperator):
         `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
         A part of the columns is evaluated at the rows from the first of these columns on, and used for both sides.
         """
-        n, step = self.shape[0], self.columns_at_once
+        n, step = self.n_columns, self.columns_at_once
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
         for start in range(0, n, step):
             columns = np.arange(start, min(n, start + step))
-            cross_kernel = self._bound(columns).cross_kernel
-            summed = sizes[columns].sum(axis=0)
+            cross_kernel, summed = self._bound(columns), sizes[columns].sum(axis=0)
             task = SymmetricProduct(cross_kernel, start, vectors[columns], summed, self._tile_rows)
             products: _TwoSides = self.passes.reduce(task, along=(vectors, sizes), start=start)
             result[start:] += np.concatenate(products.below)
@@ -159,23 +160,13 @@ class KernelMatrix(RowOperator):
         step = self.passes.block_rows(_TILE_COLUMNS)
         products, errors = [], []
         for start in range(0, len(indices), step):
-            columns = self._bound(indices[start : start + step])
-            products.append(columns.T @ vectors)
-            error = self.passes.map(EntryErrors(columns.cross_kernel)) @ sizes
-            errors.append(np.tile(error, (columns.shape[1], 1)))
+            cross_kernel = self._bound(indices[start : start + step])
+            products.append(Cross(self.passes, cross_kernel).T @ vectors)
+            error = self.passes.map(EntryErrors(cross_kernel)) @ sizes
+            errors.append(np.tile(error, (cross_kernel.n_landmarks, 1)))
         return np.concatenate(products), np.concatenate(errors)
 
-    def _bound(self, indices: Indices) -> Cross:
-        """Return some columns of K."""
+    def _bound(self, indices: Indices) -> CrossKernel:
+        """Return the kernel bound to some rows."""
         rows = self.passes.take(indices)
-        return Cross(self.passes, self.kernel.bind(rows.features, rows.indices))
-
-    def _evaluate(self) -> Floats:
-        columns = self._bound(np.arange(self.shape[0])).hold(self.n_bytes)
-        assert columns.held is not None
-        return columns.held
-
-    def _product(self, vectors: Floats) -> Floats:
-        return self.product_and_error(vectors, np.zeros((len(vectors), 0)))[0]
-
-    _transposed_product = _product
+        return self.kernel.bind(rows.features, rows.indices)

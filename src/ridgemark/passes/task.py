@@ -32,11 +32,12 @@ class Task(ABC):
     """
 
     what: ClassVar[str] = "rows"  # shown as progress
+    arrays: ClassVar[int] = 1  # arrays of as many columns as the task evaluates kernel values
 
     @property
     def width(self) -> int:
         """Columns of float64 that the task holds for each row of a block."""
-        return 1
+        return max(1, self.arrays * self.kernel_entries)
 
     @property
     def kernel_entries(self) -> int:

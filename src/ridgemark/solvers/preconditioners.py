@@ -28,11 +28,12 @@ def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: in
     ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * largest)
     sizes = np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel))[factor.kept]
     reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
-    if len(reliable) == factor.rank:
-        spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
-    else:
-        spectrum, rotation = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)], NUMPY)
-    features = Features(system.passes, factor, reliable).hold(reserved)
+    spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
+    if len(reliable) < factor.rank:
+        spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)], NUMPY)
+        rotation = np.zeros((factor.rank, len(reliable)))
+        rotation[reliable] = of_reliable
+    features = Features(system.passes, factor).hold(reserved)
     return ShiftedInverse(features, system.weighting, spectrum, rotation, ridges)
 
 

@@ -8,7 +8,6 @@ from ridgemark.backends import NUMPY, Floats
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import symmetric_eigen
 from ridgemark.losses import Moments
-from ridgemark.operators import NystromFactor, RotatedFeatures
 from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
@@ -28,10 +27,6 @@ class SpectralSolver:
         self.fit_intercept = fit_intercept
         self.spectrum, self.rotation = symmetric_eigen(self.centred.gram, NUMPY)
         self.rotated = self.rotation.T @ self.centred.cross
-
-    def rotated_features(self, factor: NystromFactor) -> RotatedFeatures:
-        """Return the features of the factor in the coordinates of the spectrum."""
-        return RotatedFeatures(factor, self.feature_mean, self.rotation)
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
