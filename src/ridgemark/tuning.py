@@ -13,7 +13,8 @@ from sklearn.base import clone
 from ridgemark.backends import NUMPY
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import CrossKernel, Kernel, has_bandwidth, make_kernel
-from ridgemark.kernels.distances import Form, prepare_landmarks, squared_distances
+from ridgemark.kernels.distances import Form, prepare_landmarks
+from ridgemark.kernels.distances import distances as squared_distances
 from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace

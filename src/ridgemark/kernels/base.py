@@ -190,6 +190,14 @@ def unit_roundoff(dtype: Any) -> float:
     return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
 
 
+def squared_norms(rows: Any, backend: Backend) -> Array:
+    """Return the squared length of each row, also of a sparse matrix; inf on overflow, without a warning."""
+    if not sparse.issparse(rows):
+        return backend.squared_norms(rows)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
 def most_terms(rows: Any, landmarks: Any) -> int:
     """Return the largest number of terms in a sum over the features of a row and a landmark."""
     if not (sparse.issparse(rows) and sparse.issparse(landmarks)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgemark.backends import Array, Backend
 from ridgemark.kernels.distances import Form
-from ridgemark.kernels.radial import RadialKernel
+from ridgemark.kernels.stationary import RadialKernel
 
 
 class Gaussian(RadialKernel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ridgemark.backends import Array, Backend
 from ridgemark.kernels.distances import FEW_IF_SINGULAR, Form
-from ridgemark.kernels.radial import RadialKernel
+from ridgemark.kernels.stationary import RadialKernel
 
 _EXPONENT_LIMIT = 700.0  # exp(-700) is close to the smallest normal number
 

@@ -10,7 +10,7 @@ import numpy as np
 from ridgemark.backends import Array, Backend
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.distances import FAR, FEW_FEATURES, FEW_IF_SINGULAR, Form
-from ridgemark.kernels.radial import RadialKernel
+from ridgemark.kernels.stationary import RadialKernel
 
 _NEGLIGIBLE = 100.0  # exp(-100) is about 1e-44
 

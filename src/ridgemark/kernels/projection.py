@@ -10,7 +10,6 @@ import numpy as np
 from ridgemark.backends import Array, Backend, Floats
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels.base import unit_roundoff
-from ridgemark.kernels.distances import PreparedLandmarks
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,6 @@ class Projection:
         with np.errstate(over="ignore", under="ignore"):
             sizes = backend.matmul(abs(rows - self.centre), abs(self.matrix))
         return np.sqrt(backend.to_host(backend.squared_norms(sizes)).astype(np.float64))
-
-
-@dataclass(frozen=True)
-class ProjectedLandmarks:
-    """A projection, and the projected landmarks prepared for distances."""
-
-    projection: Projection
-    landmarks: PreparedLandmarks
 
 
 def _checked_metric(metric: Any, n_features: int, owner: str) -> Floats:
