@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.operators.row_matrix import Cross, RowMatrix
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.passes import BlockFunction, RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
@@ -67,35 +68,21 @@ class SymmetricProduct(Task):
         return _TwoSides(below, across)
 
 
-@dataclass(frozen=True, eq=False)
-class EntryErrors(Task):
-    """`entry_error` of every row."""
-
-    what: ClassVar[str] = "rounding"
-    cross_kernel: CrossKernel
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return self.cross_kernel.entry_error(block.features)
-
-
-@dataclass(frozen=True, eq=False)
-class Diagonal(Task):
-    """`w_i k(x_i, x_i)`."""
-
-    what: ClassVar[str] = "kernel diagonal"
-    kernel: Kernel
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        weighted: Floats = row_weights(block) * self.kernel.diagonal(block.features, block.indices).astype(np.float64)
-        return weighted
-
-
 def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
     """Return `w_i k(x_i, x_i)` for every row; without a pass where that is a constant."""
     constant = kernel.constant_diagonal
     if constant is not None and passes.weights() is None:
         return np.full(passes.source.n_rows, constant)
-    return passes.map(Diagonal(kernel))
+    return passes.map(BlockFunction("kernel diagonal", partial(_weighted_diagonal, kernel)))
+
+
+def _weighted_diagonal(kernel: Kernel, block: Block) -> Floats:
+    weighted: Floats = row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
+    return weighted
+
+
+def _entry_errors(cross_kernel: CrossKernel, block: Block) -> Floats:
+    return cross_kernel.entry_error(block.features)
 
 
 class KernelMatrix(RowMatrix):
@@ -162,7 +149,7 @@ class KernelMatrix(RowMatrix):
         for start in range(0, len(indices), step):
             cross_kernel = self._bound(indices[start : start + step])
             products.append(Cross(self.passes, cross_kernel).T @ vectors)
-            error = self.passes.map(EntryErrors(cross_kernel)) @ sizes
+            error = self.passes.map(BlockFunction("rounding", partial(_entry_errors, cross_kernel))) @ sizes
             errors.append(np.tile(error, (cross_kernel.n_landmarks, 1)))
         return np.concatenate(products), np.concatenate(errors)
 

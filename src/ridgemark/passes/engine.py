@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.passes.cost import Cost
-from ridgemark.passes.parts import Part
 from ridgemark.passes.progress import Counter, Progress
-from ridgemark.passes.summaries import DifferingRows, Hashes, Targets, Weights, dense
-from ridgemark.passes.task import Task, Workspace
+from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -149,12 +149,12 @@ class RowPasses:
 
     def targets(self) -> Floats:
         """Return the targets of every row."""
-        return self.map(Targets())
+        return self.map(BlockFunction("targets", attrgetter("targets")))
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""
         if self._weights is None and (self.source.has_weights or self.weight_unit != 1.0):
-            self._weights = self.map(Weights())
+            self._weights = self.map(BlockFunction("weights", row_weights))
         return self._weights
 
     def normalise_weights(self) -> None:
@@ -180,7 +180,7 @@ class RowPasses:
         no pass.
         """
         if self._distinct is None:
-            self._distinct = find_distinct(self.map(Hashes()), self.weights())
+            self._distinct = find_distinct(self.map(BlockFunction("distinct rows", row_hashes)), self.weights())
         return self._distinct
 
     def row_groups(self) -> RowGroups:
@@ -192,11 +192,12 @@ class RowPasses:
 
     def constant_columns(self, like: Indices) -> Indices:
         """Return the columns with one value in all rows; takes a pass only for those constant in the rows `like`."""
-        few = np.asarray(dense(self.source.take(like).features))
+        few = np.asarray(_dense(self.source.take(like).features))
         candidates = np.flatnonzero((few == few[:1]).all(axis=0))
         if not len(candidates) or len(few) == self.source.n_rows:
             return candidates
-        return candidates[self.reduce(DifferingRows(candidates, few[0, candidates])) == 0]
+        count = partial(_count_different, candidates, few[0, candidates])
+        return candidates[self.reduce(BlockFunction("constant columns", count)) == 0]
 
     def _prepared(self, block: Block) -> Block:
         """Return the block with features in float64, and weights in their unit.
@@ -209,3 +210,12 @@ class RowPasses:
         if self.weight_unit != 1.0:
             block = replace(block, weights=row_weights(block) / self.weight_unit)
         return block
+
+
+def _count_different(columns: Indices, values: Floats, block: Block) -> Indices:
+    """Return for some columns the number of rows that differ from given values."""
+    return np.asarray((_dense(block.features[:, columns]) != values).sum(axis=0))
+
+
+def _dense(features: Any) -> Any:
+    return features.toarray() if sparse.issparse(features) else features
