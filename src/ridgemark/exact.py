@@ -14,11 +14,11 @@ import numpy as np
 import scipy.linalg
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Linear, make_kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.linalg import check_range, numerical_rank, semidefinite_eigen
+from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
 from ridgemark.sketches import column_sketch, cosine_sketch, gaussian_sketch, hadamard_sketch, rademacher_sketch
 
 __all__ = [
@@ -115,7 +115,7 @@ def spectrum(kernel_matrix: Any) -> Spectrum:
     """Return the eigendecomposition of a symmetric positive semidefinite matrix."""
     if isinstance(kernel_matrix, Spectrum):
         return kernel_matrix
-    return Spectrum(*semidefinite_eigen(_square(kernel_matrix), NUMPY))
+    return Spectrum(*symmetric_eigen(_square(kernel_matrix), definite=True))
 
 
 def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:

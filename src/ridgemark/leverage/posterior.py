@@ -63,7 +63,7 @@ def landmark_spectrum(kernel: Kernel, landmarks: Block, sampling_weights: Floats
     """Return the eigenvalues, descending, of `D^1/2 W D^1/2`: an estimate of those of the kernel of all rows."""
     root = np.sqrt(row_weights(landmarks) * sampling_weights)
     among = kernel.bind(landmarks.features, landmarks.indices).symmetric_block(landmarks.features)
-    values, _ = symmetric_eigen(root[:, None] * among * root, NUMPY)
+    values, _ = symmetric_eigen(root[:, None] * among * root)
     return np.asarray(values)
 
 
@@ -75,7 +75,7 @@ def posterior_factor(landmark_kernel: Floats, weights: Floats, scaled_ridge: flo
         triangle = scipy.linalg.cholesky(scaled + scaled_ridge * np.eye(len(scaled)), lower=True, check_finite=False)
         return scipy.linalg.solve_triangular(triangle, np.diag(root), lower=True, check_finite=False).T
     except np.linalg.LinAlgError:  # a ridge below the rounding of W: slower, but it never fails
-        eigenvalues, vectors = symmetric_eigen(scaled, NUMPY)
+        eigenvalues, vectors = symmetric_eigen(scaled)
         full = root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
         return scipy.linalg.rq(full, mode="r", check_finite=False)
 

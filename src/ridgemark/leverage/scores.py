@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.leverage.brackets import Bracket, ScoreBracket
@@ -111,7 +111,7 @@ def _score_task(
     surplus = float(excess * lengths[:n_reliable].sum())
     # K - L is zero at landmarks that are rows, so its rank is at most the number of other rows.
     rank = moments.n_rows - (0 if landmark_weights is None else n_reliable)
-    spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable], NUMPY)
+    spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable])
     # More noise only raises a posterior variance, so the rounding error of W is added to the ridge.
     rounding = 8 * _EPS * len(factor.landmark_kernel)
     to_upper = None

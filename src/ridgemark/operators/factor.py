@@ -49,7 +49,7 @@ class NystromFactor:
     @property
     def symmetric_whitener(self) -> Array:
         """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
-        values, vectors = symmetric_eigen(self.landmark_kernel, self.cross_kernel.backend)
+        values, vectors = symmetric_eigen(self.landmark_kernel)
         rank = numerical_rank(values, np.dtype(np.float64))
         return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
 

@@ -11,9 +11,7 @@ from ridgemark.backends import Floats
 from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments
 from ridgemark.operators import NystromFactor
-from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
-from ridgemark.solvers.cholesky import solve_one_ridge
-from ridgemark.solvers.spectral import SpectralSolver
+from ridgemark.solvers.ridge import CentredMoments, RidgeSolution, SpectralSolver, centre, solve_one_ridge
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
-from ridgemark.linalg import check_range, symmetric_eigen
+from ridgemark.linalg import check_range, cholesky_, solve_cholesky, symmetric_eigen
 from ridgemark.operators import Features, ShiftedInverse
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.kernel_system import KernelSystem
@@ -30,7 +29,7 @@ def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: in
     reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
     spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
     if len(reliable) < factor.rank:
-        spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)], NUMPY)
+        spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)])
         rotation = np.zeros((factor.rank, len(reliable)))
         rotation[reliable] = of_reliable
     features = Features(system.passes, factor).hold(reserved)
@@ -56,7 +55,7 @@ class DirectPreconditioner:
         solution = np.empty_like(vectors)
         for ridge in np.unique(self._ridges[columns]):
             chosen = np.flatnonzero(self._ridges[columns] == ridge)
-            solution[:, chosen] = lapack.dpotrs(self._factors[ridge], vectors[:, chosen])[0]
+            solution[:, chosen] = solve_cholesky(self._factors[ridge], vectors[:, chosen])
         return self._system.weighting.project(solution)  # P commutes with A + s, but not its rounding error
 
     def _factor(self, ridge: float) -> Floats:
@@ -65,7 +64,7 @@ class DirectPreconditioner:
             shifted = self._matrix.copy(order="F")
             np.einsum("ii->i", shifted)[:] += raised
             with all_blas_threads():
-                factor, failed = lapack.dpotrf(shifted, lower=0, clean=0, overwrite_a=1)
-            if not failed:
+                factor = cholesky_(shifted)
+            if factor is not None:
                 return factor
             raised *= 10.0

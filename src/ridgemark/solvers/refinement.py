@@ -178,23 +178,18 @@ def _bounds(system: KernelSystem, step: GradientStep) -> RefinementStep:
     anywhere = of_product * system.largest_roundoff / system.roundoff
     ridge = np.sqrt(system.scaled_ridge) / system.length
     unit = np.sqrt(system.mean_diagonal) or 1.0
-    return _valid(
-        RefinementStep(
-            step.n_products,
-            residual + rounding + system.floor,
-            residual + of_product + system.floor,
-            (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
-            rounding + system.floor,
-        )
+    return _step(
+        step.n_products,
+        residual + rounding + system.floor,
+        residual + of_product + system.floor,
+        (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
+        rounding + system.floor,
     )
 
 
-def _valid(step: RefinementStep) -> RefinementStep:
+def _step(n_products: int, *bounds: Floats) -> RefinementStep:
     """Return the step with infinite bounds in place of NaN, which ranges beyond floating point can produce."""
-    returned, fitted, norm, rounding = (
-        np.where(np.isnan(bound), np.inf, bound) for bound in (step.returned, step.fitted, step.norm, step.rounding)
-    )
-    return RefinementStep(step.n_products, returned, fitted, norm, rounding)
+    return RefinementStep(n_products, *(np.where(np.isnan(bound), np.inf, bound) for bound in bounds))
 
 
 def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> RefinementStep:
@@ -228,14 +223,12 @@ def _keep_closer_model(
     if kept.any() and not kept.all():
         reached = _add_rounding(reached, system, landmark.further_rounding)
     by_product = np.where(measured < landmark.primal, 2.0 * reached.rounding, 0.0)
-    step = _valid(
-        RefinementStep(
-            reached.n_products,
-            np.where(kept, reached.returned, returned),
-            np.where(kept, reached.fitted, returned),
-            np.where(kept, reached.norm, landmark.norm),
-            np.where(kept, reached.rounding, by_product + landmark.rounding),
-        )
+    step = _step(
+        reached.n_products,
+        np.where(kept, reached.returned, returned),
+        np.where(kept, reached.fitted, returned),
+        np.where(kept, reached.norm, landmark.norm),
+        np.where(kept, reached.rounding, by_product + landmark.rounding),
     )
     stagnated = np.array([outcome == "stagnated" for outcome in refined.outcomes])
     return Refinement(
