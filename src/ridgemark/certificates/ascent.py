@@ -11,8 +11,6 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.dual import FittedRows
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
-from ridgemark.passes import RowPasses
-from ridgemark.solvers import LandmarkFit
 
 _MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
@@ -38,14 +36,7 @@ class Ascent:
         )
 
 
-def ascend(
-    passes: RowPasses,
-    fit: LandmarkFit,
-    rows: FittedRows,
-    product: Floats,
-    defect: Floats,
-    landmark_indices: Indices | None,
-) -> Ascent:
+def ascend(rows: FittedRows, product: Floats, defect: Floats, landmark_indices: Indices | None) -> Ascent:
     """Return a dual point with a smaller duality gap.
 
     Moving from alpha to `alpha - x` decreases the gap by `n lambda` times
@@ -56,39 +47,30 @@ def ascend(
     they are known, on the rows of the landmarks. This needs only the products computed already and the kernel of those
     rows with each other. It removes the gap of a row far from all landmarks, which may be arbitrarily large.
     """
-    gain, moved, eta, among_rounding = np.zeros((4, len(fit.scaled_ridge)))
+    gain, moved, eta, among_rounding = np.zeros((4, len(rows.offset)))
     ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), among_rounding)
     present = np.flatnonzero(rows.weights)
     known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
     count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
-    for t, scaled_ridge in enumerate(fit.scaled_ridge):
+    for t, scaled_ridge in enumerate(rows.fit.scaled_ridge):
         single = rows.weights * defect[:, t] ** 2 / (rows.diagonal + scaled_ridge)
         first = present[np.argsort(-single[present], kind="stable")[:count]]
         image = product[:, t] + rows.residual[:, t]
-        _improve(ascent, passes, fit, rows, t, image, defect[:, t], np.union1d(first, known))
+        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, known))
     return ascent
 
 
-def _improve(
-    ascent: Ascent,
-    passes: RowPasses,
-    fit: LandmarkFit,
-    rows: FittedRows,
-    target: int,
-    image: Floats,
-    defect: Floats,
-    chosen: Indices,
-) -> None:
+def _improve(ascent: Ascent, rows: FittedRows, target: int, image: Floats, defect: Floats, chosen: Indices) -> None:
     """Maximise over `x = eta alpha + xi` with xi on the chosen rows; image is `(K + n lambda W^-1) alpha`.
 
     For fixed eta the best xi is `M^-1 (r - eta image)` on those rows, M their part of `K + n lambda W^-1`; it sums to
     zero where there is an intercept. The gain is evaluated at the computed x, so it includes the rounding error of x.
     """
-    alpha, weights, scaled_ridge = rows.dual[:, target], rows.weights[chosen], float(fit.scaled_ridge[target])
-    part = passes.take(chosen)
+    fit, alpha, weights = rows.fit, rows.dual[:, target], rows.weights[chosen]
+    scaled_ridge, part = float(fit.scaled_ridge[target]), rows.passes.take(chosen)
     cross_kernel = fit.factor.cross_kernel.kernel.bind(part.features, chosen)
     among = cross_kernel.symmetric_block(part.features)
-    passes.count_entries(len(chosen) ** 2)
+    rows.passes.count_entries(len(chosen) ** 2)
     factor = posterior_factor(among, weights, scaled_ridge)
     ones = factor.T @ np.ones(len(chosen))
 

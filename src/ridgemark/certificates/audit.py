@@ -8,9 +8,9 @@ import numpy as np
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.ascent import ascend
-from ridgemark.certificates.dual import FittedRows, Meter, best_mixture, fitted_rows
+from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.rounding import factor_rounding, function_size, landmark_rounding
+from ridgemark.certificates.rounding import factor_rounding, landmark_rounding
 from ridgemark.certificates.sampled import sampled
 from ridgemark.errors import ParameterError
 from ridgemark.linalg import sum_rounding
@@ -66,20 +66,17 @@ def audit(
         msg = f"kernel_entries must allow for at least one row of {n} kernel entries, got {kernel_entries!r}"
         raise ParameterError(msg)
     check_failure_probability(failure_probability)
-    meter = Meter(passes)
-    rows = fitted_rows(passes, fit)
+    rows = FittedRows(passes, fit)
     if n * (n + 1) // 2 <= kernel_entries:
-        bound, inputs = _whole(passes, fit, rows, landmark_indices)
-        return issue("audit", fit, bound, meter.read(), inputs)
-    bound, inputs = sampled(passes, fit, rows, int(kernel_entries) // n, failure_probability, rng)
-    return issue("audit", fit, bound, meter.read(), inputs, failure_probability=failure_probability)
+        bound, inputs = _whole(rows, landmark_indices)
+        return issue("audit", fit, bound, rows.cost, inputs)
+    bound, inputs = sampled(rows, int(kernel_entries) // n, failure_probability, rng)
+    return issue("audit", fit, bound, rows.cost, inputs, failure_probability=failure_probability)
 
 
-def _whole(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: Indices | None
-) -> tuple[Floats, dict[str, Any]]:
-    total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
-    kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
+    fit, total, scaled_ridge = rows.fit, rows.total_weight, rows.fit.scaled_ridge
+    summed, kernel_matrix = sum_rounding(len(rows.dual)), KernelMatrix(rows.passes, fit.factor.cross_kernel.kernel)
     product, product_error = kernel_matrix.product_and_error(rows.dual, rows.sizes)
     defect = rows.centred(product - rows.values)
     product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
@@ -87,10 +84,10 @@ def _whole(
     inner_rounding = (rows.sizes * product_error).sum(axis=0) + rows.function_size * rows.unsolved_rounding
     inner_rounding += summed * rows.size**2
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
-    ascent = ascend(passes, fit, rows, product, defect, landmark_indices)
+    ascent = ascend(rows, product, defect, landmark_indices)
     ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error)
     smaller_gap = np.minimum(gap, scaled_ridge * ascended / total)
-    by_energy, energy, added = _by_energy(passes, fit, rows, defect, gap)
+    by_energy, energy, added = _by_energy(rows, defect, gap)
     added += rows.rms(rows.lengths[:, None] * product_error)
     by_gap = (ascent.moved + np.sqrt(smaller_gap)) / 2
     bound = np.minimum(by_energy + added, by_gap)
@@ -104,19 +101,18 @@ def _whole(
     }
 
 
-def _by_energy(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, defect: Floats, gap: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _by_energy(rows: FittedRows, defect: Floats, gap: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the bound by mixtures of v_L and h, the bound by v_L alone, and the rounding error of v_L, to be added.
 
     v_L is replaced by zero where that gives a smaller bound, as where the regression is mostly rounding error.
     """
-    total, scaled_ridge, share = rows.total_weight, fit.scaled_ridge, landmark_rounding(fit.factor)
-    coefficients = _regression(passes, fit, rows.weights[:, None] * defect)
-    unexplained = defect - rows.centred(Cross(passes, fit.factor.cross_kernel) @ coefficients)
-    size = function_size(fit, coefficients)
-    norm = (coefficients * (fit.factor.landmark_kernel @ coefficients)).sum(axis=0)
-    norm += (2.0 * share + fit.factor.cross_kernel.landmark_error) * size**2
+    total, scaled_ridge, factor = rows.total_weight, rows.fit.scaled_ridge, rows.fit.factor
+    cross, share = Cross(rows.passes, factor.cross_kernel), landmark_rounding(factor)
+    coefficients = _regression(rows.fit, cross.T @ (rows.weights[:, None] * defect))
+    unexplained = defect - rows.centred(cross @ coefficients)
+    size = factor.function_size(coefficients)
+    norm = (coefficients * (factor.landmark_kernel @ coefficients)).sum(axis=0)
+    norm += (2.0 * share + factor.cross_kernel.landmark_error) * size**2
     part, plain = np.sqrt(rows.weights @ unexplained**2 / total), np.sqrt(rows.weights @ defect**2 / total)
     energy = part**2 + scaled_ridge * norm / total
     overlap = np.abs((coefficients * rows.unsolved).sum(axis=0)) + size * (rows.unsolved_rounding + share * rows.size)
@@ -128,14 +124,14 @@ def _by_energy(
     return np.where(zero_is_better, from_zero, between), alone, np.where(zero_is_better, 0.0, added)
 
 
-def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats:
-    """Return the coefficients, at the landmarks, of the ridge regression of some values, given times their weights.
+def _regression(fit: LandmarkFit, sums: Floats) -> Floats:
+    """Return the coefficients, at the landmarks, of the ridge regression of values r, given `C'W r`.
 
     Features that may be mostly rounding error are left out: any function gives a valid bound, and their coefficients
     would be huge.
     """
     solver, whitener = fit.solver, fit.factor.whitener
-    rotated = solver.rotation.T @ (whitener.T @ (Cross(passes, fit.factor.cross_kernel).T @ weighted))
+    rotated = solver.rotation.T @ (whitener.T @ sums)
     coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
     coefficients[factor_rounding(fit.factor) > _UNRELIABLE] = 0.0
     return whitener @ coefficients

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.certificates.dual import FittedRows, Meter, fitted_rows
+from ridgemark.certificates.dual import FittedRows
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
 from ridgemark.certificates.rounding import residual_rounding, solution_rounding
 from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
@@ -37,9 +37,8 @@ def operator_certificate(
         When these are not the rows the model was fitted on.
     """
     check_failure_probability(failure_probability)
-    meter = Meter(passes)
-    rows = fitted_rows(passes, fit)
-    products = _Products(passes, fit, rows)
+    rows = FittedRows(passes, fit)
+    products = _Products(rows)
     steps, share = lanczos_steps(len(rows.weights), failure_probability / 2)
     largest = lanczos(products.residual, len(rows.weights), steps, rng)
     trace = trace_residual(fit)
@@ -52,21 +51,13 @@ def operator_certificate(
         sharper = math.sqrt(max(worst, 1.0) / share) + rounding / float(ridges[0])
         factor = min(factor, sharper * sharper)  # not `**`, which raises OverflowError where the result is infinite
     bound = (
-        distance(delta, fit.scaled_ridge, rows.rms_residual, rows.scaled_primal(fit.scaled_ridge))
+        distance(delta, fit.scaled_ridge, rows.rms_residual, rows.primal)
         + 2.0 * rows.value_rounding
         + solution_rounding(fit)
         + np.abs(rows.offset)
     )
     inputs = {**gap_inputs(delta, fit), "lanczos_steps": steps, "ritz_value": largest, "trace_residual": trace}
-    return issue(
-        "operator",
-        fit,
-        bound,
-        meter.read(),
-        inputs,
-        failure_probability=failure_probability,
-        risk_factor=factor,
-    )
+    return issue("operator", fit, bound, rows.cost, inputs, failure_probability=failure_probability, risk_factor=factor)
 
 
 def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:
@@ -113,7 +104,8 @@ def lanczos(apply: Operator, n: int, steps: int, rng: np.random.Generator) -> fl
 class _Products:
     """Products with K and L, weighted and centred: `P W^1/2 K W^1/2 P`."""
 
-    def __init__(self, passes: RowPasses, fit: LandmarkFit, rows: FittedRows) -> None:
+    def __init__(self, rows: FittedRows) -> None:
+        passes, fit = rows.passes, rows.fit
         self._weighting = Weighting(rows.weights, fit.fit_intercept)
         self._kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
         self._features = Features(passes, fit.factor)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
-from ridgemark.certificates.rounding import EPS, function_size, landmark_rounding
+from ridgemark.certificates.rounding import EPS, landmark_rounding
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
@@ -77,7 +77,7 @@ def distance_at(
     amplified = 2.0 * np.sqrt(np.diagonal(among).sum() * weights.max() / ridges)
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
-    own = function_size(fit, fit.dual_coef)
+    own = fit.factor.function_size(fit.dual_coef)
     points.count_entries(cross_kernel.n_landmarks**2)
     return points.map(PointwiseDistance(cross_kernel, fit, factors, which, gaps, own, amplified))
 

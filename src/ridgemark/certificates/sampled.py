@@ -9,18 +9,15 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.certificates.dual import FittedRows, best_mixture
-from ridgemark.certificates.rounding import factor_rounding, feature_sizes, landmark_rounding
+from ridgemark.certificates.rounding import factor_rounding, landmark_rounding
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import FeatureTask, KernelMatrix, diagonal_block, feature_block
+from ridgemark.operators import FeatureTask, KernelMatrix, NystromFactor, diagonal_block, feature_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
-from ridgemark.solvers import LandmarkFit
 
 
-def sampled(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, size: int, rho: float, rng: np.random.Generator
-) -> tuple[Floats, dict[str, Any]]:
+def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
     """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted). Centring only makes |r| smaller.
 
     `r = E a` up to the error of the landmark solution, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies
@@ -28,8 +25,8 @@ def sampled(
     `1 - rho`, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit`
     with `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
     """
-    total, scaled_ridge = rows.total_weight, fit.scaled_ridge
-    residual_diagonal = _residual_diagonal(passes, fit)
+    passes, fit, total, scaled_ridge = rows.passes, rows.fit, rows.total_weight, rows.fit.scaled_ridge
+    residual_diagonal = _residual_diagonal(passes, fit.factor)
     trace = float(residual_diagonal.sum())
     drawn = draw_sequence(residual_diagonal, size, rng)
     chosen, position = np.unique(drawn, return_inverse=True)
@@ -53,29 +50,28 @@ def sampled(
     rounding = 2.0 * rows.value_rounding
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_residual * from_sample
-    primal = rows.scaled_primal(scaled_ridge)
-    bound = np.minimum(best_mixture(from_sample, from_sample**2, gap), best_mixture(rows.rms_residual, primal, gap))
+    bound = np.minimum(
+        best_mixture(from_sample, from_sample**2, gap), best_mixture(rows.rms_residual, rows.primal, gap)
+    )
     return np.sqrt(bound**2 + rows.offset**2) + rounding, {
         "sampled_rows": size,
         "energy_bound": from_sample.tolist(),
         "energy_estimate": np.sqrt(average / total).tolist(),
         "gap_bound": (np.sqrt(gap) / 2).tolist(),
         "rounding": rounding.tolist(),
-        "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, primal))) ** 2 + rows.offset**2)).tolist(),
+        "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, rows.primal))) ** 2 + rows.offset**2)).tolist(),
         "trace_residual": trace,
         "rms_left": rows.rms_residual.tolist(),
     }
 
 
-def _residual_diagonal(passes: RowPasses, fit: LandmarkFit) -> Floats:
+def _residual_diagonal(passes: RowPasses, factor: NystromFactor) -> Floats:
     """Return `w_i (K_ii - |b_i|^2)` for every row, raised by its rounding error so that it is never too small.
 
     Each feature contributes its square minus the rounding error of the square, but not less than zero.
     """
-    factor = fit.factor
-    return passes.map(
-        ResidualDiagonal(factor, 1.0 - factor_rounding(factor), 2.0 * feature_sizes(factor), landmark_rounding(factor))
-    )
+    reliable, sizes = 1.0 - factor_rounding(factor), 2.0 * factor.feature_sizes
+    return passes.map(ResidualDiagonal(factor, reliable, sizes, landmark_rounding(factor)))
 
 
 @dataclass(frozen=True, eq=False)

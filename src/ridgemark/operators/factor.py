@@ -46,6 +46,15 @@ class NystromFactor:
         root[self.kept] = self.triangle
         return root
 
+    @cached_property
+    def feature_sizes(self) -> Array:
+        """`sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`; its rounding is relative to it."""
+        return self.function_size(abs(self.whitener))
+
+    def function_size(self, dual_coef: Array) -> Array:
+        """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
+        return np.sqrt(np.diagonal(self.landmark_kernel)) @ abs(dual_coef)
+
     @property
     def symmetric_whitener(self) -> Array:
         """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
@@ -55,8 +64,9 @@ class NystromFactor:
 
     def features(self, rows: Any) -> Array:
         """Return the features `B` of the rows, shape (rows, rank), in the rows' precision."""
-        block = self.cross_kernel(rows)
-        return self.cross_kernel.backend.matmul(block, self.whitener.astype(block.dtype, copy=False))
+        backend = self.cross_kernel.backend
+        block = self.cross_kernel(backend.from_host(rows))
+        return backend.matmul(block, backend.from_host(self.whitener, like=block))
 
 
 def nystrom_factor(

@@ -25,8 +25,7 @@ def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: in
     """
     factor, largest = fit.factor, float(np.trace(fit.centred.gram))
     ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * largest)
-    sizes = np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel))[factor.kept]
-    reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * sizes <= 10 * ridges.min())
+    reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * factor.feature_sizes <= 10 * ridges.min())
     spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
     if len(reliable) < factor.rank:
         spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)])

@@ -251,7 +251,7 @@ class _LandmarkModel:
 
     def __init__(self, system: KernelSystem, fit: LandmarkFit) -> None:
         factor, coef, unit = fit.factor, fit.dual_coef, np.sqrt(system.mean_diagonal) or 1.0
-        size = np.sqrt(np.diagonal(factor.landmark_kernel)) @ np.abs(coef)
+        size = factor.function_size(coef)
         all_rows = system.passes.take(np.arange(len(system.weights)))
         # Predictions may use rows and landmarks together. Their kernel values have at most the sum of both errors, as
         # the median of all these points lies between the medians of the two kinds.
