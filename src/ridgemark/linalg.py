@@ -139,8 +139,7 @@ def times_own_transpose_(triangle: Array) -> Array:
         return triangle
     product, info = lapack.dlauum(triangle, overwrite_c=1)
     _check_info("dlauum", info)
-    matrix: Array = product
-    return matrix
+    return product
 
 
 def inverse_triangle_(triangle: Array) -> Array:
@@ -161,8 +160,7 @@ def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> A
         return np.zeros(right.shape)
     solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
     _check_info("dtrtrs", info)
-    solved: Array = solution
-    return solved
+    return solution
 
 
 def solve_cholesky(factor: Array, right: Array) -> Array:

@@ -53,8 +53,7 @@ def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> 
 
 def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
     """Return `k(x_i, x_i)` for the rows of a block."""
-    diagonal: Floats = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
-    return diagonal
+    return cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
 
 
 def tiles(block: Block, width: int, entries: int = TILE_ENTRIES) -> Iterator[Block]:

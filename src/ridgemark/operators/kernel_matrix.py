@@ -77,8 +77,7 @@ def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
 
 
 def _weighted_diagonal(kernel: Kernel, block: Block) -> Floats:
-    weighted: Floats = row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
-    return weighted
+    return row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
 
 
 def _entry_errors(cross_kernel: CrossKernel, block: Block) -> Floats:

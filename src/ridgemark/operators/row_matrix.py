@@ -115,8 +115,7 @@ class RowMatrix:
     def normal(self, vectors: Floats, offset: Floats) -> Floats:
         """Return `A'W (A V - 1 offset')` in one pass; with an offset of `m'V`, m the mean of A, the centred product."""
         if self.held is None:
-            total: Floats = self.passes.reduce(MatrixNormal(self.evaluate, self.n_columns, vectors, offset))
-            return total
+            return self.passes.reduce(MatrixNormal(self.evaluate, self.n_columns, vectors, offset))
         with all_blas_threads():
             values = self.held @ vectors - offset
             values *= self.passes.row_counts()[:, None]

@@ -48,14 +48,12 @@ class Whitening:
     @property
     def before(self) -> Floats:
         """T1."""
-        triangle: Floats = self.factor.triangle[: self.n_before, : self.n_before]
-        return triangle
+        return self.factor.triangle[: self.n_before, : self.n_before]
 
     @property
     def after(self) -> Floats:
         """T2."""
-        triangle: Floats = self.factor.triangle[self.n_before :, self.n_before :]
-        return triangle
+        return self.factor.triangle[self.n_before :, self.n_before :]
 
     @property
     def is_deferred(self) -> bool:
@@ -162,5 +160,4 @@ def _residual_lengths(kernel: Floats, before: Floats) -> Floats:
     n = len(before)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (len(kernel) - n, _PROBES))
     residual = kernel[n:, n:] @ signs - kernel[n:, :n] @ (before @ (before.T @ (kernel[:n, n:] @ signs)))
-    lengths: Floats = np.sqrt(np.mean(residual**2, axis=1))
-    return lengths
+    return np.sqrt(np.mean(residual**2, axis=1))
