@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,9 +15,6 @@ from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.parameters import Parameterised, real_number
-
-if TYPE_CHECKING:
-    from ridgemark.kernels.algebra import Product, Scaled, Sum
 
 
 @dataclass(frozen=True)
@@ -157,12 +154,12 @@ class Kernel(Parameterised, ABC):
         """Return the name of the kernel for error messages."""
         return type(self).__name__
 
-    def __add__(self, other: object) -> Sum:
+    def __add__(self, other: object) -> Kernel:
         from ridgemark.kernels.algebra import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: object) -> Product | Scaled:
+    def __mul__(self, other: object) -> Kernel:
         from ridgemark.kernels.algebra import Product, Scaled
 
         if isinstance(other, Kernel):

@@ -10,22 +10,13 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.linalg import symmetric
-from ridgemark.losses.base import Loss
+from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.losses.moments import Moments, block_moments
-from ridgemark.losses.squared import SQUARED
 from ridgemark.operators.blocks import cross_block, diagonal_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-
-@dataclass(frozen=True, eq=False)
-class Coefficients:
-    """The function `b(x)'c + intercept` at which a loss is expanded; shapes (rank, targets) and (targets,)."""
-
-    coefficients: Floats
-    intercept: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +27,7 @@ class LossSums(Task):
     whitening: Whitening
     loss: Loss
     target_origin: Floats  # subtracted from the targets
-    at: Coefficients | None  # None for a quadratic loss
+    at: RidgeSolution | None  # where the loss is expanded; None for a quadratic loss
 
     @property
     def kernel_entries(self) -> int:
@@ -64,7 +55,7 @@ def loss_sums(
     target_origin: Floats | None = None,
     scaled_ridge: float | None = None,
     loss: Loss = SQUARED,
-    at: Coefficients | None = None,
+    at: RidgeSolution | None = None,
 ) -> Moments:
     """Return the moments of the features and of the loss's targets, in one pass.
 

@@ -1,11 +1,12 @@
 """Solvers: direct and iterative, for the landmark problem and for exact kernel ridge regression."""
 
+from ridgemark.losses import RidgeSolution
 from ridgemark.solvers.choice import choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
-from ridgemark.solvers.ridge import RidgeSolution, SpectralSolver
+from ridgemark.solvers.ridge import SpectralSolver
 
 __all__ = [
     "LandmarkFit",

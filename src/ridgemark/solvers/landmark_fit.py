@@ -9,9 +9,9 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.leverage import Bracket, residual_dimension
-from ridgemark.losses import Moments
+from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
-from ridgemark.solvers.ridge import CentredMoments, RidgeSolution, SpectralSolver, centre, solve_one_ridge
+from ridgemark.solvers.ridge import CentredMoments, SpectralSolver, centre, solve_one_ridge
 
 
 @dataclass(frozen=True, eq=False)

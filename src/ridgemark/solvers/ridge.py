@@ -12,18 +12,10 @@ from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import NumericalError
 from ridgemark.linalg import check_range, cholesky_, inverse_triangle_, solve_cholesky, symmetric_eigen
-from ridgemark.losses import Moments
+from ridgemark.losses import Moments, RidgeSolution
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _EPS = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class RidgeSolution:
-    """Coefficients of the features and the intercept, for every target."""
-
-    coefficients: Floats  # (rank, targets)
-    intercept: Floats  # (targets,)
 
 
 @dataclass(frozen=True, eq=False)
