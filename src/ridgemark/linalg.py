@@ -94,13 +94,6 @@ def largest_eigenvalue(root: Array, steps: int = 50) -> float:
     return size * scale * scale
 
 
-def symmetric(upper: Array) -> Array:
-    """Return the symmetric matrix with this upper triangle; entries below the diagonal are ignored."""
-    whole = np.triu(upper)
-    whole += np.triu(upper, 1).T
-    return whole
-
-
 def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False) -> tuple[Array, Indices]:
     """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 

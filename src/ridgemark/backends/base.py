@@ -100,7 +100,7 @@ class Backend:
         return out
 
     def gram(self, rows: Array) -> Array:
-        """Return the upper triangle of `rows' rows` in float64; the entries below it are not defined."""
+        """Return `rows' rows` in float64; NumPy computes half of it, so that it is exactly symmetric."""
         rows = self.xp.astype(rows, self.xp.float64, copy=False)
         return self.xp.matmul(rows.T, rows)
 

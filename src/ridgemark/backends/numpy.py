@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ridgemark.backends.base import Backend
-from ridgemark.backends.blas import subtract_product_, symmetric_products, times_triangle_
+from ridgemark.backends.blas import times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -53,14 +53,8 @@ class NumpyBackend(Backend):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(left, right, out=out)
 
-    def gram(self, rows: Floats) -> Floats:
-        return symmetric_products(rows.astype(np.float64, copy=False))
-
     def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
         return times_triangle_(rows, triangle)
-
-    def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
-        return subtract_product_(values, left, right)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -87,8 +81,6 @@ class NumpyBackend(Backend):
         return np.sqrt(values, out=values)
 
     def clip_(self, values: Floats, lowest: float = -np.inf, highest: float = np.inf) -> Floats:
-        if values.ndim == 1:
-            return np.clip(values, lowest, highest, out=values)
         # Reading costs half as much as writing, and few rows hold a value to be clipped.
         beyond = np.zeros(len(values), dtype=bool)
         if lowest > -np.inf:

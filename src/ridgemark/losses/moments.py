@@ -51,7 +51,7 @@ def block_moments(
     entry_errors: Floats,
     backend: Backend,
 ) -> Moments:
-    """Return the moments of a block, with only the upper triangle of the Gram matrix; `features` are overwritten.
+    """Return the moments of a block; `features` are overwritten.
 
     `weights` is None where every row has weight one; `diagonal` holds `k(x_i, x_i)`, `entry_errors` the relative errors
     of the rows' kernel values.

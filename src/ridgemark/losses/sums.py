@@ -9,7 +9,6 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.linalg import symmetric
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.losses.moments import Moments, block_moments
 from ridgemark.operators.blocks import cross_block, diagonal_block
@@ -74,9 +73,8 @@ def loss_sums(
 
 
 def _sum(passes: RowPasses, task: LossSums) -> Moments:
-    upper: Moments = passes.reduce(task)
     passes.count_entries(task.width**2)  # the landmark kernel
-    return replace(upper, gram=symmetric(upper.gram))
+    return passes.reduce(task)
 
 
 def _finished(moments: Moments, whitening: Whitening) -> Moments:
