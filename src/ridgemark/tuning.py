@@ -21,7 +21,7 @@ from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import ArrayRows, Block, RowSource, row_weights
 from ridgemark.rows.distinct import KEPT_HASHES, DistinctRows, RowGroups
 from ridgemark.solvers import SpectralSolver
-from ridgemark.solvers.ridge import ROBUST
+from ridgemark.solvers.landmark_fit import ROBUST
 
 Floats = NDArray[np.float64]
 

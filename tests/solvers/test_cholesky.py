@@ -10,7 +10,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver, solve_landmarks
-from ridgemark.solvers.ridge import centre, solve_one_ridge
+from ridgemark.solvers.landmark_fit import centre, solve_one_ridge
 
 
 def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):

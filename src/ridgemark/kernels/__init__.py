@@ -9,10 +9,8 @@ from ridgemark.kernels.algebra import Product, Scaled, Sum
 from ridgemark.kernels.base import CrossKernel, Kernel
 from ridgemark.kernels.bernoulli import Bernoulli
 from ridgemark.kernels.custom import Custom
-from ridgemark.kernels.gaussian import Gaussian
+from ridgemark.kernels.families import Gaussian, Matern12, Matern32, Matern52, PowerExponential
 from ridgemark.kernels.inner_product import Cosine, Linear, Polynomial
-from ridgemark.kernels.matern import Matern12, Matern32, Matern52
-from ridgemark.kernels.power_exponential import PowerExponential
 from ridgemark.kernels.precomputed import Precomputed
 from ridgemark.kernels.stationary import Laplacian, RadialKernel
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.passes.progress import Counter, Progress
+from ridgemark.passes.progress import Progress
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
@@ -110,7 +110,7 @@ class RowPasses:
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded."""
         block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
-        counter = Counter(task.what, part.stop - part.start, self.progress)
+        done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
@@ -118,18 +118,21 @@ class RowPasses:
             result = task(prepared, workspace)
             if out is not None:
                 out[rows], result = result, None
-            counter.add(block.n_rows)
             return result
 
-        yield from self.executor.in_order(
+        for block, result in self.executor.in_order(
             work,
             part.blocks(block_rows),
             part.n_blocks(block_rows),
             clock,
             ahead=getattr(self.source, "reads_ahead", False),
             most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),
-        )
-        self.cost += Cost(1, task.kernel_entries * (part.stop - part.start), clock.seconds, clock.waited)
+        ):
+            done += block.n_rows
+            if self.progress is not None:
+                self.progress(task.what, done, n_rows)
+            yield block, result
+        self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
@@ -20,19 +19,3 @@ def progress_callback(wanted: bool | Progress) -> Progress | None:
         print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
 
     return show
-
-
-class Counter:
-    """Adds up the rows done in one pass, from any thread, and reports them."""
-
-    def __init__(self, what: str, n_rows: int, report: Progress | None) -> None:
-        self._what, self._n_rows, self._report = what, n_rows, report
-        self._done, self._lock = 0, threading.Lock()
-
-    def add(self, n_rows: int) -> None:
-        """Count the rows of one block."""
-        if self._report is None:
-            return
-        with self._lock:
-            self._done += n_rows
-            self._report(self._what, self._done, self._n_rows)

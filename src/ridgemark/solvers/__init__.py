@@ -3,10 +3,9 @@
 from ridgemark.losses import RidgeSolution
 from ridgemark.solvers.choice import choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
-from ridgemark.solvers.landmark_fit import LandmarkFit, solve_landmarks
+from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
-from ridgemark.solvers.ridge import SpectralSolver
 
 __all__ = [
     "LandmarkFit",
