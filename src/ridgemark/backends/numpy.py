@@ -32,21 +32,11 @@ class NumpyBackend(Backend):
     def precision(self, values: Floats) -> np.dtype[Any]:
         return values.dtype
 
-    def empty(self, shape: tuple[int, ...], like: Floats) -> Floats:
-        return np.empty(shape, dtype=like.dtype)
-
     def nonzero(self, mask: Floats) -> tuple[Floats, Floats]:
         return np.divmod(np.flatnonzero(mask), mask.shape[1])  # several times faster than np.nonzero
 
     def count(self, mask: Floats, axis: int | None = None) -> Any:
         return np.count_nonzero(mask, axis=axis)
-
-    def median(self, rows: Floats) -> Floats:
-        if not len(rows):
-            return super().median(rows)
-        low, high = (len(rows) - 1) // 2, len(rows) // 2
-        ordered = np.partition(rows, (low, high), axis=0)  # half the time of sorting
-        return ordered[low] / 2.0 + ordered[high] / 2.0
 
     def matmul(self, left: Floats, right: Floats, out: Floats | None = None) -> Floats:
         # Callers check the result for values outside the range.

@@ -8,11 +8,17 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels.algebra import Product, Scaled, Sum
 from ridgemark.kernels.base import CrossKernel, Kernel
 from ridgemark.kernels.bernoulli import Bernoulli
-from ridgemark.kernels.custom import Custom
-from ridgemark.kernels.families import Gaussian, Matern12, Matern32, Matern52, PowerExponential
+from ridgemark.kernels.given import Custom, Precomputed
 from ridgemark.kernels.inner_product import Cosine, Linear, Polynomial
-from ridgemark.kernels.precomputed import Precomputed
-from ridgemark.kernels.stationary import Laplacian, RadialKernel
+from ridgemark.kernels.stationary import (
+    Gaussian,
+    Laplacian,
+    Matern12,
+    Matern32,
+    Matern52,
+    PowerExponential,
+    RadialKernel,
+)
 
 __all__ = [
     "Bernoulli",

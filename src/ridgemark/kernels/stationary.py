@@ -1,4 +1,4 @@
-"""Kernels of the difference of two rows that are one at zero: of the squared distance, and the Laplacian."""
+"""Kernels of the difference of two rows that are one at zero: Gaussian, Matern, power exponential, Laplacian."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ import numpy as np
 from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, same_for_all
-from ridgemark.kernels.distances import Form, distances, prepare_landmarks, rounding_of_values
+from ridgemark.kernels.distances import (
+    FAR,
+    FEW_FEATURES,
+    FEW_IF_SINGULAR,
+    Form,
+    distances,
+    prepare_landmarks,
+    rounding_of_values,
+)
 from ridgemark.kernels.projection import Projection
+
+_NEGLIGIBLE = 100.0  # exp(-100) is about 1e-44
+_EXPONENT_LIMIT = 700.0  # exp(-700) is close to the smallest normal number
 
 
 class StationaryKernel(Kernel):
@@ -119,3 +130,146 @@ class Laplacian(StationaryKernel):
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         return backend.exp_(distances)
+
+
+class Gaussian(RadialKernel):
+    """Gaussian kernel `k(x, z) = exp(-|x - z|^2 / (2 bandwidth^2))`.
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,)
+        The length over which the function varies. With one bandwidth per feature, `|x - z|^2/bandwidth^2` is
+        `sum_j ((x_j - z_j)/bandwidth_j)^2`.
+    metric : array of shape (n_features, r), optional
+        A matrix P: `k(x, z) = exp(-|P'(x - z)|^2 / 2)`. It replaces the bandwidth.
+
+    Examples
+    --------
+    >>> from ridgemark.kernels import Gaussian
+    >>> float(Gaussian(bandwidth=1.0)([[0.0]], [[2.0]])[0, 0].round(4))
+    0.1353
+    >>> float(Gaussian(metric=[[0.5], [0.0]])([[0.0, 7.0]], [[4.0, 9.0]])[0, 0].round(4))
+    0.1353
+    """
+
+    _form = Form(factor=-0.5, steepest=0.61, growth=(0.5, 2.0))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        return backend.exp_(distances)
+
+    def _log_derivative(self, rho: Array, backend: Backend) -> Array:
+        return -0.5
+
+
+class PowerExponential(RadialKernel):
+    """Power exponential kernel `k(x, z) = exp(-r^exponent)`, `r = |x - z|/bandwidth`.
+
+    An exponent of 1 gives Matern12; 2 gives the Gaussian with bandwidth `bandwidth/sqrt(2)`.
+
+    Parameters
+    ----------
+    bandwidth : float or array of shape (n_features,)
+        As for the Gaussian kernel.
+    exponent : float
+        Above 0 and at most 2, for which the kernel is positive definite in any number of features.
+    metric : array of shape (n_features, r), optional
+        A matrix P: `r = |P'(x - z)|`. It replaces the bandwidth.
+
+    Examples
+    --------
+    >>> from ridgemark.kernels import PowerExponential
+    >>> float(PowerExponential(exponent=1.5)([[0.0]], [[4.0]])[0, 0].round(6))
+    0.000335
+    """
+
+    def __init__(self, bandwidth: Any = 1.0, exponent: Any = 1.0, metric: Any = None) -> None:
+        super().__init__(bandwidth, metric)
+        self.exponent = exponent
+
+    @property
+    def _form(self) -> Form:  # type: ignore[override]
+        q = self._checked_exponent()
+        few = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
+        # |dk/dr^2| <= (q/2) r^(q - 2). For r >= X/4 this times X^2 is at most (q/2) 4^(2 - q) X^q; times X r, if q < 1,
+        # at most (q/2) 4^(1 - q) X^q.
+        coefficient = q / 2.0 * 4.0 ** (2.0 - q)
+        if q < 1:
+            return Form(few=few, far=_far(q), singular=True, steepest=math.inf, growth=(1.25 * coefficient, q))
+        return Form(few=few, far=_far(q), singular=q < 2, growth=(coefficient, q))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distances **= self._checked_exponent() / 2.0
+        distances *= -1.0
+        return backend.exp_(distances)
+
+    def _log_derivative(self, rho: Array, backend: Backend) -> Array:
+        half = self._checked_exponent() / 2.0
+        return -half * rho ** (half - 1.0)
+
+    def _checked_exponent(self) -> float:
+        value = self.exponent
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value <= 2:
+            return float(value)
+        msg = f"PowerExponential: exponent must be a number above 0 and at most 2, got {value!r}"
+        raise ParameterError(msg)
+
+
+def _far(exponent: float) -> float:
+    """Return the squared distance from which on `exp(-r^exponent)` is negligible."""
+    power = 2.0 / exponent
+    return math.inf if power * math.log10(_NEGLIGIBLE) > 300 else max(FAR, _NEGLIGIBLE**power)
+
+
+class Matern12(RadialKernel):
+    """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
+
+    # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
+    _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        distance = backend.sqrt_(distances)
+        distance *= -1.0
+        return backend.exp_(distance)
+
+    def _log_derivative(self, rho: Array, backend: Backend) -> Array:
+        return -0.5 / backend.sqrt_(1.0 * rho)
+
+
+class Matern32(RadialKernel):
+    """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
+
+    _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        scaled = backend.sqrt_(distances)
+        return _times_exponential(1.0 + scaled, scaled, backend)
+
+    def _log_derivative(self, rho: Array, backend: Backend) -> Array:
+        return -1.5 / (1.0 + backend.sqrt_(3.0 * rho))
+
+
+class Matern52(RadialKernel):
+    """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
+
+    _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        polynomial = 1.0 + distances / 3.0
+        scaled = backend.sqrt_(distances)
+        polynomial += scaled
+        return _times_exponential(polynomial, scaled, backend)
+
+    def _log_derivative(self, rho: Array, backend: Backend) -> Array:
+        linear = 1.0 + backend.sqrt_(5.0 * rho)
+        return (-5.0 / 6.0) * linear / (linear + rho * (5.0 / 3.0))
+
+
+def _times_exponential(polynomial: Array, scaled: Array, backend: Backend) -> Array:
+    """Return `polynomial exp(-scaled)`, zero where the exponential is, in the memory of `scaled`."""
+    vanishing = scaled > _EXPONENT_LIMIT
+    scaled *= -1.0
+    backend.exp_(scaled)
+    # The polynomial may be infinite where the exponential is zero; the product is zero.
+    polynomial[vanishing] = 0.0
+    scaled *= polynomial
+    return scaled

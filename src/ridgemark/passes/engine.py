@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.passes.progress import Progress
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
 from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
+
+Progress = Callable[[str, int, int], None]
+"""Called as `progress(what, rows_done, n_rows)`."""
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -222,3 +225,15 @@ def _count_different(columns: Indices, values: Floats, block: Block) -> Indices:
 
 def _dense(features: Any) -> Any:
     return features.toarray() if sparse.issparse(features) else features
+
+
+def progress_callback(wanted: bool | Progress) -> Progress | None:
+    """Return the progress callback: the callable given, one that prints to the error stream for True, or None."""
+    if callable(wanted) or not wanted:
+        return wanted or None
+
+    def show(what: str, done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done:,} of {total:,} rows ", end=end, file=sys.stderr, flush=True)
+
+    return show

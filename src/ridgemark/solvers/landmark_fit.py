@@ -20,16 +20,29 @@ ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@dataclass(frozen=True, eq=False)
 class CentredMoments:
-    """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept, not centred."""
+    """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept nothing is centred.
 
-    gram: Floats  # (rank, rank)
-    cross: Floats  # (rank, targets)
-    feature_mean: Floats  # (rank,): zero without an intercept, as is `target_mean`
-    target_mean: Floats  # (targets,)
-    target_variance: Floats  # (targets,)
-    total_weight: float
+    Attributes
+    ----------
+    gram, cross : arrays of shape (rank, rank) and (rank, targets)
+        The two products.
+    feature_mean, target_mean : arrays of shape (rank,) and (targets,)
+        Zero without an intercept.
+    target_variance : array of shape (targets,)
+        The weighted mean square of the centred targets.
+    """
+
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        self.fit_intercept, self.total_weight = fit_intercept, moments.total_weight
+        self.gram, self.cross, square, n = moments.gram, moments.cross, moments.target_square, moments.total_weight
+        self.feature_mean, self.target_mean = np.zeros(len(self.gram)), np.zeros(self.cross.shape[1])
+        if fit_intercept:
+            self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
+            self.gram = self.gram - n * np.outer(self.feature_mean, self.feature_mean)
+            self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
+            square = square - n * self.target_mean**2
+        self.target_variance = np.maximum(square, 0.0) / n
 
     @cached_property
     def size(self) -> float:
@@ -39,18 +52,6 @@ class CentredMoments:
     def with_intercept(self, coefficients: Floats) -> RidgeSolution:
         """Return the solution with these coefficients and the intercept for which the mean residual is zero."""
         return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
-
-
-def centre(moments: Moments, fit_intercept: bool) -> CentredMoments:
-    """Return the moments of centred features and targets; without an intercept, the same moments."""
-    gram, cross, square, n = moments.gram, moments.cross, moments.target_square, moments.total_weight
-    feature_mean, target_mean = np.zeros(len(gram)), np.zeros(cross.shape[1])
-    if fit_intercept:
-        feature_mean, target_mean = moments.feature_sum / n, moments.target_sum / n
-        gram = gram - n * np.outer(feature_mean, feature_mean)
-        cross = cross - n * np.outer(feature_mean, target_mean)
-        square = square - n * target_mean**2
-    return CentredMoments(gram, cross, feature_mean, target_mean, np.maximum(square, 0.0) / n, n)
 
 
 class OneRidge(NamedTuple):
@@ -95,27 +96,24 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     )
 
 
-class SpectralSolver:
+class SpectralSolver(CentredMoments):
     """Solves `(B'WB + scaled_ridge I) c = B'Wy`, on centred features and targets where there is an intercept.
 
     With `Bc'W Bc = V diag(s) V'` and `u = V' Bc'W yc`, the coefficients are `V u/(s + scaled_ridge)`; the mean
     squared residual and the trace of the hat matrix follow from s and u alone.
     """
 
-    def __init__(self, moments: Moments, fit_intercept: bool, centred: CentredMoments | None = None) -> None:
-        self.centred = centre(moments, fit_intercept) if centred is None else centred
-        self.feature_mean, self.target_mean = self.centred.feature_mean, self.centred.target_mean
-        self.target_variance, self.total_weight = self.centred.target_variance, self.centred.total_weight
-        self.fit_intercept = fit_intercept
-        self.spectrum, self.rotation = symmetric_eigen(self.centred.gram)
-        self.rotated = self.rotation.T @ self.centred.cross
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        super().__init__(moments, fit_intercept)
+        self.spectrum, self.rotation = symmetric_eigen(self.gram)
+        self.rotated = self.rotation.T @ self.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
         # Eigenvalues below their rounding error are not known, and with a tinier ridge this would divide by zero.
         rounding = _EPS * self.spectrum.max(initial=0.0)
         shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
-        return self.centred.with_intercept(self.rotation @ shrunk)
+        return self.with_intercept(self.rotation @ shrunk)
 
     def effective_dimension(self, scaled_ridge: float) -> float:
         """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept."""
@@ -169,12 +167,12 @@ class LandmarkFit:
     @cached_property
     def centred(self) -> CentredMoments:
         """The moments, measured from their means where there is an intercept."""
-        return centre(self.moments, self.fit_intercept) if self.spectral is None else self.spectral.centred
+        return self.spectral or CentredMoments(self.moments, self.fit_intercept)
 
     @cached_property
     def solver(self) -> SpectralSolver:
         """The eigendecomposition of the moments, for every ridge."""
-        return self.spectral or SpectralSolver(self.moments, self.fit_intercept, self.centred)
+        return self.spectral or SpectralSolver(self.moments, self.fit_intercept)
 
     @property
     def dual_coef(self) -> Floats:
@@ -202,13 +200,13 @@ def solve_landmarks(
     elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
     `residual_dimension` more.
     """
-    centred = centre(moments, fit_intercept) if spectral is None else spectral.centred
-    smallest = float(scaled_ridge.min())
-    one = solve_one_ridge(centred, smallest) if spectral is None and len(np.unique(scaled_ridge)) == 1 else None
+    smallest, one = float(scaled_ridge.min()), None
+    if spectral is None and len(np.unique(scaled_ridge)) == 1:
+        one = solve_one_ridge(CentredMoments(moments, fit_intercept), smallest)
     if one is not None:
         solution, error, lower = one.solution, one.training_error, one.effective_dimension
     else:
-        spectral = spectral or SpectralSolver(moments, fit_intercept, centred)
+        spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
         error = np.array([spectral.training_error(float(s))[t] for t, s in enumerate(scaled_ridge)])
     n = moments.n_rows

@@ -21,9 +21,14 @@ from ridgemark.solvers.conjugate_gradient import (
     Outcome,
     conjugate_gradient,
 )
-from ridgemark.solvers.kernel_system import DirectPreconditioner, KernelSystem, landmark_preconditioner
+from ridgemark.solvers.kernel_system import (
+    DirectPreconditioner,
+    KernelSystem,
+    MergedRows,
+    landmark_preconditioner,
+    merge_equal_rows,
+)
 from ridgemark.solvers.landmark_fit import LandmarkFit
-from ridgemark.solvers.merged_rows import MergedRows, merge_equal_rows
 
 # Largest number of rows for which K is factorised where the landmark preconditioner does not converge.
 _FEW_ROWS = 2500
