@@ -74,17 +74,13 @@ def noise_variance(fit: LandmarkFit) -> Floats:
     solver = fit.solver
     solver.check_targets()
     n_rows = fit.moments.n_rows
-    variances = []
-    for target, ridge in enumerate(fit.scaled_ridge):
-        shrunk = solver.spectrum / (solver.spectrum + ridge)
-        degrees_of_freedom = float((2.0 * shrunk - shrunk**2).sum()) + solver.fit_intercept
-        # With as many landmarks as rows and a tiny ridge no degrees of freedom are left; at least one is assumed.
-        remaining = max(n_rows - degrees_of_freedom, 1.0)
-        # The error is a difference of two sums, and not known below their rounding error.
-        floor = np.finfo(np.float64).eps * float(solver.target_variance[target])
-        error = max(float(solver.training_error(ridge)[target]), floor)
-        variances.append(error * n_rows / remaining)
-    return np.array(variances)
+    shrunk = solver.spectrum[:, None] / (solver.spectrum[:, None] + fit.scaled_ridge)
+    degrees_of_freedom = (2.0 * shrunk - shrunk**2).sum(axis=0) + solver.fit_intercept
+    # With as many landmarks as rows and a tiny ridge no degrees of freedom are left; at least one is assumed.
+    remaining = np.maximum(n_rows - degrees_of_freedom, 1.0)
+    # The error is a difference of two sums, and not known below their rounding error.
+    floor = np.finfo(np.float64).eps * solver.target_variance
+    return np.maximum(solver.training_error(fit.scaled_ridge), floor) * n_rows / remaining
 
 
 def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:

@@ -131,7 +131,9 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
     elif prepared.is_sparse:
         block = _sparse_product(x, norms, prepared.points, form.factor)
     else:
-        block = backend.matmul(_augment_rows(x, norms, backend), prepared.augmented.T, out=out)
+        # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
+        beyond = ~(norms < _largest_norm(backend.precision(x)))
+        block = backend.matmul(_augment(x, norms, 1.0, beyond, backend), prepared.augmented.T, out=out)
     if block.shape[1] == 0:
         return block
     again = _replace_far_out_(block, rows, norms, prepared, backend)
@@ -285,29 +287,22 @@ def _augment_landmarks(points: Array, factor: float, backend: Backend) -> Array:
     """Return `factor [-2 z, 1, |z|^2]`, whose product with `[x, |x|^2, 1]` is `factor |x - z|^2`."""
     norms, largest = backend.squared_norms(points), _largest_norm(backend.precision(points))
     beyond = ~(norms < largest)
-    augmented = _augment(points, 1.0, norms, backend)
-    augmented[:, : points.shape[1]] *= -2.0
+    augmented = _augment(-2.0 * points, 1.0, 0.0, beyond, backend)
     # For a row near the centre such a landmark is infinitely far; other rows are computed by differences.
-    augmented[beyond] = 0.0
     norms[beyond] = largest
     augmented[:, points.shape[1] + 1] = norms
     augmented *= factor
     return augmented
 
 
-def _augment_rows(x: Array, norms: Array, backend: Backend) -> Array:
-    augmented = _augment(x, norms, 1.0, backend)
-    # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
-    augmented[~(norms < _largest_norm(backend.precision(x)))] = 0.0
-    return augmented
-
-
-def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
+def _augment(rows: Array, first: Any, second: Any, zero: Array, backend: Backend) -> Array:
+    """Return `[x, first, second]` for every row x, and zeros for some rows (a mask)."""
     count, n_features = rows.shape
     augmented = backend.empty((count, n_features + 2), like=rows)
     augmented[:, :n_features] = rows
     augmented[:, n_features] = first
     augmented[:, n_features + 1] = second
+    augmented[zero] = 0.0
     return augmented
 
 

@@ -119,11 +119,11 @@ class SpectralSolver(CentredMoments):
         """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept."""
         return float((self.spectrum / (self.spectrum + scaled_ridge)).sum())
 
-    def training_error(self, scaled_ridge: float) -> Floats:
-        """Return the weighted mean squared residual, per target."""
-        inverse = 1.0 / (self.spectrum + scaled_ridge)
+    def training_error(self, scaled_ridge: float | Floats) -> Floats:
+        """Return the weighted mean squared residual, per target, for one ridge or for one ridge per target."""
+        inverse = 1.0 / (self.spectrum[:, None] + scaled_ridge)
         # Scaled before squaring, so that the squares do not exceed those of the targets.
-        explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse))[:, None] * self.rotated) ** 2, axis=0)
+        explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse)) * self.rotated) ** 2, axis=0)
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
 
     def generalised_cross_validation(self, scaled_ridge: float, n_distinct: int, factor: float = ROBUST) -> Floats:
@@ -208,7 +208,7 @@ def solve_landmarks(
     else:
         spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
-        error = np.array([spectral.training_error(float(s))[t] for t, s in enumerate(scaled_ridge)])
+        error = spectral.training_error(scaled_ridge)
     n = moments.n_rows
     upper = min(float(n), lower + residual_dimension(moments.trace_residual / smallest, n))
     dimension = Bracket(lower, upper)

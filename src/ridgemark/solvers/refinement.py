@@ -14,13 +14,7 @@ from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows.distinct import DistinctRows
-from ridgemark.solvers.conjugate_gradient import (
-    GradientSolution,
-    GradientStep,
-    Operator,
-    Outcome,
-    conjugate_gradient,
-)
+from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, Operator, Outcome, conjugate_gradient
 from ridgemark.solvers.kernel_system import (
     DirectPreconditioner,
     KernelSystem,
