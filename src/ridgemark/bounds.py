@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ridgemark.errors import ParameterError
 
@@ -22,15 +23,14 @@ def theorem_1_minimum_lambda(n: int, t: float, largest_eigenvalue: float, sketch
 
     The paper's proof needs the condition for L, not for L_gamma; see `condition_free_bias_factor`.
     """
-    _check_count(n=n)
-    _check_nonnegative(largest_eigenvalue=largest_eigenvalue, sketch_norm=sketch_norm)
-    return sketch_norm * (sketch_norm * largest_eigenvalue) / ((1.0 - _below_one(t=t)) * n)
+    _check(n=n, t=t, largest_eigenvalue=largest_eigenvalue, sketch_norm=sketch_norm)
+    return sketch_norm * (sketch_norm * largest_eigenvalue) / ((1.0 - t) * n)
 
 
 def theorem_1_bias_factor(lambda_: float, gamma: float, t: float) -> float:
     """Return the factor of eq. (5): `bias(L) <= (1 + (gamma/lambda)/(1 - t)) bias(K)`."""
-    _check_positive(lambda_=lambda_, gamma=gamma)
-    return 1.0 + (gamma / lambda_) / (1.0 - _below_one(t=t))
+    _check(lambda_=lambda_, gamma=gamma, t=t)
+    return 1.0 + (gamma / lambda_) / (1.0 - t)
 
 
 # --- Theorem 2: matrix products from sampled columns ---------------------------------------------------------
@@ -44,9 +44,9 @@ def theorem_2_failure_probability(
     `n exp(-(p t^2/2) / (lambda_max(Psi Psi') (|Psi|_F^2/beta + t/3)))` for p draws with replacement and
     `p_i >= beta |psi_i|^2 / |Psi|_F^2`; n is the number of rows of Psi.
     """
-    _check_count(n=n, p=p)
-    _check_positive(t=t, largest_eigenvalue=largest_eigenvalue, squared_frobenius_norm=squared_frobenius_norm)
-    exponent = (p * t**2 / 2.0) / (largest_eigenvalue * (squared_frobenius_norm / _quality(beta) + t / 3.0))
+    _check(n=n, p=p, beta=beta)
+    _check(_POSITIVE, t=t, largest_eigenvalue=largest_eigenvalue, squared_frobenius_norm=squared_frobenius_norm)
+    exponent = (p * t**2 / 2.0) / (largest_eigenvalue * (squared_frobenius_norm / beta + t / 3.0))
     return min(1.0, n * math.exp(-exponent))
 
 
@@ -55,10 +55,9 @@ def theorem_2_failure_probability(
 
 def theorem_3_count(n: int, effective_dimension: float, rho: float, beta: float = 1.0) -> int:
     """Return Theorem 3's number of draws, `8 (d_eff(lambda epsilon)/beta + 1/6) log(n/rho)`, rounded up."""
-    _check_count(n=n)
-    _check_nonnegative(effective_dimension=effective_dimension)
-    _check_probability(rho, below=0.5)
-    return _ceil(8.0 * (effective_dimension / _quality(beta) + 1.0 / 6.0) * math.log(n / rho))
+    _check(n=n, effective_dimension=effective_dimension, beta=beta)
+    _check(_BELOW_HALF, rho=rho)
+    return _ceil(8.0 * (effective_dimension / beta + 1.0 / 6.0) * math.log(n / rho))
 
 
 def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) -> float:
@@ -68,9 +67,9 @@ def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) ->
     rounded up until `theorem_3_count(n, d_eff/epsilon, rho) <= p`. Infinite if that exceeds 1: there the inequality
     need not hold, and p draws are not known to be enough for any epsilon.
     """
-    _check_count(n=n, p=p)
-    _check_nonnegative(effective_dimension=effective_dimension)
-    spare = p / (8.0 * math.log(n / _check_probability(rho, below=0.5))) - 1.0 / 6.0
+    _check(n=n, p=p, effective_dimension=effective_dimension)
+    _check(_BELOW_HALF, rho=rho)
+    spare = p / (8.0 * math.log(n / rho)) - 1.0 / 6.0
     if not spare > 0:
         return math.inf
     return _rounded_up(
@@ -89,21 +88,20 @@ def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: 
     It exceeds `4 lambda_max(K)/n`, at which the fit is nearly zero: no useful lambda satisfies it. The guarantee
     holds without it (see `condition_free_risk_factor`).
     """
-    _check_count(n=n)
-    _check_nonnegative(largest_eigenvalue=largest_eigenvalue)
-    _check_positive(smallest_score=smallest_score)
+    _check(n=n, largest_eigenvalue=largest_eigenvalue, smallest_score=smallest_score)
     return 2.0 * (1.0 + 1.0 / smallest_score) * largest_eigenvalue / n
 
 
 def theorem_3_risk_factor(epsilon: float) -> float:
     """Return Theorem 3's factor: `risk(f_L) <= (1 + 2 epsilon)^2 risk(f_K)`."""
-    _check_positive(epsilon=epsilon)
+    _check(epsilon=epsilon)
     return _squared(1.0 + 2.0 * epsilon)
 
 
 def theorem_3_probability(rho: float) -> float:
     """Return the probability with which Theorem 3 holds under its condition on lambda, `1 - 2 rho`."""
-    return 1.0 - 2.0 * _check_probability(rho, below=0.5)
+    _check(_BELOW_HALF, rho=rho)
+    return 1.0 - 2.0 * rho
 
 
 # --- The same without the condition on lambda (beyond the paper) ---------------------------------------------
@@ -115,9 +113,7 @@ def condition_free_bias_factor(n: int, lambda_: float, delta: float) -> float:
     From `(L + n lambda)^-1 - (K + n lambda)^-1 = (L + n lambda)^-1 (K - L) (K + n lambda)^-1`: no condition on
     lambda, any signal, any L.
     """
-    _check_count(n=n)
-    _check_positive(lambda_=lambda_)
-    _check_nonnegative(delta=delta)
+    _check(n=n, lambda_=lambda_, delta=delta)
     return 1.0 + delta / (n * lambda_)
 
 
@@ -128,14 +124,14 @@ def condition_free_risk_factor(n: int, lambda_: float, delta: float) -> float:
 
 def condition_free_gap(n: int, lambda_: float, epsilon: float, t: float = 0.5) -> float:
     """Return the delta of the draws of Theorem 3, `n gamma/(1 - t)` with gamma = lambda epsilon: 2 n lambda epsilon."""
-    _check_count(n=n)
-    _check_positive(lambda_=lambda_, epsilon=epsilon)
-    return n * lambda_ * epsilon / (1.0 - _below_one(t=t))
+    _check(n=n, lambda_=lambda_, epsilon=epsilon, t=t)
+    return n * lambda_ * epsilon / (1.0 - t)
 
 
 def condition_free_probability(rho: float) -> float:
     """Return the probability of the condition-free statement for `theorem_3_count` draws, `1 - rho`."""
-    return 1.0 - _check_probability(rho, below=1.0)
+    _check(rho=rho)
+    return 1.0 - rho
 
 
 # --- Theorem 4: how many columns give the scores -------------------------------------------------------------
@@ -143,11 +139,8 @@ def condition_free_probability(rho: float) -> float:
 
 def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: float) -> int:
     """Return Theorem 4's number of draws with `p_i = K_ii/tr K`: `8 (tr K/(n lambda epsilon) + 1/6) log(n/rho)`."""
-    _check_count(n=n)
-    _check_nonnegative(trace=trace)
-    _check_positive(lambda_=lambda_)
-    _check_probability(epsilon, below=0.5, name="epsilon")
-    _check_probability(rho, below=1.0)
+    _check(n=n, trace=trace, lambda_=lambda_, rho=rho)
+    _check(_BELOW_HALF, epsilon=epsilon)
     return _ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
 
 
@@ -156,10 +149,8 @@ def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) 
 
     The theorem requires an epsilon below 1/2.
     """
-    _check_count(n=n, p=p)
-    _check_nonnegative(trace=trace)
-    _check_positive(lambda_=lambda_)
-    spare = p / (8.0 * math.log(n / _check_probability(rho, below=1.0))) - 1.0 / 6.0
+    _check(n=n, p=p, trace=trace, lambda_=lambda_, rho=rho)
+    spare = p / (8.0 * math.log(n / rho)) - 1.0 / 6.0
     if not spare > 0:
         return math.inf
     least = trace / (n * lambda_) / spare
@@ -170,7 +161,8 @@ def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) 
 
 def theorem_4_additive_error(epsilon: float) -> float:
     """Return the largest distance of the approximate score below the exact one: `l_i - 2 epsilon <= l~_i <= l_i`."""
-    return 2.0 * _check_probability(epsilon, below=0.5, name="epsilon")
+    _check(_BELOW_HALF, epsilon=epsilon)
+    return 2.0 * epsilon
 
 
 def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_: float, epsilon: float) -> float:
@@ -178,10 +170,9 @@ def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_:
 
     Zero (no statement) unless s exceeds n lambda epsilon.
     """
-    _check_count(n=n)
-    _check_nonnegative(smallest_eigenvalue=smallest_eigenvalue)
-    _check_positive(lambda_=lambda_)
-    shift = n * lambda_ * _check_probability(epsilon, below=0.5, name="epsilon")
+    _check(n=n, smallest_eigenvalue=smallest_eigenvalue, lambda_=lambda_)
+    _check(_BELOW_HALF, epsilon=epsilon)
+    shift = n * lambda_ * epsilon
     return max(0.0, (smallest_eigenvalue - shift) / (smallest_eigenvalue + shift))
 
 
@@ -190,8 +181,7 @@ def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_:
 
 def leverage_kernel_evaluations(n: int, effective_dimension: float) -> float:
     """Return the order of kernel evaluations of Nystrom with leverage scores, `n d_eff`."""
-    _check_count(n=n)
-    _check_nonnegative(effective_dimension=effective_dimension)
+    _check(n=n, effective_dimension=effective_dimension)
     return n * effective_dimension
 
 
@@ -233,44 +223,28 @@ def _ceil(value: float) -> int:
     return math.ceil(value)
 
 
-def _check_count(**values: float) -> None:
+class _Requirement(NamedTuple):
+    words: str
+    holds: Callable[[float], bool]
+
+
+_COUNT = _Requirement("be a positive integer", lambda value: 1 <= value < 2**63 and value == int(value))
+_POSITIVE = _Requirement("be positive and finite", lambda value: 0 < value < math.inf)
+_NONNEGATIVE = _Requirement("be at least 0 and finite", lambda value: 0 <= value < math.inf)
+_BELOW_HALF = _Requirement("lie between 0 and 0.5", lambda value: 0 < value < 0.5)
+_REQUIRED = {
+    **dict.fromkeys(("n", "p"), _COUNT),
+    **dict.fromkeys(("lambda_", "gamma", "epsilon", "smallest_score"), _POSITIVE),
+    "rho": _Requirement("lie between 0 and 1", lambda value: 0 < value < 1),
+    "beta": _Requirement("lie in (0, 1]", lambda value: 0 < value <= 1),
+    "t": _Requirement("be at least 0 and below 1 for the theorem to hold", lambda value: 0 <= value < 1),
+}
+
+
+def _check(requirement: _Requirement | None = None, **values: float) -> None:
+    """Check arguments against this requirement, or that of their names; by default they are at least 0."""
     for name, value in values.items():
-        if isinstance(value, bool) or not 1 <= value < 2**63 or value != int(value):
-            msg = f"{name} must be a positive integer, got {value!r}"
+        required = requirement or _REQUIRED.get(name, _NONNEGATIVE)
+        if isinstance(value, bool) or not required.holds(value):
+            msg = f"{name} must {required.words}, got {value!r}"
             raise ParameterError(msg)
-
-
-def _check_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 < value < math.inf:
-            msg = f"{name} must be positive and finite, got {value!r}"
-            raise ParameterError(msg)
-
-
-def _check_nonnegative(**values: float) -> None:
-    for name, value in values.items():
-        if not 0 <= value < math.inf:
-            msg = f"{name} must be at least 0 and finite, got {value!r}"
-            raise ParameterError(msg)
-
-
-def _check_probability(value: float, *, below: float, name: str = "rho") -> float:
-    if not 0 < value < below:
-        msg = f"{name} must lie between 0 and {below:g}, got {value!r}"
-        raise ParameterError(msg)
-    return value
-
-
-def _below_one(**values: float) -> float:
-    ((name, value),) = values.items()
-    if not 0 <= value < 1:
-        msg = f"{name} must be at least 0 and below 1 for the theorem to hold, got {value!r}"
-        raise ParameterError(msg)
-    return value
-
-
-def _quality(beta: float) -> float:
-    if not 0 < beta <= 1:
-        msg = f"beta must lie in (0, 1], got {beta!r}"
-        raise ParameterError(msg)
-    return beta

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import NumericalError
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
@@ -16,8 +17,6 @@ from ridgemark.linalg import largest_eigenvalue
 from ridgemark.operators import NystromFactor
 from ridgemark.path import LeaveOneOut
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Diagnosis:
     loo_residuals: Floats
     studentised: Floats
     cook_distance: Floats
-    order: NDArray[np.intp]
+    order: Indices
     landmarks: NDArray[np.bool_]
     noise: Floats
     effective_dimension: Bracket
@@ -156,7 +155,7 @@ def diagnose(
     fit: LandmarkFit,
     left_out: LeaveOneOut,
     *,
-    landmark_indices: NDArray[np.intp] | None,
+    landmark_indices: Indices | None,
     scores: ScoreBracket | None,
     effective_dimension: Bracket,
     n_duplicates: int,
@@ -204,7 +203,7 @@ def _condition(factor: NystromFactor) -> float:
     return max(1.0, largest * largest_eigenvalue(factor.whitener * math.sqrt(scale)))
 
 
-def _by_either(first: Floats, second: Floats) -> NDArray[np.intp]:
+def _by_either(first: Floats, second: Floats) -> Indices:
     """Return the rows ordered by the better of their ranks in two lists; ties by the sum of both."""
     places = np.empty((2, len(first)), dtype=np.intp)
     for place, values in zip(places, (first, second), strict=True):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from ridgemark.kernels import RadialKernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.passes import RowPasses
-from ridgemark.passes.summaries import dense
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +27,8 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     n_features = passes.source.n_features
     if not isinstance(kernel, RadialKernel) or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
         return None
-    rows = np.asarray(dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features))
-    gradients = kernel.gradients(rows, np.asarray(dense(landmarks)), dual_coef)
+    rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
+    gradients = kernel.gradients(rows, _dense(landmarks), dual_coef)
     # The product first: a gradient is small where the column's unit is large.
     squares = (gradients * rows.std(axis=0)[:, None]) ** 2
     by_target = squares.mean(axis=0)
@@ -36,3 +36,7 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     shares = by_target / np.where(totals > 0.0, totals, 1.0)
     total = float(shares.sum())
     return shares.sum(axis=1) / total if 0.0 < total < np.inf else np.zeros(n_features)
+
+
+def _dense(rows: Any) -> Floats:
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)

@@ -11,43 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import scipy.fft
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Linear, make_kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.linalg import check_range, numerical_rank, semidefinite_eigen
-from ridgemark.sketches import column_sketch, cosine_sketch, gaussian_sketch, hadamard_sketch, rademacher_sketch
-
-__all__ = [
-    "KernelRidgeFit",
-    "Risk",
-    "Spectrum",
-    "column_sketch",
-    "cosine_sketch",
-    "effective_dimension",
-    "gaussian_sketch",
-    "hadamard_sketch",
-    "kernel_matrix",
-    "kernel_ridge",
-    "kernel_spectrum",
-    "leverage_scores",
-    "max_degrees_of_freedom",
-    "nystrom_approximation",
-    "nystrom_spectrum",
-    "psi",
-    "rademacher_sketch",
-    "rank_leverage_scores",
-    "risk",
-    "spectral_error",
-    "spectrum",
-    "weighted_kernel",
-]
-
-Floats = NDArray[np.float64]
+from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
 
 _MOST_ROWS = 20_000  # a kernel matrix of 3 GiB; larger problems are refused
 
@@ -117,7 +89,7 @@ def spectrum(kernel_matrix: Any) -> Spectrum:
     """Return the eigendecomposition of a symmetric positive semidefinite matrix."""
     if isinstance(kernel_matrix, Spectrum):
         return kernel_matrix
-    return Spectrum(*semidefinite_eigen(_square(kernel_matrix), NUMPY))
+    return Spectrum(*symmetric_eigen(_square(kernel_matrix), definite=True))
 
 
 def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:
@@ -243,6 +215,50 @@ def spectral_error(kernel_matrix: Any, sketch: Any, scaled_sketch_ridge: float) 
     return float(scipy.linalg.eigvalsh(columns @ columns.T - sketched @ sketched.T)[-1])
 
 
+def column_sketch(indices: Any, probabilities: Any) -> Floats:
+    """Return the sketch of p column draws: `S[i_j, j] = 1/sqrt(p p_{i_j})` (paper, Theorem 2).
+
+    Parameters
+    ----------
+    indices : array of shape (p,)
+        The columns drawn with replacement, including repeats.
+    probabilities : array of shape (n,)
+        The probability of every column; the sum is one, and drawn columns have positive probability.
+    """
+    indices = np.asarray(indices, dtype=np.intp)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    if abs(probabilities.sum() - 1.0) > 1e-8 or (probabilities < 0).any():
+        msg = f"probabilities must be at least 0 and sum to one, got a sum of {probabilities.sum():.6g}"
+        raise ParameterError(msg)
+    if (probabilities[indices] <= 0).any():
+        msg = "a drawn column has probability zero; indices and probabilities do not match"
+        raise ParameterError(msg)
+    sketch = np.zeros((len(probabilities), len(indices)))
+    sketch[indices, np.arange(len(indices))] = 1.0 / np.sqrt(len(indices) * probabilities[indices])
+    return sketch
+
+
+def gaussian_sketch(n: int, p: int, rng: np.random.Generator) -> Floats:
+    """Return independent normal entries of variance 1/p."""
+    return rng.standard_normal((n, p)) / np.sqrt(p)
+
+
+def rademacher_sketch(n: int, p: int, rng: np.random.Generator) -> Floats:
+    """Return independent random signs over sqrt(p)."""
+    return rng.choice([-1.0, 1.0], size=(n, p)) / np.sqrt(p)
+
+
+def cosine_sketch(n: int, p: int, rng: np.random.Generator) -> Floats:
+    """Return p random columns of the orthonormal cosine transform (DCT-II) with random row signs, times sqrt(n/p)."""
+    return _subsampled(scipy.fft.dct(np.eye(n), norm="ortho", axis=0), p, rng)
+
+
+def hadamard_sketch(n: int, p: int, rng: np.random.Generator) -> Floats:
+    """Return p random columns of a Hadamard transform with random row signs; rows are padded to a power of two."""
+    size = 1 << max(0, n - 1).bit_length()
+    return _subsampled(scipy.linalg.hadamard(size)[:n] / np.sqrt(size), p, rng)
+
+
 def _nystrom_factor(s: Spectrum, sketch: Any, scaled_sketch_ridge: float) -> Floats:
     """Return the n x rank factor of L or L_gamma."""
     if not 0 <= scaled_sketch_ridge < np.inf:
@@ -304,3 +320,13 @@ def _sketch(sketch: Any, n: int) -> Any:
         msg = f"a sketch needs shape ({n}, p), got {S.shape}"
         raise DataError(msg)
     return S
+
+
+def _subsampled(transform: Floats, p: int, rng: np.random.Generator) -> Floats:
+    n, width = transform.shape
+    if p > width:
+        msg = f"p must be at most {width}, the number of columns of the transform, got {p}"
+        raise ParameterError(msg)
+    columns = rng.choice(width, size=p, replace=False)
+    signs = rng.choice([-1.0, 1.0], size=(n, 1))
+    return signs * transform[:, columns] * np.sqrt(width / p)

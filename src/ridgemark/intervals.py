@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import ParameterError
-from ridgemark.operators import RotatedFeatures
+from ridgemark.operators import FeatureTask, diagonal_block, feature_block
 from ridgemark.parameters import real_number
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
@@ -51,7 +49,7 @@ class Calibration:
     """
 
     rows: Any
-    indices: NDArray[np.intp]
+    indices: Indices
     residuals: Floats
     weights: Floats
     shifts: Floats
@@ -76,17 +74,13 @@ def noise_variance(fit: LandmarkFit) -> Floats:
     solver = fit.solver
     solver.check_targets()
     n_rows = fit.moments.n_rows
-    variances = []
-    for target, ridge in enumerate(fit.scaled_ridge):
-        shrunk = solver.spectrum / (solver.spectrum + ridge)
-        degrees_of_freedom = float((2.0 * shrunk - shrunk**2).sum()) + solver.fit_intercept
-        # With as many landmarks as rows and a tiny ridge no degrees of freedom are left; at least one is assumed.
-        remaining = max(n_rows - degrees_of_freedom, 1.0)
-        # The error is a difference of two sums, and not known below their rounding error.
-        floor = np.finfo(np.float64).eps * float(solver.target_variance[target])
-        error = max(float(solver.training_error(ridge)[target]), floor)
-        variances.append(error * n_rows / remaining)
-    return np.array(variances)
+    shrunk = solver.spectrum[:, None] / (solver.spectrum[:, None] + fit.scaled_ridge)
+    degrees_of_freedom = (2.0 * shrunk - shrunk**2).sum(axis=0) + solver.fit_intercept
+    # With as many landmarks as rows and a tiny ridge no degrees of freedom are left; at least one is assumed.
+    remaining = np.maximum(n_rows - degrees_of_freedom, 1.0)
+    # The error is a difference of two sums, and not known below their rounding error.
+    floor = np.finfo(np.float64).eps * solver.target_variance
+    return np.maximum(solver.training_error(fit.scaled_ridge), floor) * n_rows / remaining
 
 
 def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
@@ -97,39 +91,56 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
     without: the variance outside the landmarks' span, and the variance given the rows. No term is negative. It is an
     approximation for the function; an observation of weight w has the variance s2/w in addition.
     """
-    solver = fit.solver
-    return passes.map(
-        Spread(
-            solver.rotated_features(fit.factor),
-            1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
-            fit.scaled_ridge,
-            1.0 / solver.total_weight if solver.fit_intercept else 0.0,
-            noise_variance(fit) * (solver.total_weight / fit.moments.n_rows),
-        )
-    )
+    variance = noise_variance(fit) * (fit.solver.total_weight / fit.moments.n_rows)
+    return passes.map(Spread(**_spectral_form(fit), scaled_ridge=fit.scaled_ridge, variance=variance))
 
 
 @dataclass(frozen=True, eq=False)
-class Spread(Task):
+class SpectralTask(FeatureTask):
+    """A task on `c(x) = V'(b(x) - m)`, with `Bc'W Bc = V diag(s) V'` for the features centred at m.
+
+    In these coordinates ridge regression is diagonal. Without an intercept m is 0.
+    """
+
+    arrays: ClassVar[int] = 2
+    mean: Floats  # (rank,): m
+    rotation: Floats  # (rank, rank): V
+    inverse: Floats  # (rank, targets): `1/(s + n lambda)`
+    share_of_constant: float  # 1/n with an intercept, otherwise 0
+
+    def features(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return c(x), in scratch memory, and `k(x, x) - |b(x)|^2` for the rows of a block."""
+        # Features first, and then their rotation: the lengths of features then do not depend on targets or weights.
+        features = feature_block(self.factor, block, workspace)
+        squares = np.einsum("ij,ij->i", features, features)
+        unexplained = np.maximum(diagonal_block(self.factor.cross_kernel, block) - squares, 0.0)
+        features -= self.mean
+        centred = workspace.array("features", (block.n_rows, self.rotation.shape[1]))
+        return np.matmul(features, self.rotation, out=centred), unexplained
+
+
+def _spectral_form(fit: LandmarkFit) -> dict[str, Any]:
+    """Return the fields of a `SpectralTask`."""
+    solver = fit.solver
+    return {
+        "factor": fit.factor,
+        "mean": solver.feature_mean,
+        "rotation": solver.rotation,
+        "inverse": 1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
+        "share_of_constant": 1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(SpectralTask):
     """The standard deviations of `standard_deviations`, shape (rows, targets)."""
 
     what: ClassVar[str] = "standard deviations"
-    features: RotatedFeatures
-    inverse: Floats  # (rank, targets): `1/(s + n lambda)`
     scaled_ridge: Floats  # (targets,)
-    share_of_constant: float  # 1/n with an intercept, otherwise 0
     variance: Floats  # (targets,): s2 of the noise of a row of unit weight
 
-    @property
-    def width(self) -> int:
-        return 2 * self.features.n_landmarks
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.features.n_landmarks
-
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        centred, unexplained = self.features.of_block(block, workspace)
+        centred, unexplained = self.features(block, workspace)
         np.square(centred, out=centred)
         spread = unexplained[:, None] / self.scaled_ridge + self.share_of_constant + centred @ self.inverse
         return np.sqrt(self.variance * np.maximum(spread, np.finfo(np.float64).tiny))
@@ -156,33 +167,28 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
         )
         raise ParameterError(msg)
     solver = fit.solver
-    features = solver.rotated_features(fit.factor)
+    known = fit.factor.features(calibration.rows).astype(np.float64) - solver.feature_mean
     return passes.map(
         Jackknife(
-            features,
-            1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
-            solver.rotated,
-            features.of_rows(calibration.rows).T,
-            1.0 / solver.total_weight if solver.fit_intercept else 0.0,
-            fit.target_origin + solver.target_mean,
-            calibration.residuals,
-            calibration.weights,
-            calibration.shifts,
-            wanted / n_distinct,
+            **_spectral_form(fit),
+            rotated=solver.rotated,
+            known=solver.rotation.T @ known.T,
+            target_mean=fit.target_origin + solver.target_mean,
+            residuals=calibration.residuals,
+            weights=calibration.weights,
+            shifts=calibration.shifts,
+            level=wanted / n_distinct,
         )
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Jackknife(Task):
+class Jackknife(SpectralTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, targets)."""
 
     what: ClassVar[str] = "intervals"
-    features: RotatedFeatures
-    inverse: Floats  # (rank, targets): `1/(s + n lambda)`
     rotated: Floats  # (rank, targets): `V'Bc'W yc`
     known: Floats  # (rank, m): c(x) of the calibration rows
-    share_of_constant: float  # 1/n with an intercept, otherwise 0
     target_mean: Floats  # (targets,)
     residuals: Floats  # (m, targets): of the calibration rows
     weights: Floats  # (m,)
@@ -191,14 +197,10 @@ class Jackknife(Task):
 
     @property
     def width(self) -> int:
-        return self.features.n_landmarks + 4 * len(self.weights)
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.features.n_landmarks
+        return self.kernel_entries + 4 * len(self.weights)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        centred, _ = self.features.of_block(block, workspace)
+        centred, _ = self.features(block, workspace)
         quantile = _quantile_of(self.weights, self.level)
         ends = np.empty((block.n_rows, 2, len(self.target_mean)))
         for t, mean in enumerate(self.target_mean):

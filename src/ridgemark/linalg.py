@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import NUMPY, Array, Indices
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
@@ -47,18 +46,16 @@ def check_range(matrix: Array) -> Array:
     return matrix
 
 
-def semidefinite_eigen(matrix: Array, backend: Backend) -> tuple[Array, Array]:
-    """Return eigenvalues, descending and at least zero, and eigenvectors; refuse an indefinite matrix."""
-    return symmetric_eigen(matrix, backend, definite=True)
+def symmetric_eigen(matrix: Array, definite: bool = False) -> tuple[Array, Array]:
+    """Return eigenvalues, descending and clipped at zero, and eigenvectors of a symmetric matrix.
 
-
-def symmetric_eigen(matrix: Array, backend: Backend, definite: bool = False) -> tuple[Array, Array]:
-    """Return eigenvalues, descending and clipped at zero, and eigenvectors of a symmetric matrix."""
+    With `definite`, an indefinite matrix is refused.
+    """
     check_range(matrix)
     # Far below rounding; products of such entries are denormal, and some builds of LAPACK then give NaN or do not end.
     negligible = abs(matrix) < _NEGLIGIBLE * abs(matrix).max(initial=0.0)
     try:
-        values, vectors = backend.eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
+        values, vectors = NUMPY.eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
     except np.linalg.LinAlgError as error:
         msg = f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
         raise NumericalError(msg) from error
@@ -68,9 +65,8 @@ def symmetric_eigen(matrix: Array, backend: Backend, definite: bool = False) -> 
             f"largest is {float(values[-1]):.3g}; choose a positive semidefinite kernel"
         )
         raise DataError(msg)
-    descending = slice(None, None, -1)
     # Copies: the negative strides of a reversed view slow all later products.
-    return backend.clip_(values[descending].copy(), 0.0), vectors[:, descending].copy()
+    return np.maximum(values[::-1], 0.0), vectors[:, ::-1].copy()
 
 
 def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
@@ -98,16 +94,7 @@ def largest_eigenvalue(root: Array, steps: int = 50) -> float:
     return size * scale * scale
 
 
-def symmetric(upper: Array) -> Array:
-    """Return the symmetric matrix with this upper triangle; entries below the diagonal are ignored."""
-    whole = np.triu(upper)
-    whole += np.triu(upper, 1).T
-    return whole
-
-
-def pivoted_cholesky(
-    matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False
-) -> tuple[Array, NDArray[np.intp]]:
+def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False) -> tuple[Array, Indices]:
     """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 
     The matrix is scaled to a unit diagonal. A column is not in J if the columns in J leave at most `2 machine eps` of
@@ -115,27 +102,21 @@ def pivoted_cholesky(
     times higher; a redundant column kept by chance does no harm.
     """
     scaled = matrix if overwrite else matrix.copy()
-    lengths = unit_lengths(scaled)
+    lengths = np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
+    lengths[lengths == 0] = 1.0
     scaled /= lengths
     scaled /= lengths[:, None]
     diagonal = np.diagonal(scaled).copy()
     with all_blas_threads():
-        # The transpose is the same matrix in Fortran order, which LAPACK overwrites but for its lower triangle.
-        factor, order, rank = pivoted_factor_(scaled.T, 2 * float(np.finfo(precision).eps))
+        # The transpose is the same matrix in Fortran order, which LAPACK overwrites but for its lower triangle. It
+        # stops at the rank: no remaining diagonal entry exceeds the tolerance.
+        factor, pivots, rank, info = lapack.dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
+    _check_info("dpstrf", min(info, 0))  # 1 means that it stopped at the rank
+    order = pivots.astype(np.intp) - 1
     _check_semidefinite(factor, order[rank:], diagonal, factor[:rank, rank:])
     triangle = factor if rank == len(factor) else np.asfortranarray(factor[:rank, :rank])
     triangle *= lengths[order[:rank]]
     return triangle, order[:rank]
-
-
-def pivoted_factor_(matrix: Array, tolerance: float) -> tuple[Array, NDArray[np.intp], int]:
-    """Overwrite the upper triangle of a symmetric matrix A by R with `R'R = P'A P`; return R, the order P and the rank.
-
-    The factorisation stops at the rank: no remaining diagonal entry exceeds the tolerance.
-    """
-    factor, pivots, rank, info = lapack.dpstrf(matrix, tol=tolerance, overwrite_a=1)
-    _check_info("dpstrf", min(info, 0))  # 1 means that it stopped at the rank
-    return factor, pivots.astype(np.intp) - 1, int(rank)
 
 
 def cholesky_(matrix: Array) -> Array | None:
@@ -151,14 +132,7 @@ def times_own_transpose_(triangle: Array) -> Array:
         return triangle
     product, info = lapack.dlauum(triangle, overwrite_c=1)
     _check_info("dlauum", info)
-    matrix: Array = product
-    return matrix
-
-
-def unit_lengths(matrix: Array) -> Array:
-    """Return the square roots of the diagonal (1 for zeros); dividing rows and columns by them makes it 1."""
-    lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
-    return np.where(lengths > 0, lengths, 1.0)
+    return product
 
 
 def inverse_triangle_(triangle: Array) -> Array:
@@ -179,8 +153,12 @@ def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> A
         return np.zeros(right.shape)
     solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
     _check_info("dtrtrs", info)
-    solved: Array = solution
-    return solved
+    return solution
+
+
+def solve_cholesky(factor: Array, right: Array) -> Array:
+    """Return `A^-1 V` for `A = U'U`, U upper triangular."""
+    return solve_triangle(factor, solve_triangle(factor, right, transposed=True))
 
 
 def congruence(matrix: Array, triangle: Array) -> Array:
@@ -206,7 +184,7 @@ def _check_info(routine: str, info: int) -> None:
         raise NumericalError(msg)
 
 
-def _check_semidefinite(original: Array, rest: NDArray[np.intp], diagonal: Array, explained: Array) -> None:
+def _check_semidefinite(original: Array, rest: Indices, diagonal: Array, explained: Array) -> None:
     """Refuse an indefinite matrix: a column whose remaining diagonal is zero has remaining off-diagonal entries."""
     entries = original[np.maximum.outer(rest, rest), np.minimum.outer(rest, rest)]
     np.fill_diagonal(entries, diagonal[rest])

@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import ParameterError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Draw:
     """The positions drawn, their counts, and the probabilities of all positions."""
 
-    indices: NDArray[np.intp]  # distinct, ascending
-    counts: NDArray[np.intp]
+    indices: Indices  # distinct, ascending
+    counts: Indices
     probabilities: Floats  # of all positions; their sum is one
     n_draws: int
 
@@ -58,7 +56,7 @@ def separate_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(make_generator(random_state).integers(2**63, size=4))
 
 
-def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> Indices:
     """Draw `size` times independently, proportionally to the weights; return the positions in drawing order."""
     return np.searchsorted(_cumulative(_normalised(weights)), rng.random(size), side="right")
 

@@ -1,6 +1,7 @@
 """Kernels and features on other array libraries give NumPy's values."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,9 @@ def test_features_of_a_factor_equal_those_of_numpy(kernel, backend):
     kept = kernel.bind(rows[:12][factor.kept], backend=backend)(backend.from_host(rows))
     features = backend.times_triangle_(kept, backend.from_host(factor.triangle))
     assert np.abs(backend.to_host(features) - expected).max() <= 1e-12
+    elsewhere = replace(factor, cross_kernel=kernel.bind(rows[:12], backend=backend))
+    for given in (rows, backend.from_host(rows)):
+        assert np.abs(backend.to_host(elsewhere.features(given)) - expected).max() <= 1e-12
 
 
 @pytest.mark.parametrize("family", [Gaussian, Matern12, Matern32, Matern52, PowerExponential])

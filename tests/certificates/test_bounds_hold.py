@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ridgemark import exact
 from ridgemark.certificates import audit, distance_at, operator_certificate, trace_certificate
-from ridgemark.certificates.operator import lanczos, lanczos_steps
+from ridgemark.certificates.residual import lanczos, lanczos_steps
 from ridgemark.kernels import Gaussian
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows

@@ -207,15 +207,25 @@ def test_a_pickled_model_predicts_the_same_bits(data):
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
-def test_many_threads_may_predict_at_once(data):
+def test_eight_threads_predict_the_bytes_of_one_and_restore_thread_limits(data):
     from concurrent.futures import ThreadPoolExecutor
 
+    from threadpoolctl import threadpool_info, threadpool_limits
+
     X, y, _ = data
-    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
-    expected = model.predict(X)
-    with ThreadPoolExecutor(8) as pool:
-        for got in pool.map(lambda _: model.predict(X), range(40)):
-            assert np.array_equal(got, expected)
+    X = np.tile(X, (4, 1))  # several blocks, which run in threads of their own
+    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, np.tile(y, 4))
+
+    def answers(_):
+        return np.c_[model.predict(X), model.predict(X, return_std=True)[1], model.predict_interval(X)].tobytes()
+
+    with threadpool_limits(1, user_api="blas"):
+        expected = answers(0)
+    with threadpool_limits(2, user_api="blas"):
+        before = threadpool_info()
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(answers, range(24))) == {expected}
+        assert threadpool_info() == before
 
 
 def test_changing_the_kernel_after_a_fit_does_not_change_the_model(data):
@@ -233,8 +243,8 @@ def test_changing_the_kernel_after_a_fit_does_not_change_the_model(data):
     [
         ("linear", 1e160, "beyond the floating-point range; rescale the columns"),
         (Polynomial(degree=400), 10.0, "beyond the floating-point range"),
-        (lambda A, B: -(A @ B.T), 1.0, "not positive semidefinite"),
-        (lambda A, B: np.tanh(A @ B.T - 1), 1.0, "not positive semidefinite"),
+        pytest.param(lambda A, B: -(A @ B.T), 1.0, "not positive semidefinite", id="negative"),
+        pytest.param(lambda A, B: np.tanh(A @ B.T - 1), 1.0, "not positive semidefinite", id="tanh"),
         (["gaussian"], 1.0, "kernel must be one of"),
         (Gaussian, 1.0, "kernel must be one of"),
         (Gaussian() * -1.0, 1.0, "factor must be a positive finite number, got -1.0"),

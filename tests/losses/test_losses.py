@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 from ridgemark.kernels import Gaussian, Linear
-from ridgemark.losses import Loss, Moments, loss_sums
-from ridgemark.losses.sums import Coefficients, LossSums
+from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
+from ridgemark.losses.sums import LossSums
 from ridgemark.operators import nystrom_factor
 from ridgemark.operators.whitening import whiten_before
 from ridgemark.passes import RowPasses
@@ -67,11 +67,11 @@ class Logistic(Loss):
 
 def newton(passes, factor, loss, scaled_ridge, steps):
     """Ten plain Newton steps: one pass each, and the solver of ridge regression."""
-    at = Coefficients(np.zeros((factor.rank, 1)), np.zeros(1))
+    at = RidgeSolution(np.zeros((factor.rank, 1)), np.zeros(1))
     for _ in range(steps):
         moments = loss_sums(passes, factor, loss=loss, at=at)
         solution = SpectralSolver(moments, fit_intercept=True).solution(scaled_ridge)
-        at = Coefficients(solution.coefficients, solution.intercept)
+        at = RidgeSolution(solution.coefficients, solution.intercept)
     return at
 
 
@@ -97,7 +97,7 @@ def test_newton_steps_for_another_loss_find_its_minimum_in_one_pass_each(data):
 def test_the_task_of_a_loss_survives_pickling(data):
     X, Y, _ = data
     factor = nystrom_factor(Gaussian(2.0), X[:10], np.arange(10))
-    at = Coefficients(np.ones((factor.rank, 1)), np.zeros(1))
+    at = RidgeSolution(np.ones((factor.rank, 1)), np.zeros(1))
     task = LossSums(whiten_before(factor), Logistic(), np.zeros(1), at)
     again = cloudpickle.loads(cloudpickle.dumps(task))
     rows = ArrayRows(X, (Y[:, :1] > 0).astype(float))

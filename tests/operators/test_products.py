@@ -107,7 +107,7 @@ def test_products_with_the_features(data, held):
     factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
     dense = factor.features(X)
     features = Features(_passes(X, 300), factor).hold(10**9 if held else 0)
-    assert features.bytes_held == (8 * 700 * factor.rank if held else 0)
+    assert (features.held is not None) == held
     assert pytest.approx(dense @ Y[: factor.rank], abs=1e-8) == features @ Y[: factor.rank]
     assert pytest.approx(dense.T @ Y, abs=1e-8) == features.T @ Y
 

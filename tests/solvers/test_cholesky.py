@@ -10,8 +10,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver, solve_landmarks
-from ridgemark.solvers.centred import centre
-from ridgemark.solvers.cholesky import solve_one_ridge
+from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
 
 
 def landmark_fit(scaled_ridge, fit_intercept, n_landmarks=40):
@@ -56,5 +55,5 @@ def test_a_ridge_below_rounding_is_solved_by_the_eigendecomposition():
 
 def test_the_size_of_the_moments_bounds_their_largest_eigenvalue():
     fit = landmark_fit(1.0, True)
-    largest = np.linalg.eigvalsh(centre(fit.moments, True).gram)[-1]
+    largest = np.linalg.eigvalsh(CentredMoments(fit.moments, True).gram)[-1]
     assert largest <= fit.centred.size * (1 + 1e-12)

@@ -9,7 +9,7 @@ from ridgemark.kernels import Gaussian, Precomputed
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
-from ridgemark.solvers.merged_rows import merge_equal_rows
+from ridgemark.solvers.kernel_system import merge_equal_rows
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from typing import Any
 
 import array_api_compat
 
-from ridgemark.backends.base import Array, Backend
+from ridgemark.backends.base import Array, Backend, Floats, Indices
 from ridgemark.backends.numpy import NUMPY
 
-__all__ = ["NUMPY", "Array", "Backend", "backend_of"]
+__all__ = ["NUMPY", "Array", "Backend", "Floats", "Indices", "backend_of"]
 
 
 def backend_of(values: Any) -> Backend:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = Any
 """An array of the backend in use: a NumPy array, a tensor, ..."""
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Backend:
         return out
 
     def gram(self, rows: Array) -> Array:
-        """Return the upper triangle of `rows' rows` in float64; the entries below it are not defined."""
+        """Return `rows' rows` in float64; NumPy computes half of it, so that it is exactly symmetric."""
         rows = self.xp.astype(rows, self.xp.float64, copy=False)
         return self.xp.matmul(rows.T, rows)
 

@@ -1,8 +1,8 @@
-"""Three BLAS routines that several threads can run at the same time.
+"""A BLAS routine that several threads can run at the same time.
 
-SciPy's wrappers of these routines hold the interpreter lock, and NumPy offers them only as products whose result it
-then copies. SciPy exports pointers to the routines for Cython; ctypes calls them here without the lock. If SciPy was
-built with 64-bit BLAS integers, NumPy products are used instead.
+SciPy's wrapper of this routine holds the interpreter lock, and NumPy does not offer it. SciPy exports a pointer to it
+for Cython; ctypes calls it here without the lock. If SciPy was built with 64-bit BLAS integers, NumPy products are used
+instead.
 """
 
 from __future__ import annotations
@@ -12,24 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_blas
 
-Floats = NDArray[np.float64]
+from ridgemark.backends.base import Floats
 
 # Columns of a triangle in one product: few enough to skip most of its zeros, enough for a fast product.
 _PANEL = 128
-
-
-def symmetric_products(rows: Floats) -> Floats:
-    """Return the upper triangle of `A'A`, with half the operations of a product; the entries below are zero."""
-    size = rows.shape[1]
-    if _SYRK is None or not _in_rows(rows):
-        return np.triu(rows.T @ rows)
-    result = np.zeros((size, size))
-    # BLAS stores matrices by columns: to it our A is A', and our upper triangle is the lower one.
-    _SYRK(b"L", b"N", size, len(rows), 1.0, rows, _step(rows), 0.0, result, size)
-    return result
 
 
 def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
@@ -41,22 +29,12 @@ def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
             last = min(first + _PANEL, size)
             rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]
         return rows
+    # BLAS stores matrices by columns: to it our A is A', and our upper triangle is the lower one.
     if _in_rows(triangle):
         _TRMM(b"L", b"L", b"N", b"N", size, len(rows), 1.0, triangle, _step(triangle), rows, _step(rows))
     else:
         _TRMM(b"L", b"U", b"T", b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
     return rows
-
-
-def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
-    """Overwrite V by `V - A B`."""
-    if _GEMM is None or not (values.flags.writeable and all(_in_rows(one) for one in (values, left, right))):
-        values -= left @ right
-        return values
-    n_rows, width = values.shape
-    sizes = (width, n_rows, len(right))
-    _GEMM(b"N", b"N", *sizes, -1.0, right, _step(right), left, _step(left), 1.0, values, _step(values))
-    return values
 
 
 def _in_rows(matrix: Floats) -> bool:
@@ -91,13 +69,8 @@ def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
 
 def _as_c(argument: Any) -> Any:
     """Return a scalar as a ctypes object, and an array as its address."""
-    if isinstance(argument, bytes):
-        return ctypes.c_char(argument)
-    if isinstance(argument, int):
-        return ctypes.c_int(argument)
-    return ctypes.c_double(argument) if isinstance(argument, float) else argument.ctypes.data
+    kinds = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
+    return argument.ctypes.data if isinstance(argument, np.ndarray) else kinds[type(argument)](argument)
 
 
-_SYRK = _routine("dsyrk", 10)
 _TRMM = _routine("dtrmm", 11)
-_GEMM = _routine("dgemm", 13)

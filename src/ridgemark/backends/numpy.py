@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ridgemark.backends.base import Backend
-from ridgemark.backends.blas import subtract_product_, symmetric_products, times_triangle_
+from ridgemark.backends.blas import times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -32,35 +32,19 @@ class NumpyBackend(Backend):
     def precision(self, values: Floats) -> np.dtype[Any]:
         return values.dtype
 
-    def empty(self, shape: tuple[int, ...], like: Floats) -> Floats:
-        return np.empty(shape, dtype=like.dtype)
-
     def nonzero(self, mask: Floats) -> tuple[Floats, Floats]:
         return np.divmod(np.flatnonzero(mask), mask.shape[1])  # several times faster than np.nonzero
 
     def count(self, mask: Floats, axis: int | None = None) -> Any:
         return np.count_nonzero(mask, axis=axis)
 
-    def median(self, rows: Floats) -> Floats:
-        if not len(rows):
-            return super().median(rows)
-        low, high = (len(rows) - 1) // 2, len(rows) // 2
-        ordered = np.partition(rows, (low, high), axis=0)  # half the time of sorting
-        return ordered[low] / 2.0 + ordered[high] / 2.0
-
     def matmul(self, left: Floats, right: Floats, out: Floats | None = None) -> Floats:
         # Callers check the result for values outside the range.
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(left, right, out=out)
 
-    def gram(self, rows: Floats) -> Floats:
-        return symmetric_products(rows.astype(np.float64, copy=False))
-
     def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
         return times_triangle_(rows, triangle)
-
-    def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
-        return subtract_product_(values, left, right)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -87,8 +71,6 @@ class NumpyBackend(Backend):
         return np.sqrt(values, out=values)
 
     def clip_(self, values: Floats, lowest: float = -np.inf, highest: float = np.inf) -> Floats:
-        if values.ndim == 1:
-            return np.clip(values, lowest, highest, out=values)
         # Reading costs half as much as writing, and few rows hold a value to be clipped.
         beyond = np.zeros(len(values), dtype=bool)
         if lowest > -np.inf:

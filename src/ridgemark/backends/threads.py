@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -27,21 +28,33 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit holds for the whole process, so callers in several threads share one change of it.
     """
-    _limit.enter()
+    with _limit.lock:
+        if _limit.users == 0:
+            _limit.allowed = _blas_threads()
+            _limit.limiter = _controller().limit(limits=1, user_api="blas")
+        _limit.users += 1
     try:
         yield
     finally:
-        _limit.leave()
+        with _limit.lock:
+            _limit.users -= 1
+            if _limit.users == 0:
+                _limit.limiter.restore_original_limits()
+                _limit.allowed = 0
 
 
 @contextmanager
 def all_blas_threads() -> Iterator[None]:
     """Restore the previous BLAS limit for one large operation; without effect if we have not lowered it."""
-    _limit.pause()
+    with _limit.lock:
+        if _limit.users:
+            _limit.limiter.restore_original_limits()
     try:
         yield
     finally:
-        _limit.resume()
+        with _limit.lock:
+            if _limit.users:
+                _controller().limit(limits=1, user_api="blas")
 
 
 @cache
@@ -54,36 +67,12 @@ def _blas_threads() -> int:
     return max((int(library["num_threads"]) for library in libraries), default=1)
 
 
+@dataclass
 class _SharedLimit:
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._limiter: Any = None
-        self.allowed = 0  # the limit before the first caller entered; 0 if there are none
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                self.allowed = _blas_threads()
-                self._limiter = _controller().limit(limits=1, user_api="blas")
-            self._users += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._limiter.restore_original_limits()
-                self.allowed = 0
-
-    def pause(self) -> None:
-        with self._lock:
-            if self._users:
-                self._limiter.restore_original_limits()
-
-    def resume(self) -> None:
-        with self._lock:
-            if self._users:
-                _controller().limit(limits=1, user_api="blas")
+    lock: Any = field(default_factory=threading.Lock)
+    users: int = 0
+    limiter: Any = None
+    allowed: int = 0  # the limit before the first caller entered; 0 if there are none
 
 
 _limit = _SharedLimit()

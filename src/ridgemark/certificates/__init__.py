@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Indices
 from ridgemark.certificates.audit import KERNEL_ENTRIES, audit
-from ridgemark.certificates.operator import operator_certificate
 from ridgemark.certificates.points import distance_at
 from ridgemark.certificates.record import Certificate, theorem_3_promise, what_would_help
-from ridgemark.certificates.trace import trace_certificate
+from ridgemark.certificates.residual import operator_certificate, trace_certificate
 from ridgemark.errors import ParameterError
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
@@ -36,7 +35,7 @@ def certify(
     passes: RowPasses,
     fit: LandmarkFit,
     *,
-    landmark_indices: NDArray[np.intp] | None,
+    landmark_indices: Indices | None,
     failure_probability: float,
     rng: np.random.Generator,
 ) -> Certificate:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.certificates.ascent import ascend
-from ridgemark.certificates.dual import FittedRows, Meter, best_mixture, fitted_rows
+from ridgemark.backends import Floats, Indices
+from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.rounding import factor_rounding, function_size, landmark_rounding
-from ridgemark.certificates.sampled import sampled
+from ridgemark.certificates.rounding import factor_rounding, landmark_rounding
 from ridgemark.errors import ParameterError
+from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import Cross, KernelMatrix
-from ridgemark.passes import RowPasses
+from ridgemark.operators import Cross, FeatureTask, KernelMatrix, NystromFactor, diagonal_block, feature_block
+from ridgemark.passes import RowPasses, Workspace
+from ridgemark.rows import Block, row_weights
+from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 _UNRELIABLE = 0.1  # features whose square may have a larger relative rounding error are left out of v_L
 
 KERNEL_ENTRIES = 4_000_000_000
 """Default limit on the kernel entries of an audit: about a minute; all of K up to 89,000 rows."""
+_MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
+_SHARE = 0.1  # and at most this share of all rows
 
 
 def audit(
@@ -31,7 +34,7 @@ def audit(
     fit: LandmarkFit,
     *,
     rng: np.random.Generator,
-    landmark_indices: NDArray[np.intp] | None = None,
+    landmark_indices: Indices | None = None,
     kernel_entries: int = KERNEL_ENTRIES,
     failure_probability: float = 0.05,
 ) -> Certificate:
@@ -68,20 +71,17 @@ def audit(
         msg = f"kernel_entries must allow for at least one row of {n} kernel entries, got {kernel_entries!r}"
         raise ParameterError(msg)
     check_failure_probability(failure_probability)
-    meter = Meter(passes)
-    rows = fitted_rows(passes, fit)
+    rows = FittedRows(passes, fit)
     if n * (n + 1) // 2 <= kernel_entries:
-        bound, inputs = _whole(passes, fit, rows, landmark_indices)
-        return issue("audit", fit, bound, meter.read(), inputs)
-    bound, inputs = sampled(passes, fit, rows, int(kernel_entries) // n, failure_probability, rng)
-    return issue("audit", fit, bound, meter.read(), inputs, failure_probability=failure_probability)
+        bound, inputs = _whole(rows, landmark_indices)
+        return issue("audit", fit, bound, rows.cost, inputs)
+    bound, inputs = sampled(rows, int(kernel_entries) // n, failure_probability, rng)
+    return issue("audit", fit, bound, rows.cost, inputs, failure_probability=failure_probability)
 
 
-def _whole(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, landmark_indices: NDArray[np.intp] | None
-) -> tuple[Floats, dict[str, Any]]:
-    total, scaled_ridge, summed = rows.total_weight, fit.scaled_ridge, sum_rounding(len(rows.dual))
-    kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
+    fit, total, scaled_ridge = rows.fit, rows.total_weight, rows.fit.scaled_ridge
+    summed, kernel_matrix = sum_rounding(len(rows.dual)), KernelMatrix(rows.passes, fit.factor.cross_kernel.kernel)
     product, product_error = kernel_matrix.product_and_error(rows.dual, rows.sizes)
     defect = rows.centred(product - rows.values)
     product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
@@ -89,10 +89,10 @@ def _whole(
     inner_rounding = (rows.sizes * product_error).sum(axis=0) + rows.function_size * rows.unsolved_rounding
     inner_rounding += summed * rows.size**2
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
-    ascent = ascend(passes, fit, rows, product, defect, landmark_indices)
+    ascent = ascend(rows, product, defect, landmark_indices)
     ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error)
     smaller_gap = np.minimum(gap, scaled_ridge * ascended / total)
-    by_energy, energy, added = _by_energy(passes, fit, rows, defect, gap)
+    by_energy, energy, added = _by_energy(rows, defect, gap)
     added += rows.rms(rows.lengths[:, None] * product_error)
     by_gap = (ascent.moved + np.sqrt(smaller_gap)) / 2
     bound = np.minimum(by_energy + added, by_gap)
@@ -106,19 +106,18 @@ def _whole(
     }
 
 
-def _by_energy(
-    passes: RowPasses, fit: LandmarkFit, rows: FittedRows, defect: Floats, gap: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _by_energy(rows: FittedRows, defect: Floats, gap: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the bound by mixtures of v_L and h, the bound by v_L alone, and the rounding error of v_L, to be added.
 
     v_L is replaced by zero where that gives a smaller bound, as where the regression is mostly rounding error.
     """
-    total, scaled_ridge, share = rows.total_weight, fit.scaled_ridge, landmark_rounding(fit.factor)
-    coefficients = _regression(passes, fit, rows.weights[:, None] * defect)
-    unexplained = defect - rows.centred(Cross(passes, fit.factor.cross_kernel) @ coefficients)
-    size = function_size(fit, coefficients)
-    norm = (coefficients * (fit.factor.landmark_kernel @ coefficients)).sum(axis=0)
-    norm += (2.0 * share + fit.factor.cross_kernel.landmark_error) * size**2
+    total, scaled_ridge, factor = rows.total_weight, rows.fit.scaled_ridge, rows.fit.factor
+    cross, share = Cross(rows.passes, factor.cross_kernel), landmark_rounding(factor)
+    coefficients = _regression(rows.fit, cross.T @ (rows.weights[:, None] * defect))
+    unexplained = defect - rows.centred(cross @ coefficients)
+    size = factor.function_size(coefficients)
+    norm = (coefficients * (factor.landmark_kernel @ coefficients)).sum(axis=0)
+    norm += (2.0 * share + factor.cross_kernel.landmark_error) * size**2
     part, plain = np.sqrt(rows.weights @ unexplained**2 / total), np.sqrt(rows.weights @ defect**2 / total)
     energy = part**2 + scaled_ridge * norm / total
     overlap = np.abs((coefficients * rows.unsolved).sum(axis=0)) + size * (rows.unsolved_rounding + share * rows.size)
@@ -130,14 +129,185 @@ def _by_energy(
     return np.where(zero_is_better, from_zero, between), alone, np.where(zero_is_better, 0.0, added)
 
 
-def _regression(passes: RowPasses, fit: LandmarkFit, weighted: Floats) -> Floats:
-    """Return the coefficients, at the landmarks, of the ridge regression of some values, given times their weights.
+def _regression(fit: LandmarkFit, sums: Floats) -> Floats:
+    """Return the coefficients, at the landmarks, of the ridge regression of values r, given `C'W r`.
 
     Features that may be mostly rounding error are left out: any function gives a valid bound, and their coefficients
     would be huge.
     """
     solver, whitener = fit.solver, fit.factor.whitener
-    rotated = solver.rotation.T @ (whitener.T @ (Cross(passes, fit.factor.cross_kernel).T @ weighted))
+    rotated = solver.rotation.T @ (whitener.T @ sums)
     coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
     coefficients[factor_rounding(fit.factor) > _UNRELIABLE] = 0.0
     return whitener @ coefficients
+
+
+def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
+    """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted). Centring only makes |r| smaller.
+
+    `r = E a` up to the error of the landmark solution, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies
+    between 0 and `tr(E) |a| |r|`. The average Q^ of m such numbers with mean `Q = |r|^2` satisfies, with probability
+    `1 - rho`, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit`
+    with `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
+    """
+    passes, fit, total, scaled_ridge = rows.passes, rows.fit, rows.total_weight, rows.fit.scaled_ridge
+    residual_diagonal = _residual_diagonal(passes, fit.factor)
+    trace = float(residual_diagonal.sum())
+    drawn = draw_sequence(residual_diagonal, size, rng)
+    chosen, position = np.unique(drawn, return_inverse=True)
+    kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
+    product, product_error = kernel_matrix.rows_product_and_error(chosen, rows.dual, rows.sizes)
+    weights, probability = rows.weights[chosen][:, None], (residual_diagonal[chosen] / trace)[:, None]
+    terms = weights * (product - rows.values[chosen]) ** 2 / probability
+    unsolved = fit.factor.whitener.T @ rows.unsolved
+    features = fit.factor.features(passes.take(chosen).features)
+    passes.count_entries(features.shape[0] * fit.factor.cross_kernel.n_landmarks)
+    product_error += (
+        sum_rounding(len(rows.dual)) * rows.sizes.sum(axis=0) + rows.share[chosen, None] * rows.function_size
+    )
+    slack = rows.lengths[chosen, None] * product_error
+    slack += np.sqrt(weights) * np.abs(features @ unsolved)
+    average = terms[position].mean(axis=0)
+    widened = (np.sqrt(average) + np.sqrt((slack**2 / probability)[position].mean(axis=0))) ** 2
+    length = np.sqrt(total) * rows.rms_residual / scaled_ridge
+    spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
+    from_sample = np.sqrt(_largest_root(widened, spread) / total)
+    rounding = 2.0 * rows.value_rounding
+    rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
+    gap = rows.rms_residual * from_sample
+    bound = np.minimum(
+        best_mixture(from_sample, from_sample**2, gap), best_mixture(rows.rms_residual, rows.primal, gap)
+    )
+    return np.sqrt(bound**2 + rows.offset**2) + rounding, {
+        "sampled_rows": size,
+        "energy_bound": from_sample.tolist(),
+        "energy_estimate": np.sqrt(average / total).tolist(),
+        "gap_bound": (np.sqrt(gap) / 2).tolist(),
+        "rounding": rounding.tolist(),
+        "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, rows.primal))) ** 2 + rows.offset**2)).tolist(),
+        "trace_residual": trace,
+        "rms_left": rows.rms_residual.tolist(),
+    }
+
+
+def _residual_diagonal(passes: RowPasses, factor: NystromFactor) -> Floats:
+    """Return `w_i (K_ii - |b_i|^2)` for every row, raised by its rounding error so that it is never too small.
+
+    Each feature contributes its square minus the rounding error of the square, but not less than zero.
+    """
+    reliable, sizes = 1.0 - factor_rounding(factor), 2.0 * factor.feature_sizes
+    return passes.map(ResidualDiagonal(factor, reliable, sizes, landmark_rounding(factor)))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualDiagonal(FeatureTask):
+    """The diagonal of `_residual_diagonal`."""
+
+    what: ClassVar[str] = "residual diagonal"
+    arrays: ClassVar[int] = 2
+    reliable: Floats  # (rank,): one minus the relative rounding error that the factor brings to each feature
+    sizes: Floats  # (rank,): twice the size of each feature, to which its rounding error is relative
+    summed: float  # relative rounding error of sums over landmarks
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        features = np.abs(feature_block(self.factor, block, workspace))
+        diagonal = diagonal_block(self.factor.cross_kernel, block)
+        share = self.summed + self.factor.kept_kernel.entry_error(block.features)
+        certain = features * self.reliable
+        certain -= np.outer(np.sqrt(diagonal) * share, self.sizes)
+        explained = np.einsum("ij,ij->i", features, np.maximum(certain, 0.0, out=certain))
+        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + 2.0 * share * diagonal)
+
+
+def _largest_root(average: Floats, spread: Floats) -> Floats:
+    """Return the largest root of `Q = average + spread Q^(3/4)`, iterated from above: every iterate is a bound."""
+    root = spread + average**0.25
+    for _ in range(200):
+        root = (average + spread * root**3) ** 0.25
+    return root**4
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """A dual point `alpha - x`, `x = eta alpha + xi`, per target."""
+
+    gain: Floats  # (t,): decrease of the duality gap, in units of the scaled ridge
+    moved: Floats  # (t,): root mean square of `s x/w`, the distance of the point from the residuals of f
+    eta: Floats  # (t,)
+    xi_sizes: Floats  # (n, t): |xi_i| |k(., x_i)|
+    among_rounding: Floats  # (t,): relative error of products among the chosen rows
+
+    def rounding(self, inner_rounding: Floats, product_error: Floats) -> Floats:
+        """Return the rounding error of `alpha'r - gain`, from those of alpha'r and of r at each row."""
+        along, size = 1.0 + np.abs(self.eta), self.xi_sizes.sum(axis=0)
+        return (
+            along**2 * inner_rounding
+            + 2.0 * along * (self.xi_sizes * product_error).sum(axis=0)
+            + self.among_rounding * size**2
+        )
+
+
+def ascend(rows: FittedRows, product: Floats, defect: Floats, landmark_indices: Indices | None) -> Ascent:
+    """Return a dual point with a smaller duality gap.
+
+    Moving from alpha to `alpha - x` decreases the gap by `n lambda` times
+
+        2 x'r - x'(K + n lambda W^-1) x,   with the defect r = K alpha - f.
+
+    x is a multiple of alpha plus a vector on the rows with the largest `r_i^2/(k(x_i, x_i) + n lambda/w_i)` and, where
+    they are known, on the rows of the landmarks. This needs only the products computed already and the kernel of those
+    rows with each other. It removes the gap of a row far from all landmarks, which may be arbitrarily large.
+    """
+    gain, moved, eta, among_rounding = np.zeros((4, len(rows.offset)))
+    ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), among_rounding)
+    present = np.flatnonzero(rows.weights)
+    known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
+    count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
+    for t, scaled_ridge in enumerate(rows.fit.scaled_ridge):
+        single = rows.weights * defect[:, t] ** 2 / (rows.diagonal + scaled_ridge)
+        first = present[np.argsort(-single[present], kind="stable")[:count]]
+        image = product[:, t] + rows.residual[:, t]
+        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, known))
+    return ascent
+
+
+def _improve(ascent: Ascent, rows: FittedRows, target: int, image: Floats, defect: Floats, chosen: Indices) -> None:
+    """Maximise over `x = eta alpha + xi` with xi on the chosen rows; image is `(K + n lambda W^-1) alpha`.
+
+    For fixed eta the best xi is `M^-1 (r - eta image)` on those rows, M their part of `K + n lambda W^-1`; it sums to
+    zero where there is an intercept. The gain is evaluated at the computed x, so it includes the rounding error of x.
+    """
+    fit, alpha, weights = rows.fit, rows.dual[:, target], rows.weights[chosen]
+    scaled_ridge, part = float(fit.scaled_ridge[target]), rows.passes.take(chosen)
+    cross_kernel = fit.factor.cross_kernel.kernel.bind(part.features, chosen)
+    among = cross_kernel.symmetric_block(part.features)
+    rows.passes.count_entries(len(chosen) ** 2)
+    factor = posterior_factor(among, weights, scaled_ridge)
+    ones = factor.T @ np.ones(len(chosen))
+
+    def solve(values: Floats) -> Floats:
+        rotated = factor.T @ values
+        if fit.fit_intercept:
+            rotated -= ones * (ones @ rotated) / (ones @ ones)
+        return factor @ rotated
+
+    defect_there, image_there = defect[chosen], image[chosen]
+    by_defect, by_image = solve(defect_there), solve(image_there)
+    slope, curvature = float(alpha @ defect), float(alpha @ image)
+    schur = curvature - float(image_there @ by_image)
+    eta = (slope - float(image_there @ by_defect)) / schur if schur > 1e-8 * curvature else 0.0
+    xi = by_defect - eta * by_image
+    if fit.fit_intercept:  # to the last digit: the gain contains sum(xi) times the mean of r, which may be large
+        cheapest = np.argmin(np.diagonal(among) + scaled_ridge / weights)
+        for _ in range(2):
+            xi[cheapest] -= xi.sum()
+    quadratic = eta**2 * curvature + 2 * eta * float(xi @ image_there)
+    quadratic += float(xi @ among @ xi) + scaled_ridge * float(xi**2 @ (1.0 / weights))
+    gain = 2 * (eta * slope + float(xi @ defect_there)) - quadratic
+    if gain > 0:
+        moved = eta * rows.residual[:, target]
+        moved[chosen] += scaled_ridge * xi / weights
+        ascent.gain[target], ascent.eta[target] = gain, eta
+        ascent.moved[target] = np.sqrt(rows.weights @ moved**2 / rows.total_weight)
+        ascent.xi_sizes[chosen, target] = rows.lengths[chosen] / np.sqrt(weights) * np.abs(xi)
+        ascent.among_rounding[target] = 2.0 * sum_rounding(len(chosen)) + cross_kernel.landmark_error

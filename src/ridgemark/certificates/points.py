@@ -6,25 +6,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
-from ridgemark.certificates.rounding import EPS, function_size, landmark_rounding
+from ridgemark.certificates.rounding import EPS, landmark_rounding
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
-from ridgemark.operators import cross_block
-from ridgemark.operators.blocks import diagonal_block
-from ridgemark.operators.cross import CrossTask
+from ridgemark.operators import CrossTask, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
-
 
 def distance_at(
-    points: RowPasses, training: RowPasses, fit: LandmarkFit, audit: Certificate, indices: NDArray[np.intp] | None
+    points: RowPasses, training: RowPasses, fit: LandmarkFit, audit: Certificate, indices: Indices | None
 ) -> Floats:
     """Bound `|f_K(x) - f(x)|` at every point, shape (n, targets), f_K being exact kernel ridge regression.
 
@@ -81,7 +77,7 @@ def distance_at(
     amplified = 2.0 * np.sqrt(np.diagonal(among).sum() * weights.max() / ridges)
     factors = [posterior_factor(among, weights, ridge + noise) for ridge in ridges]
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
-    own = function_size(fit, fit.dual_coef)
+    own = fit.factor.function_size(fit.dual_coef)
     points.count_entries(cross_kernel.n_landmarks**2)
     return points.map(PointwiseDistance(cross_kernel, fit, factors, which, gaps, own, amplified))
 
@@ -91,16 +87,13 @@ class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 
     what: ClassVar[str] = "distance to exact"
+    arrays: ClassVar[int] = 2
     fit: LandmarkFit
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
-    which: NDArray[np.intp]  # (targets,): the ridge of each target
+    which: Indices  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
     own_size: Floats  # (targets,): size of the fitted function, to which its rounding error is relative
     amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance
-
-    @property
-    def width(self) -> int:
-        return 2 * self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         fit, cross_kernel = self.fit, self.cross_kernel

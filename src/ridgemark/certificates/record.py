@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import bounds
+from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import primal_value
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
 Kind = Literal["audit", "operator", "trace"]
 Certainty = Literal["deterministic", "probability", "estimate"]
 
@@ -66,20 +65,13 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, as `json` takes them."""
         bound = self.bound if isinstance(self.bound, float) else self.bound.tolist()
-        return {
-            "kind": self.kind,
-            "claim": self.claim,
-            "bound": bound,
-            "certainty": self.certainty,
-            "risk_factor": self.risk_factor,
-            "vacuous": self.vacuous,
-            "inputs": dict(self.inputs),
-            "cost": dict(self.cost),
-        }
+        nested = {"vacuous": self.vacuous, "inputs": dict(self.inputs), "cost": dict(self.cost)}
+        return {**vars(self), "bound": bound, **nested}
 
     def to_json(self) -> str:
         """Return the record as JSON; infinities and NaN, which JSON does not have, become null."""
-        return json.dumps(_finite(self.as_dict()))
+        finite = json.loads(json.dumps(self.as_dict()), parse_constant=lambda _: None)
+        return json.dumps(finite)
 
     def to_html(self) -> str:
         """Return the record as one row of an HTML table: kind, claim, bound, certainty, risk factor, cost."""
@@ -236,11 +228,3 @@ def rounded_up(value: float, digits: int = 3) -> str:
     value = max(value, float(np.finfo(np.float64).tiny))  # below it the unit would be zero
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits}g}"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,13 +8,11 @@ number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -22,19 +20,6 @@ EPS = float(np.finfo(np.float64).eps)
 def landmark_rounding(factor: NystromFactor) -> float:
     """Return the relative rounding error of a sum over the landmarks."""
     return sum_rounding(factor.cross_kernel.n_landmarks)
-
-
-def function_size(fit: LandmarkFit, dual_coef: Floats) -> Floats:
-    """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
-    return np.sqrt(np.diagonal(fit.factor.landmark_kernel)) @ np.abs(dual_coef)
-
-
-def feature_sizes(factor: NystromFactor) -> Floats:
-    """Return `sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`.
-
-    The rounding error of a feature is relative to it.
-    """
-    return np.abs(factor.triangle).T @ np.sqrt(np.diagonal(factor.landmark_kernel)[factor.kept])
 
 
 def factor_rounding(factor: NystromFactor) -> Floats:
@@ -62,7 +47,7 @@ def mean_entry_error(fit: LandmarkFit) -> float:
 def solution_rounding(fit: LandmarkFit) -> Floats:
     """Return the error of predictions, relative to the exact landmark solution, due to rounding; RMS per target."""
     share = row_rounding(fit) / np.sqrt(fit.moments.total_weight)
-    predicted = share * function_size(fit, fit.dual_coef) + 4 * EPS * np.abs(fit.intercept)
+    predicted = share * fit.factor.function_size(fit.dual_coef) + 4 * EPS * np.abs(fit.intercept)
     solved = 8 * (EPS + mean_entry_error(fit)) * condition(fit)
     return predicted + solved * np.sqrt(fit.centred.target_variance)
 
@@ -90,7 +75,7 @@ def residual_rounding(fit: LandmarkFit) -> float:
     """
     moments, factor = fit.moments, fit.factor
     lengths = np.diagonal(moments.gram)
-    summed = 2.0 * row_rounding(fit) * feature_sizes(factor) * np.sqrt(lengths)
+    summed = 2.0 * row_rounding(fit) * factor.feature_sizes * np.sqrt(lengths)
     rounded = summed + factor_rounding(factor) * lengths
     total = sum_rounding(moments.n_rows) + landmark_rounding(factor) + 2.0 * mean_entry_error(fit)
     return float(np.minimum(rounded, lengths).sum() + total * moments.trace_kernel)

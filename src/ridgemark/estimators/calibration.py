@@ -66,7 +66,7 @@ def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None
 
 def repeats_and_constants(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, tuple[int, ...]]:
     """Return how many rows equal an earlier one, and which columns are constant."""
-    columns = np.empty(0, int) if pairwise else passes.constant_columns(distinct.indices[:100])
+    columns = () if pairwise else np.flatnonzero(passes.columns().constant)
     return int(np.count_nonzero(distinct.kind >= 0)) - len(distinct), tuple(map(int, columns))
 
 

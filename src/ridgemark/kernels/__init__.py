@@ -8,14 +8,17 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels.algebra import Product, Scaled, Sum
 from ridgemark.kernels.base import CrossKernel, Kernel
 from ridgemark.kernels.bernoulli import Bernoulli
-from ridgemark.kernels.custom import Custom
-from ridgemark.kernels.gaussian import Gaussian
+from ridgemark.kernels.given import Custom, Precomputed
 from ridgemark.kernels.inner_product import Cosine, Linear, Polynomial
-from ridgemark.kernels.laplacian import Laplacian
-from ridgemark.kernels.matern import Matern12, Matern32, Matern52
-from ridgemark.kernels.power_exponential import PowerExponential
-from ridgemark.kernels.precomputed import Precomputed
-from ridgemark.kernels.radial import RadialKernel
+from ridgemark.kernels.stationary import (
+    Gaussian,
+    Laplacian,
+    Matern12,
+    Matern32,
+    Matern52,
+    PowerExponential,
+    RadialKernel,
+)
 
 __all__ = [
     "Bernoulli",

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, positive, unit_roundoff
 
 
-class _Pair(Kernel):
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
+class _Composed(Kernel):
+    """A kernel whose values are computed from the values of other kernels."""
+
+    _part_names: ClassVar[tuple[str, ...]] = ("left", "right")
 
     @property
-    def _parts(self) -> tuple[Kernel, Kernel]:
-        """Both kernels, checked when they are used."""
-        owner = type(self).__name__
-        return _kernel(self.left, "left", owner), _kernel(self.right, "right", owner)
+    def _parts(self) -> list[Kernel]:
+        """The kernels it is made of, checked when they are used."""
+        parts = {name: getattr(self, name) for name in self._part_names}
+        for name, part in parts.items():
+            if not isinstance(part, Kernel):
+                owner = type(self).__name__
+                msg = f"{owner}: {name} must be a Kernel object such as Gaussian(1.0), got {part!r}"
+                raise ParameterError(msg)
+        return list(parts.values())
 
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
@@ -31,125 +36,89 @@ class _Pair(Kernel):
     def pairwise(self) -> bool:
         return any(part.pairwise for part in self._parts)
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        return tuple(part._prepare(landmarks, indices, backend) for part in self._parts)
+    @property
+    def constant_diagonal(self) -> float | None:
+        values = [part.constant_diagonal for part in self._parts]
+        return None if None in values else self._combine(*values)
 
-    def _both(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> tuple[Array, Array]:
-        left = self.left._block(rows, prepared[0], out, backend)
-        return left, self.right._block(rows, prepared[1], None, backend)
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
+        return self._combine(*(part.diagonal(rows, indices) for part in self._parts))
 
-    def _errors(self, rows: Any, prepared: Any, backend: Backend) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        left = self.left._entry_error(rows, prepared[0], backend)
-        return left, self.right._entry_error(rows, prepared[1], backend)
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
+        return [(part, part._prepare(landmarks, indices, backend)) for part in self._parts]
+
+    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
+        (first, its_own), *others = prepared
+        block = first._block(rows, its_own, out, backend)
+        return self._combine(block, *(part._block(rows, own, None, backend) for part, own in others))
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
+        errors = self._combine_errors(*(part._entry_error(rows, own, backend) for part, own in prepared))
+        return errors + unit_roundoff(np.float64)
 
     def _checked(self, rows: Any) -> Any:
-        self._check_sparse(rows)
-        left, right = self._parts
-        return right._checked(left._checked(rows))
+        for part in self._parts:
+            rows = part._checked(rows)
+        return rows
+
+    @abstractmethod
+    def _combine(self, *values: Any) -> Any:
+        """Return the values of this kernel from those of its parts; the first array may be overwritten."""
+
+    @abstractmethod
+    def _combine_errors(self, *errors: Floats) -> Floats:
+        """Return the relative errors of this kernel from those of its parts, without its own rounding."""
+
+
+class _Pair(_Composed):
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
 
 
 class Sum(_Pair):
     """`k(x, z) = left(x, z) + right(x, z)`."""
 
-    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        left, right = self._both(rows, prepared, out, backend)
+    def _combine(self, left: Any, right: Any) -> Any:
         left += right
         return left
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _combine_errors(self, left: Floats, right: Floats) -> Floats:  # type: ignore[override]
         # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
-        return np.maximum(*self._errors(rows, prepared, backend)) + unit_roundoff(np.float64)
+        return np.maximum(left, right)
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        left, right = (part.diagonal(rows, indices) for part in self._parts)
-        return left + right
-
-    @property
-    def constant_diagonal(self) -> float | None:
-        left, right = (part.constant_diagonal for part in self._parts)
-        return None if left is None or right is None else left + right
-
-    def centred(self, origin: NDArray[np.float64]) -> Sum:
+    def centred(self, origin: Floats) -> Sum:
         return Sum(self.left.centred(origin), self.right.centred(origin))
 
 
 class Product(_Pair):
     """`k(x, z) = left(x, z) right(x, z)`."""
 
-    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        left, right = self._both(rows, prepared, out, backend)
+    def _combine(self, left: Any, right: Any) -> Any:
         left *= right
         return left
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        left, right = self._errors(rows, prepared, backend)
-        return left + right + left * right + unit_roundoff(np.float64)
-
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        left, right = (part.diagonal(rows, indices) for part in self._parts)
-        return left * right
-
-    @property
-    def constant_diagonal(self) -> float | None:
-        left, right = (part.constant_diagonal for part in self._parts)
-        return None if left is None or right is None else left * right
+    def _combine_errors(self, left: Floats, right: Floats) -> Floats:  # type: ignore[override]
+        return left + right + left * right
 
 
-class Scaled(Kernel):
+class Scaled(_Composed):
     """`k(x, z) = factor kernel(x, z)`, factor > 0."""
+
+    _part_names = ("kernel",)
 
     def __init__(self, kernel: Kernel, factor: float) -> None:
         self.kernel = kernel
         self.factor = factor
 
-    @property
-    def _inner(self) -> Kernel:
-        """The kernel, checked when it is used."""
-        return _kernel(self.kernel, "kernel", "Scaled")
-
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]
-        return self._inner.accepts_sparse
-
-    @property
-    def pairwise(self) -> bool:
-        return self._inner.pairwise
-
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
-        return self._inner._prepare(landmarks, indices, backend)
-
-    def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
-        block = self.kernel._block(rows, prepared, out, backend)
+    def _combine(self, values: Any) -> Any:
         # A factor beyond the range of single precision gives what is no finite number, caught where the block is used.
         with np.errstate(over="ignore", invalid="ignore"):
-            block *= self._positive_factor()
-        return block
+            values *= positive(self.factor, "factor", "Scaled")
+        return values
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
-        return self.kernel._entry_error(rows, prepared, backend) + unit_roundoff(np.float64)
+    def _combine_errors(self, errors: Floats) -> Floats:  # type: ignore[override]
+        return errors
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._inner.diagonal(rows, indices) * self._positive_factor()
-
-    @property
-    def constant_diagonal(self) -> float | None:
-        inner = self._inner.constant_diagonal
-        return None if inner is None else inner * self._positive_factor()
-
-    def centred(self, origin: NDArray[np.float64]) -> Scaled:
+    def centred(self, origin: Floats) -> Scaled:
         return Scaled(self.kernel.centred(origin), self.factor)
-
-    def _positive_factor(self) -> float:
-        return positive(self.factor, "factor", "Scaled")
-
-    def _checked(self, rows: Any) -> Any:
-        return self._inner._checked(rows)
-
-
-def _kernel(value: Any, name: str, owner: str) -> Kernel:
-    """Return a part of a composed kernel, or say what was got."""
-    if isinstance(value, Kernel):
-        return value
-    msg = f"{owner}: {name} must be a Kernel object such as Gaussian(1.0), got {value!r}"
-    raise ParameterError(msg)

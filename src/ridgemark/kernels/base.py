@@ -5,20 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from ridgemark.backends import Array, Backend, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.parameters import Parameterised, real_number
-
-if TYPE_CHECKING:
-    from ridgemark.kernels.algebra import Product, Scaled, Sum
 
 
 @dataclass(frozen=True)
@@ -39,13 +35,12 @@ class CrossKernel:
         """Return the block of shape (rows, landmarks), written into `out` if the kernel can use it."""
         return self.kernel._block(rows, self.prepared, out, self.backend)
 
-    def symmetric_block(self, landmarks: Array) -> NDArray[np.float64]:
+    def symmetric_block(self, landmarks: Array) -> Floats:
         """Return the kernel of the landmarks with each other in float64, made symmetric to the last bit."""
         block = self(landmarks).astype(np.float64, copy=False)
-        symmetric: NDArray[np.float64] = (block + block.T) / 2
-        return symmetric
+        return (block + block.T) / 2
 
-    def entry_error(self, rows: Array) -> NDArray[np.float64]:
+    def entry_error(self, rows: Array) -> Floats:
         """Return for each row a bound e on the rounding error of its kernel values.
 
         A value computed by calling this object differs from `k(x_i, z_j)` in exact arithmetic by at most
@@ -68,9 +63,7 @@ class Kernel(Parameterised, ABC):
 
     accepts_sparse = False
 
-    def bind(
-        self, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend | None = None
-    ) -> CrossKernel:
+    def bind(self, landmarks: Any, indices: Indices | None = None, backend: Backend | None = None) -> CrossKernel:
         """Bind the kernel to landmarks.
 
         `indices` are the row numbers of the landmarks, which a precomputed kernel needs. `backend` is that of the
@@ -82,7 +75,7 @@ class Kernel(Parameterised, ABC):
         landmarks = backend.from_host(landmarks)
         return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)
 
-    def __call__(self, rows: Any, landmarks: Any = None) -> NDArray[Any]:
+    def __call__(self, rows: Any, landmarks: Any = None) -> Array:
         """Return the block of kernel values between two sets of rows, or of one set with itself.
 
         The block of one set with itself is exactly symmetric and its diagonal is `diagonal(rows)`.
@@ -93,14 +86,14 @@ class Kernel(Parameterised, ABC):
             msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
             raise DataError(msg)
         numbers = np.arange(count_rows(rows)) if landmarks is None else None
-        block: NDArray[Any] = check_range(self.bind(other, numbers)(rows))
+        block: Array = check_range(self.bind(other, numbers)(rows))
         if landmarks is None:
             block = (block + block.T) / 2
             np.fill_diagonal(block, self.diagonal(rows))
         return block
 
     @abstractmethod
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         """Return `k(x_i, x_i)` for every row without forming a block."""
 
     def value_and_derivative(self, squared_distances: Array, rounding: Any = 0.0) -> tuple[Array, Array]:
@@ -124,7 +117,7 @@ class Kernel(Parameterised, ABC):
         """The value of `k(x, x)` if it is the same for every row; None if it depends on the row."""
         return None
 
-    def centred(self, origin: NDArray[np.float64]) -> Kernel:
+    def centred(self, origin: Floats) -> Kernel:
         """Return a kernel that gives the same model beside an unpenalised intercept, with rows measured from here.
 
         Linear terms without an origin take this one; no other kernel can be moved without changing the model, or
@@ -133,14 +126,14 @@ class Kernel(Parameterised, ABC):
         return self
 
     @abstractmethod
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         """Return what depends on the landmarks alone, given as an array of the backend or a sparse matrix."""
 
     @abstractmethod
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         """Return the kernel values of rows with the prepared landmarks; `out` may be used for the result."""
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         """Return the bound of `CrossKernel.entry_error`; by default 64 unit roundoffs are assumed."""
         return np.full(count_rows(rows), 64.0 * unit_roundoff(getattr(rows, "dtype", np.float64)))
 
@@ -161,12 +154,12 @@ class Kernel(Parameterised, ABC):
         """Return the name of the kernel for error messages."""
         return type(self).__name__
 
-    def __add__(self, other: object) -> Sum:
+    def __add__(self, other: object) -> Kernel:
         from ridgemark.kernels.algebra import Sum
 
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other: object) -> Product | Scaled:
+    def __mul__(self, other: object) -> Kernel:
         from ridgemark.kernels.algebra import Product, Scaled
 
         if isinstance(other, Kernel):
@@ -193,6 +186,14 @@ def unit_roundoff(dtype: Any) -> float:
     return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps) / 2.0
 
 
+def squared_norms(rows: Any, backend: Backend) -> Array:
+    """Return the squared length of each row, also of a sparse matrix; inf on overflow, without a warning."""
+    if not sparse.issparse(rows):
+        return backend.squared_norms(rows)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
 def most_terms(rows: Any, landmarks: Any) -> int:
     """Return the largest number of terms in a sum over the features of a row and a landmark."""
     if not (sparse.issparse(rows) and sparse.issparse(landmarks)):
@@ -210,7 +211,7 @@ def positive(value: Any, name: str, owner: str) -> float:
     raise ParameterError(msg)
 
 
-def bandwidths(value: Any, n_features: int, owner: str) -> float | NDArray[np.float64]:
+def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
     """Return a bandwidth as a positive float, or as one positive float per feature."""
     if np.ndim(value) == 0:
         return positive(value, "bandwidth", owner)

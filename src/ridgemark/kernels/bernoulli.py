@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, same_for_all, unit_roundoff
 
@@ -32,7 +31,7 @@ class Bernoulli(Kernel):
     def __init__(self, order: int = 2) -> None:
         self.order = order
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         self._check_one_feature(rows)
         return same_for_all(self.constant_diagonal, rows)
 
@@ -40,7 +39,7 @@ class Bernoulli(Kernel):
     def constant_diagonal(self) -> float:
         return self._coefficients()[-1]
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         self._check_one_feature(landmarks)
         return landmarks[:, 0], self._coefficients()
 
@@ -55,7 +54,7 @@ class Bernoulli(Kernel):
             block += coefficient
         return block
 
-    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> NDArray[np.float64]:
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         points, coefficients = prepared
         # x - z has an error of u |x - z|, and the kernel's derivative is at most 8 k(x, x) for every order.
         left, right = (np.abs(backend.to_host(side)).astype(np.float64) for side in (rows[:, 0], points))

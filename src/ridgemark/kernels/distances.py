@@ -11,15 +11,15 @@ For a kernel that is singular at zero distance, so are near pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend
-from ridgemark.kernels.base import bandwidths, most_terms, unit_roundoff
+from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.kernels.base import bandwidths, most_terms, squared_norms, unit_roundoff
+from ridgemark.kernels.projection import Projection
 
 # Number of features up to which differences are not slower than the product; the second is for singular kernels,
 # whose near pairs the product form computes twice.
@@ -40,6 +40,7 @@ class Form:
     `k = profile(factor r^2)`, or `profile(factor r)` for sums of absolute differences.
     """
 
+    power: int = 2  # 1 for sums of absolute differences
     factor: float = 1.0
     few: float = FEW_FEATURES  # largest number of features for which distances are computed by differences
     far: float = FAR  # squared distance from which on k is zero
@@ -60,8 +61,8 @@ class PreparedLandmarks:
     """Landmarks prepared for distances in bandwidths.
 
     `unit` is the largest power of two not above the bandwidth, so that `raw`, the landmarks divided by it, has no
-    rounding error; `scale` is `unit/width`, in (1/2, 1]. These three are floats, or arrays of shape (d,). The last
-    three fields are for the faster forms and are None where these are not used.
+    rounding error; `scale` is `unit/width`, in (1/2, 1]. These three are floats, or arrays of shape (d,). The fields
+    from `centre` to `augmented` are for the faster forms and are None where these are not used.
     """
 
     form: Form
@@ -72,6 +73,7 @@ class PreparedLandmarks:
     centre: Array | None = None
     points: Array | None = None  # (p, d), dense or CSR: centred landmarks, divided by the bandwidth
     augmented: Array | None = None  # (p, d + 2): landmark side of the product, times the factor; CSR: the points
+    projection: Projection | None = None  # to be applied to rows first
 
     @property
     def is_sparse(self) -> bool:
@@ -100,7 +102,7 @@ def prepare_landmarks(landmarks: Any, bandwidth: Any, form: Form, backend: Backe
     return PreparedLandmarks(**prepared, centre=centre, points=points, augmented=augmented)
 
 
-def _widths(bandwidth: float | NDArray[np.float64], precision: np.dtype[Any]) -> tuple[Any, Any, Any]:
+def _widths(bandwidth: float | Floats, precision: np.dtype[Any]) -> tuple[Any, Any, Any]:
     """Return the bandwidth, the power of two below it, and their ratio: three floats or three arrays."""
     width = np.asarray(bandwidth, dtype=precision)
     if width.ndim and (width == width[0]).all():
@@ -112,23 +114,31 @@ def _widths(bandwidth: float | NDArray[np.float64], precision: np.dtype[Any]) ->
     return float(width), float(unit), float(unit / width)
 
 
-def squared_distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend: Backend) -> Array:
-    """Return `factor |(x - z)/bandwidth|^2` for every pair, the square never negative.
+def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend: Backend) -> Array:
+    """Return `factor sum_j |(x_j - z_j)/bandwidth_j|^power` for every pair, the sum never negative.
 
     For a singular kernel small distances are accurate relative to themselves; its factor is positive.
     """
+    if prepared.projection is not None:
+        rows = prepared.projection.apply(rows, backend)
+    form = prepared.form
+    if prepared.points is None:
+        return _raw_differences(rows, prepared, backend, out)
+    x = _scale_rows(rows, prepared)
+    norms = squared_norms(x, backend)
     if prepared.augmented is None:
-        return _by_differences(rows, prepared, 2, out, backend)
-    x, form = _scale_rows(rows, prepared), prepared.form
-    if prepared.is_sparse:
-        block, norms = _sparse_product(x, prepared.points)
-        block *= form.factor
+        block = _multiplied_differences(x, prepared.points, None, form.factor, form.power, backend, out)
+    elif prepared.is_sparse:
+        block = _sparse_product(x, norms, prepared.points, form.factor)
     else:
-        norms = backend.squared_norms(x)
-        block = backend.matmul(_augment_rows(x, norms, backend), prepared.augmented.T, out=out)
+        # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
+        beyond = ~(norms < _largest_norm(backend.precision(x)))
+        block = backend.matmul(_augment(x, norms, 1.0, beyond, backend), prepared.augmented.T, out=out)
     if block.shape[1] == 0:
         return block
-    again = _replace_far_out_(block, rows, norms, prepared, 2, backend)
+    again = _replace_far_out_(block, rows, norms, prepared, backend)
+    if prepared.augmented is None:
+        return block
     if form.singular:  # every negative value belongs to a near pair
         near = backend.row_min(block) < form.factor * _NEAR * norms
         near &= ~again
@@ -138,22 +148,7 @@ def squared_distances(rows: Any, prepared: PreparedLandmarks, out: Array | None,
     return backend.clip_(block, lowest=0.0) if form.factor > 0 else backend.clip_(block, highest=0.0)
 
 
-def absolute_distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend: Backend) -> Array:
-    """Return `factor sum_j |x_j - z_j| / bandwidth_j` for every pair."""
-    return _by_differences(rows, prepared, 1, out, backend)
-
-
-def _by_differences(rows: Any, prepared: PreparedLandmarks, power: int, out: Array | None, backend: Backend) -> Array:
-    if prepared.points is None:
-        return _raw_differences(rows, prepared, power, backend, out)
-    x = _scale_rows(rows, prepared)
-    block = _multiplied_differences(x, prepared.points, power, None, prepared.form.factor, backend, out)
-    if block.shape[1]:
-        _replace_far_out_(block, rows, backend.squared_norms(x), prepared, power, backend)
-    return block
-
-
-def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> NDArray[np.float64]:
+def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> Floats:
     """Return for every row a bound on the rounding error of its kernel values.
 
     With u the unit roundoff, d the number of features, r the distance and X the row's distance from the centre, in
@@ -169,19 +164,23 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
 
     Evaluating the profile adds 8 u.
     """
+    form = prepared.form
+    if prepared.projection is not None:
+        moved = prepared.projection.distance_error(rows, backend)
+        effect = form.steepest * moved if form.lipschitz else moved ** form.growth[1]
+        rows = prepared.projection.apply(rows, backend)
+        return effect + rounding_of_values(rows, replace(prepared, projection=None), backend)
     precision = prepared.raw.dtype if prepared.is_sparse else backend.precision(prepared.raw)
     u, terms = unit_roundoff(precision), most_terms(rows, prepared.raw)
     exactly = (0.37 * (terms + 8.0) + 8.0) * u
     if prepared.points is None:
         return np.full(rows.shape[0], exactly)
-    x = _scale_rows(rows, prepared)
-    norms = _sparse_norms(x) if prepared.is_sparse else backend.to_host(backend.squared_norms(x))
+    norms = backend.to_host(squared_norms(_scale_rows(rows, prepared), backend))
     close = _close(norms, precision)
     lengths = np.sqrt(np.where(close, norms, 0.0).astype(np.float64))
     if prepared.augmented is None:
         more = 2.0 * u * (2.0 * np.sqrt(terms) * lengths + 0.74)
     else:
-        form = prepared.form
         coefficient, exponent = form.growth
         steep = coefficient * lengths**exponent + (form.steepest / 2.0 * lengths if form.lipschitz else 0.0)
         more = _product_rounding(terms, precision) * (steep + 0.19)
@@ -198,18 +197,17 @@ def _product_rounding(n_terms: int, precision: np.dtype[Any]) -> float:
     return (6.0 * n_terms + 18.0) * unit_roundoff(precision)
 
 
-def _raw_differences(
-    rows: Any, prepared: PreparedLandmarks, power: int, backend: Backend, out: Array | None = None
-) -> Array:
+def _raw_differences(rows: Any, prepared: PreparedLandmarks, backend: Backend, out: Array | None = None) -> Array:
     """Return `factor sum_j |(x_j - z_j)/bandwidth_j|^power`; every difference is formed before it is divided."""
-    scale, factor = prepared.scale**power, prepared.form.factor
+    power, factor = prepared.form.power, prepared.form.factor
+    scale = prepared.scale**power
     weights, factor = (None, factor * scale) if isinstance(scale, float) else (scale, factor)
     left, right = _dense(_divided(rows, prepared.unit)), _dense(prepared.raw)
-    return _multiplied_differences(left, right, power, weights, factor, backend, out)
+    return _multiplied_differences(left, right, weights, factor, power, backend, out)
 
 
 def _multiplied_differences(
-    left: Array, right: Array, power: int, weights: Array | None, factor: float, backend: Backend, out: Array | None
+    left: Array, right: Array, weights: Array | None, factor: float, power: int, backend: Backend, out: Array | None
 ) -> Array:
     """Return `factor sum_j weight_j |x_j - z_j|^power`; each tile is multiplied while it is in the cache."""
     n_left, n_right = left.shape[0], right.shape[0]
@@ -223,9 +221,7 @@ def _multiplied_differences(
     return block
 
 
-def _replace_far_out_(
-    block: Array, rows: Any, norms: Array, prepared: PreparedLandmarks, power: int, backend: Backend
-) -> Array:
+def _replace_far_out_(block: Array, rows: Any, norms: Array, prepared: PreparedLandmarks, backend: Backend) -> Array:
     """Compute rows far from the centre that have a landmark near them by raw differences; return a mask of these."""
     precision = backend.precision(block)
     far_out = ~_close(norms, precision)
@@ -233,11 +229,11 @@ def _replace_far_out_(
         return far_out
     # The distance beyond which the kernel is zero, plus the largest rounding error of the computed one.
     error = 2.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
-    limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (power / 2)
+    limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (prepared.form.power / 2)
     again = ~_close(norms, precision)
     again[far_out] = backend.row_min(abs(block[far_out])) < limit
     if backend.count(again):
-        block[again] = _raw_differences(rows[again], prepared, power, backend)
+        block[again] = _raw_differences(rows[again], prepared, backend)
     return again
 
 
@@ -252,16 +248,14 @@ def _replace_near_(
     near = values < (prepared.form.factor * _NEAR * norms[some])[:, None]
     many = backend.count(near, axis=1) * rows.shape[1] > values.shape[1]
     if backend.count(many):
-        values[many] = _raw_differences(rows[many], prepared, 2, backend)
+        values[many] = _raw_differences(rows[many], prepared, backend)
         near[many] = False
     row, landmark = backend.nonzero(near)
     if row.shape[0]:
         difference = _take(_divided(rows, prepared.unit), row, backend) - _take(prepared.raw, landmark, backend)
-        if sparse.issparse(difference):
-            squares = _sparse_norms(difference.multiply(prepared.scale).tocsr())
-        else:
-            squares = backend.squared_norms(difference * prepared.scale)
-        values[near] = prepared.form.factor * squares
+        is_sparse = sparse.issparse(difference)
+        scaled = difference.multiply(prepared.scale).tocsr() if is_sparse else difference * prepared.scale
+        values[near] = prepared.form.factor * squared_norms(scaled, backend)
     block[some] = values
 
 
@@ -293,48 +287,35 @@ def _augment_landmarks(points: Array, factor: float, backend: Backend) -> Array:
     """Return `factor [-2 z, 1, |z|^2]`, whose product with `[x, |x|^2, 1]` is `factor |x - z|^2`."""
     norms, largest = backend.squared_norms(points), _largest_norm(backend.precision(points))
     beyond = ~(norms < largest)
-    augmented = _augment(points, 1.0, norms, backend)
-    augmented[:, : points.shape[1]] *= -2.0
+    augmented = _augment(-2.0 * points, 1.0, 0.0, beyond, backend)
     # For a row near the centre such a landmark is infinitely far; other rows are computed by differences.
-    augmented[beyond] = 0.0
     norms[beyond] = largest
     augmented[:, points.shape[1] + 1] = norms
     augmented *= factor
     return augmented
 
 
-def _augment_rows(x: Array, norms: Array, backend: Backend) -> Array:
-    augmented = _augment(x, norms, 1.0, backend)
-    # Rows beyond the range would give inf - inf in the product; they are computed by differences afterwards.
-    augmented[~(norms < _largest_norm(backend.precision(x)))] = 0.0
-    return augmented
-
-
-def _augment(rows: Array, first: Any, second: Any, backend: Backend) -> Array:
+def _augment(rows: Array, first: Any, second: Any, zero: Array, backend: Backend) -> Array:
+    """Return `[x, first, second]` for every row x, and zeros for some rows (a mask)."""
     count, n_features = rows.shape
     augmented = backend.empty((count, n_features + 2), like=rows)
     augmented[:, :n_features] = rows
     augmented[:, n_features] = first
     augmented[:, n_features + 1] = second
+    augmented[zero] = 0.0
     return augmented
 
 
-def _sparse_product(x: Any, points: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return squared distances of sparse rows and points in the product form, and the rows' squared lengths."""
-    norms = _sparse_norms(x)
+def _sparse_product(x: Any, norms: Array, points: Any, factor: float) -> Array:
+    """Return squared distances of sparse rows and points, times the factor, in the product form."""
     with np.errstate(over="ignore", invalid="ignore"):
         block = (x @ points.T).toarray()
         block *= -2.0
         block += norms[:, None]
-        block += _sparse_norms(points)[None, :]
+        block += squared_norms(points, NUMPY)[None, :]
     block[np.isnan(block)] = 0.0  # inf - inf: such rows are computed again by differences
-    return block, norms
-
-
-def _sparse_norms(rows: Any) -> NDArray[Any]:
-    """Return the squared length of each sparse row."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    block *= factor
+    return block
 
 
 def _take(rows: Any, numbers: Array, backend: Backend) -> Any:

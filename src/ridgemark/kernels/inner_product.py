@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
-from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, unit_roundoff
+from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, squared_norms, unit_roundoff
 from ridgemark.parameters import real_number
 
 
-class Linear(Kernel):
+class _InnerProductKernel(Kernel):
+    """`k(x, z) = values(map(x).map(z))`; a subclass defines the map, and the values where they are not the products."""
+
+    accepts_sparse = True
+
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
+        backend = backend_of(rows)
+        return self._values(squared_norms(self._map(rows, backend), backend))
+
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Array:
+        return self._map(landmarks, backend)
+
+    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
+        rows = self._map(rows, backend)
+        if sparse.issparse(rows) or sparse.issparse(prepared):
+            products = rows @ prepared.T
+            return self._values(products.toarray() if sparse.issparse(products) else np.asarray(products))
+        return self._values(backend.matmul(rows, prepared.T, out=out))
+
+    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> Floats:
+        precision = prepared.dtype if sparse.issparse(prepared) else backend.precision(prepared)
+        return np.full(rows.shape[0], self._n_roundings(most_terms(rows, prepared)) * unit_roundoff(precision))
+
+    @abstractmethod
+    def _map(self, rows: Any, backend: Backend) -> Any:
+        """Return the rows of which inner products are taken."""
+
+    def _values(self, products: Array) -> Array:
+        """Overwrite inner products by kernel values."""
+        return products
+
+    @abstractmethod
+    def _n_roundings(self, n_terms: int) -> int:
+        """Return the unit roundoffs in a kernel value, for inner products of this many terms."""
+
+
+class Linear(_InnerProductKernel):
     """Linear kernel `k(x, z) = (x - origin).(z - origin)`: ridge regression on the columns.
 
     With an unpenalised intercept the origin changes no function and no penalty, `w.(x - origin) + b` being
@@ -27,15 +63,10 @@ class Linear(Kernel):
         The point rows are measured from; zero when not given.
     """
 
-    accepts_sparse = True
-
     def __init__(self, origin: Any = None) -> None:
         self.origin = origin
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        return _squared_norms(self.moved(rows), backend_of(rows))
-
-    def centred(self, origin: NDArray[np.float64]) -> Linear:
+    def centred(self, origin: Floats) -> Linear:
         """Return the kernel with this origin, where it has none yet."""
         return Linear(origin) if self.origin is None else self
 
@@ -48,17 +79,14 @@ class Linear(Kernel):
         with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
             return rows - origin
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        return self.moved(landmarks)
+    def _map(self, rows: Any, backend: Backend) -> Any:
+        return self.moved(rows)
 
-    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return _inner_products(self.moved(rows), prepared, out, backend)
-
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
-        return _errors(rows, prepared, most_terms(rows, prepared), backend)
+    def _n_roundings(self, n_terms: int) -> int:
+        return n_terms
 
 
-class Polynomial(Kernel):
+class Polynomial(_InnerProductKernel):
     """Polynomial kernel `k(x, z) = (x.z / bandwidth^2 + offset)^degree`.
 
     Parameters
@@ -71,36 +99,23 @@ class Polynomial(Kernel):
         Rows are divided by it first.
     """
 
-    accepts_sparse = True
-
     def __init__(self, degree: int = 3, offset: float = 1.0, bandwidth: Any = 1.0) -> None:
         self.degree = degree
         self.offset = offset
         self.bandwidth = bandwidth
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        self._check()
-        backend = backend_of(rows)
-        return self._power(_squared_norms(self._scaled(rows, backend), backend))
-
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        self._check()
-        return self._scaled(landmarks, backend)
-
-    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return self._power(_inner_products(self._scaled(rows, backend), prepared, out, backend))
-
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
+    def _n_roundings(self, n_terms: int) -> int:
         # By the Cauchy-Schwarz inequality |x.z| + offset <= sqrt((x.x + offset) (z.z + offset)).
-        return _errors(rows, prepared, int(self.degree) * (most_terms(rows, prepared) + 6) + 4, backend)
+        return int(self.degree) * (n_terms + 6) + 4
 
-    def _scaled(self, rows: Any, backend: Backend) -> Any:
+    def _map(self, rows: Any, backend: Backend) -> Any:
+        self._check()
         width = bandwidths(self.bandwidth, rows.shape[1], "Polynomial")
         if sparse.issparse(rows):
             return rows.multiply(1.0 / np.asarray(width, dtype=rows.dtype)).tocsr()
         return rows / (width if isinstance(width, float) else backend.from_host(width, like=rows))
 
-    def _power(self, products: Array) -> Array:
+    def _values(self, products: Array) -> Array:
         with np.errstate(over="ignore"):  # callers check the result for values outside the range
             products += float(self.offset)
             products **= int(self.degree)
@@ -118,28 +133,25 @@ class Polynomial(Kernel):
             raise ParameterError(msg)
 
 
-class Cosine(Kernel):
+class Cosine(_InnerProductKernel):
     """Cosine kernel `k(x, z) = x.z / (|x| |z|)`; zero if one of the rows is zero."""
 
-    accepts_sparse = True
-
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         backend = backend_of(rows)
         values = same_for_all(1.0, rows)
         values[_largest_entries(rows, backend) == 0] = 0.0
         return values
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Array:
-        return _unit_rows(landmarks, backend)
+    def _map(self, rows: Any, backend: Backend) -> Any:
+        # The largest entry is divided out first, so that no square overflows.
+        shrunk = _divide_rows(rows, _largest_entries(rows, backend))
+        return _divide_rows(shrunk, backend.sqrt_(squared_norms(shrunk, backend)))
 
-    def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
-        return _inner_products(_unit_rows(rows, backend), prepared, out, backend)
-
-    def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> NDArray[np.float64]:
-        return _errors(rows, prepared, 2 * most_terms(rows, prepared) + 10, backend)
+    def _n_roundings(self, n_terms: int) -> int:
+        return 2 * n_terms + 10
 
 
-def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
+def _origin(value: Any, n_features: int) -> Floats:
     """Return the origin as one finite number, or one for each feature."""
     try:
         origin = np.asarray(value, dtype=np.float64)
@@ -151,33 +163,9 @@ def _origin(value: Any, n_features: int) -> NDArray[np.float64]:
     return origin
 
 
-def _inner_products(rows: Any, landmarks: Any, out: Array | None, backend: Backend) -> Array:
-    if sparse.issparse(rows) or sparse.issparse(landmarks):
-        products = rows @ landmarks.T
-        return products.toarray() if sparse.issparse(products) else np.asarray(products)
-    return backend.matmul(rows, landmarks.T, out=out)
-
-
-def _errors(rows: Any, landmarks: Any, roundoffs: int, backend: Backend) -> NDArray[np.float64]:
-    precision = landmarks.dtype if sparse.issparse(landmarks) else backend.precision(landmarks)
-    return np.full(rows.shape[0], roundoffs * unit_roundoff(precision))
-
-
-def _squared_norms(rows: Any, backend: Backend) -> Array:
-    if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return backend.squared_norms(rows)
-
-
 def _largest_entries(rows: Any, backend: Backend) -> Array:
     """Return the largest absolute entry of each row."""
     return abs(rows).max(axis=1).toarray().ravel() if sparse.issparse(rows) else backend.row_max(abs(rows))
-
-
-def _unit_rows(rows: Any, backend: Backend) -> Any:
-    """Return rows divided by their length; the largest entry is divided out first, so that no square overflows."""
-    shrunk = _divide_rows(rows, _largest_entries(rows, backend))
-    return _divide_rows(shrunk, backend.sqrt_(_squared_norms(shrunk, backend)))
 
 
 def _divide_rows(rows: Any, divisor: Array) -> Any:

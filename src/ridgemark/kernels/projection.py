@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels.base import unit_roundoff
-from ridgemark.kernels.distances import PreparedLandmarks
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Projection:
             raise NumericalError(msg)
         return points
 
-    def distance_error(self, rows: Array, backend: Backend) -> NDArray[np.float64]:
+    def distance_error(self, rows: Array, backend: Backend) -> Floats:
         """Return for every row a bound on the error of its distance to any landmark that projecting both causes.
 
         With d features, `P'(x - centre)` has an error of at most `(d + 4) u |P|'|x - centre|` in each component: one
@@ -48,22 +46,14 @@ class Projection:
         u = unit_roundoff(backend.precision(self.matrix))
         return (self.matrix.shape[0] + 4.0) * u * (self._lengths(rows, backend) + self.reach)
 
-    def _lengths(self, rows: Array, backend: Backend) -> NDArray[np.float64]:
+    def _lengths(self, rows: Array, backend: Backend) -> Floats:
         """Return the length of `|P|'|x - centre|` for every row x."""
         with np.errstate(over="ignore", under="ignore"):
             sizes = backend.matmul(abs(rows - self.centre), abs(self.matrix))
         return np.sqrt(backend.to_host(backend.squared_norms(sizes)).astype(np.float64))
 
 
-@dataclass(frozen=True)
-class ProjectedLandmarks:
-    """A projection, and the projected landmarks prepared for distances."""
-
-    projection: Projection
-    landmarks: PreparedLandmarks
-
-
-def _checked_metric(metric: Any, n_features: int, owner: str) -> NDArray[np.float64]:
+def _checked_metric(metric: Any, n_features: int, owner: str) -> Floats:
     """Return a metric as a finite matrix with one row per feature."""
     try:
         matrix = np.asarray(metric, dtype=np.float64)

@@ -1,8 +1,14 @@
 """Ridge leverage scores, as brackets that contain the exact scores."""
 
 from ridgemark.leverage.brackets import Bracket, ScoreBracket, exact_bracket
-from ridgemark.leverage.posterior import landmark_spectrum, posterior_factor, posterior_scores, posterior_variance
-from ridgemark.leverage.scores import residual_dimension, score_bracket
+from ridgemark.leverage.scores import (
+    landmark_spectrum,
+    posterior_factor,
+    posterior_scores,
+    posterior_variance,
+    residual_dimension,
+    score_bracket,
+)
 
 __all__ = [
     "Bracket",

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import bounds
+from ridgemark.backends import Floats
 from ridgemark.errors import ParameterError
-
-Floats = NDArray[np.float64]
 
 _SHARE = 0.3  # share of the effective dimension that "a few rows carry" in the verdict
 _EVEN = 2.0  # scores are even where carrying it takes at least 1/_EVEN of the rows that equal scores would take

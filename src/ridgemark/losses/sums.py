@@ -1,33 +1,71 @@
-"""One pass over the rows: the sums from which a Newton step, and for the squared loss the solution, follows."""
+"""One pass over the rows: sums from which a Newton step, and for the squared loss every ridge's solution, follow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.linalg import symmetric
-from ridgemark.losses.base import Loss
-from ridgemark.losses.moments import Moments, block_moments
-from ridgemark.losses.squared import SQUARED
+from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.operators.blocks import cross_block, diagonal_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
-Floats = NDArray[np.float64]
+# Largest relative difference of sums over the same rows: rounding, also of rows stored in single precision.
+_SAME = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Coefficients:
-    """The function `b(x)'c + intercept` at which a loss is expanded; shapes (rank, targets) and (targets,)."""
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows, from which every ridge's solution follows; moments of disjoint rows add.
 
-    coefficients: Floats
-    intercept: Floats
+    Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
+    """
+
+    n_rows: int  # of positive weight
+    total_weight: float
+    gram: Floats  # B' W B
+    cross: Floats  # B' W y
+    feature_sum: Floats  # B' w
+    target_sum: Floats  # y' w
+    target_square: Floats  # y' W y
+    trace_kernel: float  # tr W K
+    trace_residual: float  # tr W (K - L)
+    entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
+
+    def without_products(self) -> Moments:
+        """Return the sums without the Gram matrix, the only large one."""
+        return replace(self, gram=np.zeros((0, 0)))
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def __iadd__(self, other: Moments) -> Moments:
+        """Add in place, into this Gram matrix."""
+        np.add(self.gram, other.gram, out=self.gram)
+        return replace(self.without_products() + other.without_products(), gram=self.gram)
+
+
+def same_rows(one: Moments, other: Moments) -> bool:
+    """Return whether two sums are over the same rows and targets, up to rounding.
+
+    Differences are compared with the largest value that each sum can have.
+    """
+    if one.n_rows != other.n_rows or not np.isclose(one.total_weight, other.total_weight, rtol=1e-9):
+        return False
+    size, trace = other.total_weight, other.trace_kernel
+    reach = np.sqrt(other.target_square)
+    pairs = (
+        (one.feature_sum, other.feature_sum, np.sqrt(size * trace)),
+        (one.cross, other.cross, np.sqrt(trace) * reach),
+        (one.target_sum, other.target_sum, np.sqrt(size) * reach),
+    )
+    return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +76,7 @@ class LossSums(Task):
     whitening: Whitening
     loss: Loss
     target_origin: Floats  # subtracted from the targets
-    at: Coefficients | None  # None for a quadratic loss
-
-    @property
-    def width(self) -> int:
-        return self.whitening.factor.cross_kernel.n_landmarks
+    at: RidgeSolution | None  # where the loss is expanded; None for a quadratic loss
 
     @property
     def kernel_entries(self) -> int:
@@ -51,16 +85,31 @@ class LossSums(Task):
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
         factor = self.whitening.factor
         features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
-        weights = row_weights(block)
+        weights, weighted = row_weights(block), block.weights is not None
         targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
         if self.at is not None:
             predictor = features @ self.at.coefficients + self.at.intercept
             targets, weights = self.loss.ridge_problem(targets, weights, predictor)
-        weighted = block.weights is not None or self.at is not None
+            weighted = True
         diagonal = diagonal_block(factor.cross_kernel, block)
-        errors = factor.kept_kernel.entry_error(block.features)
-        backend = factor.kept_kernel.backend
-        return block_moments(features, targets, weights if weighted else None, diagonal, errors, backend)
+        residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
+        feature_sum, weighted_targets = features.T @ weights, targets
+        if weighted:
+            scale = np.sqrt(weights)[:, None]
+            features *= scale  # in place: scratch memory of this block
+            weighted_targets = targets * scale
+        return Moments(
+            n_rows=int(np.count_nonzero(weights)),
+            total_weight=float(weights.sum()),
+            gram=factor.kept_kernel.backend.gram(features),
+            cross=features.T @ weighted_targets,
+            feature_sum=feature_sum,
+            target_sum=targets.T @ weights,
+            target_square=(targets**2).T @ weights,
+            trace_kernel=float(weights @ diagonal),
+            trace_residual=float(weights @ residual),
+            entry_error=float(weights @ (diagonal * factor.kept_kernel.entry_error(block.features) ** 2)),
+        )
 
 
 @one_blas_thread()
@@ -70,7 +119,7 @@ def loss_sums(
     target_origin: Floats | None = None,
     scaled_ridge: float | None = None,
     loss: Loss = SQUARED,
-    at: Coefficients | None = None,
+    at: RidgeSolution | None = None,
 ) -> Moments:
     """Return the moments of the features and of the loss's targets, in one pass.
 
@@ -89,9 +138,8 @@ def loss_sums(
 
 
 def _sum(passes: RowPasses, task: LossSums) -> Moments:
-    upper: Moments = passes.reduce(task)
     passes.count_entries(task.width**2)  # the landmark kernel
-    return replace(upper, gram=symmetric(upper.gram))
+    return passes.reduce(task)
 
 
 def _finished(moments: Moments, whitening: Whitening) -> Moments:

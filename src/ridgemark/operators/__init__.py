@@ -1,23 +1,22 @@
 """Matrices with one row for each row of the data, as operators: C, B and K; held only where they fit into memory."""
 
-from ridgemark.operators.blocks import cross_block, feature_block
-from ridgemark.operators.cross import Cross
+from ridgemark.operators.blocks import CrossTask, FeatureTask, cross_block, diagonal_block, feature_block
 from ridgemark.operators.factor import NystromFactor, nystrom_factor
-from ridgemark.operators.features import Features
 from ridgemark.operators.kernel_matrix import KernelMatrix, kernel_diagonal
-from ridgemark.operators.rotated import RotatedFeatures
-from ridgemark.operators.shifted import ShiftedInverse
-from ridgemark.operators.weighting import Weighting
+from ridgemark.operators.row_matrix import Cross, Features
+from ridgemark.operators.weighting import ShiftedInverse, Weighting
 
 __all__ = [
     "Cross",
+    "CrossTask",
+    "FeatureTask",
     "Features",
     "KernelMatrix",
     "NystromFactor",
-    "RotatedFeatures",
     "ShiftedInverse",
     "Weighting",
     "cross_block",
+    "diagonal_block",
     "feature_block",
     "kernel_diagonal",
     "nystrom_factor",

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators.factor import NystromFactor
-from ridgemark.passes import Workspace
+from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 TILE_ENTRIES = 2**20
 """Kernel entries that stay in the processor's cache until they have been used twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTask(Task):
+    """A task that evaluates the kernel with the landmarks."""
+
+    cross_kernel: CrossKernel
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.cross_kernel.n_landmarks
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTask(Task):
+    """A task that evaluates features."""
+
+    factor: NystromFactor
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.factor.cross_kernel.n_landmarks
 
 
 def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -> Floats:
@@ -32,8 +53,7 @@ def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> 
 
 def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
     """Return `k(x_i, x_i)` for the rows of a block."""
-    diagonal: Floats = cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
-    return diagonal
+    return cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
 
 
 def tiles(block: Block, width: int, entries: int = TILE_ENTRIES) -> Iterator[Block]:

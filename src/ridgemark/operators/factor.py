@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend
+from ridgemark.backends import NUMPY, Array, Backend, Indices
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import check_range, inverse_triangle_, numerical_rank, pivoted_cholesky, symmetric_eigen
@@ -26,7 +25,7 @@ class NystromFactor:
 
     cross_kernel: CrossKernel
     landmark_kernel: Array  # (p, p), float64: W
-    kept: NDArray[np.intp]  # (rank,): positions of landmarks
+    kept: Indices  # (rank,): positions of landmarks
     triangle: Array  # (rank, rank), float64, upper triangular
     kept_kernel: CrossKernel  # bound to the landmarks kept, in their order
 
@@ -47,21 +46,31 @@ class NystromFactor:
         root[self.kept] = self.triangle
         return root
 
+    @cached_property
+    def feature_sizes(self) -> Array:
+        """`sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`; its rounding is relative to it."""
+        return self.function_size(abs(self.whitener))
+
+    def function_size(self, dual_coef: Array) -> Array:
+        """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
+        return np.sqrt(np.diagonal(self.landmark_kernel)) @ abs(dual_coef)
+
     @property
     def symmetric_whitener(self) -> Array:
         """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
-        values, vectors = symmetric_eigen(self.landmark_kernel, self.cross_kernel.backend)
+        values, vectors = symmetric_eigen(self.landmark_kernel)
         rank = numerical_rank(values, np.dtype(np.float64))
         return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
 
     def features(self, rows: Any) -> Array:
         """Return the features `B` of the rows, shape (rows, rank), in the rows' precision."""
-        block = self.cross_kernel(rows)
-        return self.cross_kernel.backend.matmul(block, self.whitener.astype(block.dtype, copy=False))
+        backend = self.cross_kernel.backend
+        block = self.cross_kernel(backend.from_host(rows))
+        return backend.matmul(block, backend.from_host(self.whitener, like=block))
 
 
 def nystrom_factor(
-    kernel: Kernel, landmarks: Any, indices: NDArray[np.intp] | None = None, backend: Backend = NUMPY
+    kernel: Kernel, landmarks: Any, indices: Indices | None = None, backend: Backend = NUMPY
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal."""
     cross_kernel = kernel.bind(landmarks, indices, backend)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
-from ridgemark.operators.base import RowOperator
 from ridgemark.operators.blocks import cross_block, tiles
-from ridgemark.operators.cross import Cross
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.operators.row_matrix import Cross, RowMatrix
+from ridgemark.passes import BlockFunction, RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-
-Floats = NDArray[np.float64]
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
 # short in a small budget.
@@ -71,55 +68,44 @@ class SymmetricProduct(Task):
         return _TwoSides(below, across)
 
 
-@dataclass(frozen=True, eq=False)
-class EntryErrors(Task):
-    """`entry_error` of every row."""
-
-    what: ClassVar[str] = "rounding"
-    cross_kernel: CrossKernel
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return self.cross_kernel.entry_error(block.features)
-
-
-@dataclass(frozen=True, eq=False)
-class Diagonal(Task):
-    """`w_i k(x_i, x_i)`."""
-
-    what: ClassVar[str] = "kernel diagonal"
-    kernel: Kernel
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        weighted: Floats = row_weights(block) * self.kernel.diagonal(block.features, block.indices).astype(np.float64)
-        return weighted
-
-
 def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
     """Return `w_i k(x_i, x_i)` for every row; without a pass where that is a constant."""
     constant = kernel.constant_diagonal
     if constant is not None and passes.weights() is None:
         return np.full(passes.source.n_rows, constant)
-    return passes.map(Diagonal(kernel))
+    return passes.map(BlockFunction("kernel diagonal", partial(_weighted_diagonal, kernel)))
 
 
-class KernelMatrix(RowOperator):
+def _weighted_diagonal(kernel: Kernel, block: Block) -> Floats:
+    return row_weights(block) * kernel.diagonal(block.features, block.indices).astype(np.float64)
+
+
+def _entry_errors(cross_kernel: CrossKernel, block: Block) -> Floats:
+    return cross_kernel.entry_error(block.features)
+
+
+class KernelMatrix(RowMatrix):
     """K, the kernel of all rows with each other, shape (n, n)."""
 
     def __init__(self, passes: RowPasses, kernel: Kernel) -> None:
-        super().__init__(passes)
-        self.kernel = kernel
+        self.passes, self.kernel, self.n_columns = passes, kernel, passes.source.n_rows
+        self.held: Floats | None = None
 
     @property
-    def shape(self) -> tuple[int, int]:
-        n = self.passes.source.n_rows
-        return n, n
+    def T(self) -> Self:  # type: ignore[override]
+        return self
+
+    def hold(self, budget: int) -> Self:
+        """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
+        if self.held is None and 8 * self.n_columns**2 <= budget:
+            self.held = Cross(self.passes, self._bound(np.arange(self.n_columns))).hold(budget).held
+        return self
 
     def __matmul__(self, vectors: Floats) -> Floats:
         """Return `K V`, every entry a sum of blocks of terms, so that its rounding error grows slowly with n."""
         if self.held is None:
-            return self._product(vectors)
-        with all_blas_threads():
-            return product_in_blocks(self.held, vectors)
+            return self.product_and_error(vectors, np.zeros((len(vectors), 0)))[0]
+        return super().__matmul__(vectors)
 
     @property
     def columns_at_once(self) -> int:
@@ -143,12 +129,11 @@ class KernelMatrix(RowOperator):
         `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
         A part of the columns is evaluated at the rows from the first of these columns on, and used for both sides.
         """
-        n, step = self.shape[0], self.columns_at_once
+        n, step = self.n_columns, self.columns_at_once
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
         for start in range(0, n, step):
             columns = np.arange(start, min(n, start + step))
-            cross_kernel = self._bound(columns).cross_kernel
-            summed = sizes[columns].sum(axis=0)
+            cross_kernel, summed = self._bound(columns), sizes[columns].sum(axis=0)
             task = SymmetricProduct(cross_kernel, start, vectors[columns], summed, self._tile_rows)
             products: _TwoSides = self.passes.reduce(task, along=(vectors, sizes), start=start)
             result[start:] += np.concatenate(products.below)
@@ -156,30 +141,18 @@ class KernelMatrix(RowOperator):
             self.passes.count_entries((n - start) * len(columns))
         return result[:, : vectors.shape[1]], result[:, vectors.shape[1] :]
 
-    def rows_product_and_error(
-        self, indices: NDArray[np.intp], vectors: Floats, sizes: Floats
-    ) -> tuple[Floats, Floats]:
+    def rows_product_and_error(self, indices: Indices, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
         """Return some rows of what `product_and_error` returns; n kernel entries each."""
         step = self.passes.block_rows(_TILE_COLUMNS)
         products, errors = [], []
         for start in range(0, len(indices), step):
-            columns = self._bound(indices[start : start + step])
-            products.append(columns.T @ vectors)
-            error = self.passes.map(EntryErrors(columns.cross_kernel)) @ sizes
-            errors.append(np.tile(error, (columns.shape[1], 1)))
+            cross_kernel = self._bound(indices[start : start + step])
+            products.append(Cross(self.passes, cross_kernel).T @ vectors)
+            error = self.passes.map(BlockFunction("rounding", partial(_entry_errors, cross_kernel))) @ sizes
+            errors.append(np.tile(error, (cross_kernel.n_landmarks, 1)))
         return np.concatenate(products), np.concatenate(errors)
 
-    def _bound(self, indices: NDArray[np.intp]) -> Cross:
-        """Return some columns of K."""
+    def _bound(self, indices: Indices) -> CrossKernel:
+        """Return the kernel bound to some rows."""
         rows = self.passes.take(indices)
-        return Cross(self.passes, self.kernel.bind(rows.features, rows.indices))
-
-    def _evaluate(self) -> Floats:
-        columns = self._bound(np.arange(self.shape[0])).hold(self.n_bytes)
-        assert columns.held is not None
-        return columns.held
-
-    def _product(self, vectors: Floats) -> Floats:
-        return self.product_and_error(vectors, np.zeros((len(vectors), 0)))[0]
-
-    _transposed_product = _product
+        return self.kernel.bind(rows.features, rows.indices)

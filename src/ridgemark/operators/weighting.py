@@ -1,11 +1,11 @@
-"""Weights and the intercept on one side of an operator: `P W^1/2`."""
+"""Weights and the intercept on one side of a matrix, `P W^1/2`, and `(L + s)^-1` with both."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ridgemark.backends import Floats, Indices
+from ridgemark.operators.row_matrix import Features
 
 
 class Weighting:
@@ -34,3 +34,32 @@ class Weighting:
     def transpose(self, vectors: Floats) -> Floats:
         """Return `W^1/2 P V`."""
         return self.roots * self.project(vectors)
+
+
+class ShiftedInverse:
+    """`(L + s)^-1 v = (v - B (B'B + s)^-1 B'v)/s` with `L = B B'`, B the features weighted and centred.
+
+    Parameters
+    ----------
+    features : Features
+        B before weighting.
+    weighting : Weighting
+        `P W^1/2`.
+    spectrum, rotation : arrays of shape (q,) and (rank, q)
+        `B'B = V diag(spectrum) V'`; features with a zero row in the rotation are left out of L.
+    ridges : array of shape (columns,)
+        s for each column of v.
+    """
+
+    def __init__(
+        self, features: Features, weighting: Weighting, spectrum: Floats, rotation: Floats, ridges: Floats
+    ) -> None:
+        self.features, self.weighting = features, weighting
+        self.spectrum, self.rotation, self.ridges = spectrum, rotation, ridges
+
+    def __call__(self, vectors: Floats, columns: Indices | slice = slice(None)) -> Floats:
+        """Return `(L + s)^-1 V` for V in the range of P; `columns` says which ridge each column of V has."""
+        ridges = self.ridges[columns]
+        rotated = self.rotation.T @ (self.features.T @ self.weighting.transpose(vectors))
+        inside = self.rotation @ (rotated / (self.spectrum[:, None] + ridges))
+        return (vectors - self.weighting(self.features @ inside)) / ridges

@@ -16,13 +16,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.linalg import congruence, largest_eigenvalue, solve_triangle
 from ridgemark.operators.factor import NystromFactor
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 # Largest rounding error, relative to the ridge: a bound where all whitening is deferred, an estimate for a part of it.
@@ -50,14 +48,12 @@ class Whitening:
     @property
     def before(self) -> Floats:
         """T1."""
-        triangle: Floats = self.factor.triangle[: self.n_before, : self.n_before]
-        return triangle
+        return self.factor.triangle[: self.n_before, : self.n_before]
 
     @property
     def after(self) -> Floats:
         """T2."""
-        triangle: Floats = self.factor.triangle[self.n_before :, self.n_before :]
-        return triangle
+        return self.factor.triangle[self.n_before :, self.n_before :]
 
     @property
     def is_deferred(self) -> bool:
@@ -164,5 +160,4 @@ def _residual_lengths(kernel: Floats, before: Floats) -> Floats:
     n = len(before)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (len(kernel) - n, _PROBES))
     residual = kernel[n:, n:] @ signs - kernel[n:, :n] @ (before @ (before.T @ (kernel[:n, n:] @ signs)))
-    lengths: Floats = np.sqrt(np.mean(residual**2, axis=1))
-    return lengths
+    return np.sqrt(np.mean(residual**2, axis=1))

@@ -55,6 +55,11 @@ class Columns:
         )
 
     @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Which columns have one value."""
+        return self.low == self.high
+
+    @property
     @np.errstate(over="ignore", invalid="ignore")
     def units(self) -> Floats:
         """The unit of each column: its standard deviation; half the range of a column of two values; 1 of a constant.

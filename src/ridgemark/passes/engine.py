@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
-from ridgemark.passes.cost import Cost
-from ridgemark.passes.parts import Part
-from ridgemark.passes.progress import Counter, Progress
-from ridgemark.passes.summaries import DifferingRows, Survey, Targets, Weights, dense
-from ridgemark.passes.task import Task, Workspace
+from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
-Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+"""Called as `progress(what, done, total)`: rows of a pass, or evaluations of tuning."""
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -112,7 +112,7 @@ class RowPasses:
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded."""
         block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
-        counter = Counter(task.what, part.stop - part.start, self.progress)
+        done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
@@ -120,18 +120,21 @@ class RowPasses:
             result = task(prepared, workspace)
             if out is not None:
                 out[rows], result = result, None
-            counter.add(block.n_rows)
             return result
 
-        yield from self.executor.in_order(
+        for block, result in self.executor.in_order(
             work,
             part.blocks(block_rows),
             part.n_blocks(block_rows),
             clock,
             ahead=getattr(self.source, "reads_ahead", False),
             most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),
-        )
-        self.cost += Cost(1, task.kernel_entries * (part.stop - part.start), clock.seconds, clock.waited)
+        ):
+            done += block.n_rows
+            if self.progress is not None:
+                self.progress(task.what, done, n_rows)
+            yield block, result
+        self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""
@@ -145,18 +148,18 @@ class RowPasses:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
         return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
 
-    def take(self, indices: NDArray[np.intp]) -> Block:
+    def take(self, indices: Indices) -> Block:
         """Return some rows, in float64."""
         return self._prepared(self.source.take(indices))
 
     def targets(self) -> Floats:
         """Return the targets of every row."""
-        return self.map(Targets())
+        return self.map(BlockFunction("targets", attrgetter("targets")))
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""
         if self._weights is None and (self.source.has_weights or self.weight_unit != 1.0):
-            self._weights = self.map(Weights())
+            self._weights = self.map(BlockFunction("weights", row_weights))
         return self._weights
 
     def normalise_weights(self) -> None:
@@ -191,7 +194,7 @@ class RowPasses:
         if self._surveyed is None:
             weights = self.weights()
             hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
-            for block, (block_hashes, block_columns) in self._run(Survey(), ()):
+            for block, (block_hashes, block_columns) in self._run(BlockFunction("distinct rows", _survey), ()):
                 hashes[block.start : block.start + block.n_rows] = block_hashes
                 columns = columns + block_columns
             self._surveyed = find_distinct(hashes, weights), columns
@@ -204,14 +207,6 @@ class RowPasses:
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
 
-    def constant_columns(self, like: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the columns with one value in all rows; takes a pass only for those constant in the rows `like`."""
-        few = np.asarray(dense(self.source.take(like).features))
-        candidates = np.flatnonzero((few == few[:1]).all(axis=0))
-        if not len(candidates) or len(few) == self.source.n_rows:
-            return candidates
-        return candidates[self.reduce(DifferingRows(candidates, few[0, candidates])) == 0]
-
     def _prepared(self, block: Block) -> Block:
         """Return the block with features in float64, and weights in their unit.
 
@@ -223,3 +218,20 @@ class RowPasses:
         if self.weight_unit != 1.0:
             block = replace(block, weights=row_weights(block) / self.weight_unit)
         return block
+
+
+def _survey(block: Block) -> tuple[NDArray[np.uint64], Columns]:
+    """Return the hash of every row, and the columns' means and extents."""
+    return row_hashes(block), Columns.of(block.features, row_weights(block))
+
+
+def progress_callback(wanted: bool | Progress) -> Progress | None:
+    """Return the progress callback: the callable given, one that prints to the error stream for True, or None."""
+    if callable(wanted) or not wanted:
+        return wanted or None
+
+    def show(what: str, done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done:,} of {total:,} ", end=end, file=sys.stderr, flush=True)
+
+    return show

@@ -1,29 +1,37 @@
-"""A task: what a pass does with one block of rows."""
+"""A task: what a pass does with one block of rows; and what it costs."""
 
 from __future__ import annotations
 
+import math
+import threading
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import astuple, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.scratch import Scratch
-from ridgemark.rows import Block
+from ridgemark.backends import Floats
+from ridgemark.rows import Block, RowSource
 
 
-@dataclass(frozen=True, eq=False)
-class Workspace:
-    """What an executor gives a task to work with: scratch memory, and the backend that holds the arrays."""
+class Workspace(threading.local):
+    """Scratch memory of an executor: named arrays, one set per thread, which grow when needed and never shrink.
 
-    backend: Backend = NUMPY
-    scratch: Scratch = field(default_factory=Scratch)
+    An array of the size of a block is otherwise requested from the operating system and returned to it at every use,
+    which costs more than the arithmetic when several threads do it.
+    """
 
-    def array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Return the thread's array of this name and shape; the thread's next block overwrites it."""
-        return self.scratch.array(name, shape)
+    def __init__(self) -> None:
+        self._held: dict[str, Floats] = {}
+
+    def array(self, name: str, shape: tuple[int, ...]) -> Floats:
+        """Return the thread's array of this name and shape, of any contents; the thread's next block overwrites it."""
+        size = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.size < size:
+            held = self._held[name] = np.empty(size)
+        return held[:size].reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +43,12 @@ class Task(ABC):
     """
 
     what: ClassVar[str] = "rows"  # shown as progress
+    arrays: ClassVar[int] = 1  # arrays of as many columns as the task evaluates kernel values
 
     @property
     def width(self) -> int:
         """Columns of float64 that the task holds for each row of a block."""
-        return 1
+        return max(1, self.arrays * self.kernel_entries)
 
     @property
     def kernel_entries(self) -> int:
@@ -49,3 +58,61 @@ class Task(ABC):
     @abstractmethod
     def __call__(self, block: Block, workspace: Workspace) -> Any:
         """Return the block's result: rows to be stacked, or something to be added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFunction(Task):
+    """A picklable function of a block, which needs no scratch memory."""
+
+    what: str = field()  # type: ignore[misc]
+    function: Callable[[Block], Any]
+
+    def __call__(self, block: Block, workspace: Workspace) -> Any:
+        return self.function(block)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows `start` to `stop` (excluded) of a source; picklable where the source is."""
+
+    source: RowSource
+    start: int
+    stop: int
+
+    def blocks(self, block_rows: int) -> Iterator[Block]:
+        """Iterate over the part's rows in order, `block_rows` at a time."""
+        return self.source.blocks(block_rows, self.start, self.stop)
+
+    def n_blocks(self, block_rows: int) -> int:
+        """Return the number of blocks of this size."""
+        return -(-(self.stop - self.start) // block_rows)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Passes, kernel entries and time; costs add.
+
+    Attributes
+    ----------
+    n_passes : int
+        How often all rows were read.
+    kernel_entries : int
+        Kernel values evaluated.
+    seconds : float
+        Time the passes took.
+    waited : float
+        Part of that time in which workers waited for rows; one idle worker of m counts 1/m.
+    """
+
+    n_passes: int = 0
+    kernel_entries: int = 0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def waiting_share(self) -> float:
+        """Share of the time, in [0, 1], in which workers waited for rows."""
+        return min(1.0, self.waited / self.seconds) if self.seconds > 0 else 0.0

@@ -11,7 +11,7 @@ from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
 from ridgemark.solvers import SpectralSolver
-from ridgemark.solvers.spectral import ROBUST
+from ridgemark.solvers.landmark_fit import ROBUST
 
 Floats = NDArray[np.float64]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Columns = NDArray[np.intp]
+from ridgemark.backends import Floats, Indices
+
+Columns = Indices
 """The positions, among the right sides, of the columns of an array."""
 Operator = Callable[[Floats, Columns], Floats]
 Rounding = Callable[[Floats, Columns], Floats]
@@ -91,34 +92,16 @@ def conjugate_gradient(
     descent = _Descent(product, precondition, right, tol, rounding)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
-    return GradientSolution(descent.smooth.x, descent.smooth.r, tuple(descent.history), tuple(descent.outcomes))
-
-
-@dataclass
-class _Iterates:
-    """Iterates x, their residuals `r = b - A x`, and `z = M^-1 r`; each of shape (n, columns)."""
-
-    x: Floats
-    r: Floats
-    z: Floats
-    rounding: Floats  # (columns,): of r
-
-    def copy(self) -> _Iterates:
-        return _Iterates(self.x.copy(), self.r.copy(), self.z.copy(), self.rounding.copy())
-
-    def approach(self, other: _Iterates, columns: Columns) -> None:
-        """Move some columns to the point of smallest residual on the line to the other iterates."""
-        gap = other.r[:, columns] - self.r[:, columns]
-        length = _dots(gap, gap)
-        share = -_dots(self.r[:, columns], gap) / np.where(length > 0, length, 1.0)
-        for mine, theirs in ((self.x, other.x), (self.r, other.r), (self.z, other.z)):
-            mine[:, columns] += share * (theirs[:, columns] - mine[:, columns])
-        self.rounding[columns] *= np.abs(1.0 - share)
-        self.rounding[columns] += np.abs(share) * other.rounding[columns]
+    solution, residual, _ = descent.smooth
+    return GradientSolution(solution, residual, tuple(descent.history), tuple(descent.outcomes))
 
 
 class _Descent:
-    """The state of the iteration."""
+    """The state of the iteration.
+
+    `now` and `smooth`, of shape (3, n, columns), hold iterates x, their residuals `r = b - A x` from the latest
+    product, and `z = M^-1 r`; `recursive` holds the residuals by the recursion of conjugate gradients.
+    """
 
     def __init__(
         self, product: Operator, precondition: Operator, right: Floats, tol: Floats, rounding: Rounding | None
@@ -128,10 +111,10 @@ class _Descent:
         self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
-        start = np.array(precondition(right, self.running))
-        self.now = _Iterates(np.zeros_like(right), right.copy(), start, np.zeros(n_columns))
-        self.recomputed = self.now.r.copy()  # residuals from the latest product; those of `now` are recursive
-        self.smooth = self.now.copy()
+        self.now = np.stack([np.zeros_like(right), right, precondition(right, self.running)])
+        self.smooth, self.smooth_rounding = self.now.copy(), np.zeros(n_columns)
+        self.x, self.r, self.z = self.now
+        self.recursive = right.copy()
         self.directions = np.zeros_like(right)
         self.r_before, self.rz_before = right.copy(), np.ones(n_columns)
         self.history: list[GradientStep] = []
@@ -140,30 +123,40 @@ class _Descent:
 
     def step(self) -> None:
         """Move every running column along its direction, and record the residuals."""
-        on, now = self.running, self.now
+        on = self.running
         rz = self._update_directions()
         d = self.directions[:, on]
-        of_d, of_x = np.split(self.product(np.hstack([d, now.x[:, on]]), np.tile(on, 2)), 2, axis=1)
+        of_d, of_x = np.split(self.product(np.hstack([d, self.x[:, on]]), np.tile(on, 2)), 2, axis=1)
         self.n_products += 1
         recomputed = self.right[:, on] - of_x
-        rounding = _norms(recomputed - now.r[:, on])
+        difference = _norms(recomputed - self.recursive[:, on])
         curvature = _dots(d, of_d)
-        moves = (rz > 0) & (curvature > 0) & (rounding < _ROUNDING_SHARE * _norms(recomputed))
+        moves = (rz > 0) & (curvature > 0) & (difference < _ROUNDING_SHARE * _norms(recomputed))
         self._stop(~moves, "stagnated")
         on, step = self.running, rz[moves] / curvature[moves]
-        now.rounding[on] = self.rounding(now.x[:, on], on) + step * self.rounding(d[:, moves], on)
-        now.x[:, on] += step * d[:, moves]
-        now.r[:, on] -= step * of_d[:, moves]
-        now.z[:, on] = self.precondition(now.r[:, on], on)
-        self.recomputed[:, on] = recomputed[:, moves] - step * of_d[:, moves]
-        self.smooth.approach(replace(now, r=self.recomputed), on)
-        self.smooth.rounding[on] += _UPDATE_SHARE * self.rounding(self.smooth.x[:, on], on)
+        rounding = self.rounding(self.x[:, on], on) + step * self.rounding(d[:, moves], on)
+        self.x[:, on] += step * d[:, moves]
+        self.recursive[:, on] -= step * of_d[:, moves]
+        self.z[:, on] = self.precondition(self.recursive[:, on], on)
+        self.r[:, on] = recomputed[:, moves] - step * of_d[:, moves]
+        self._smooth(rounding)
         self._record()
+
+    def _smooth(self, rounding: Floats) -> None:
+        """Move the smooth iterates to the point of smallest residual on the line to those of now."""
+        on = self.running
+        gap = self.now[:, :, on] - self.smooth[:, :, on]
+        length = _dots(gap[1], gap[1])
+        share = -_dots(self.smooth[1][:, on], gap[1]) / np.where(length > 0, length, 1.0)
+        self.smooth[:, :, on] += share * gap
+        of_update = _UPDATE_SHARE * self.rounding(self.smooth[0][:, on], on)
+        mixed = np.abs(1.0 - share) * self.smooth_rounding[on] + np.abs(share) * rounding
+        self.smooth_rounding[on] = mixed + of_update
 
     def _update_directions(self) -> Floats:
         """Set the new directions; return `r'z`."""
         on = self.running
-        r, z = self.now.r[:, on], self.now.z[:, on]
+        r, z = self.recursive[:, on], self.z[:, on]
         # The form of Polak and Ribiere converges also with a preconditioner that is inexact by rounding.
         beta = _dots(r - self.r_before[:, on], z) / self.rz_before[on]
         self.directions[:, on] = z + np.maximum(beta, 0.0) * self.directions[:, on]
@@ -172,8 +165,8 @@ class _Descent:
 
     def _record(self) -> None:
         """Record the residuals, and stop the columns that are done."""
-        r, z = self.smooth.r, self.smooth.z
-        latest, rounding = _norms(r), self.smooth.rounding.copy()
+        _, r, z = self.smooth
+        latest, rounding = _norms(r), self.smooth_rounding.copy()
         self.history.append(GradientStep(self.n_products, latest, np.maximum(_dots(r, z), 0.0), rounding))
         self._stop((latest + rounding <= self.tol)[self.running], "converged")
         self._stop((latest < _NEGLIGIBLE * rounding)[self.running], "stagnated")

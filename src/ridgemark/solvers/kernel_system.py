@@ -1,25 +1,90 @@
-"""The linear system of exact kernel ridge regression, and the rounding error of its products."""
+"""The linear system of exact kernel ridge regression on merged rows, its rounding errors, and its preconditioners."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from ridgemark.backends import Floats, Indices
+from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import Kernel
-from ridgemark.linalg import sum_rounding
-from ridgemark.operators import KernelMatrix, Weighting, kernel_diagonal
+from ridgemark.linalg import check_range, cholesky_, solve_cholesky, sum_rounding, symmetric_eigen
+from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, kernel_diagonal
 from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.rows.distinct import DistinctRows
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.landmark_fit import LandmarkFit
-from ridgemark.solvers.merged_rows import MergedRows
-
-Floats = NDArray[np.float64]
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
 # Unit roundoffs of weighting, centring and the updates of an iterate, relative to a product and added to its own.
 _AROUND_A_PRODUCT = 40.0
 # Unit roundoffs in means of targets, the intercept and the ridge, relative to the targets.
 _IN_TARGETS = 64.0
+# A ridge below this share of the largest eigenvalue is smaller than the rounding error of a product.
+_ROUNDING_RIDGE = 100 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class MergedRows:
+    """Rows without repeats; `sum_i w_i (y_i - f(x_i))^2` is the same function of f as for all rows, up to a constant.
+
+    The rows of a precomputed kernel are also its columns, so all of them stay, and a repeat has the weight zero.
+    """
+
+    passes: RowPasses  # its targets are measured from the origin
+    numbers: Indices  # (m,): number of each row in the source before merging
+    largest: int  # number of rows in the largest group of equal rows
+
+
+def merge_equal_rows(passes: RowPasses, kernel: Kernel, distinct: DistinctRows, target_origin: Floats) -> MergedRows:
+    """Merge rows with equal features, and drop rows of weight zero; targets are measured from the origin."""
+    first, group = _equal_rows(passes, distinct)
+    present = group >= 0
+    weights, targets = passes.row_counts(), passes.targets() - target_origin
+    if len(first) < len(group):
+        total = np.bincount(group[present], weights=weights[present])
+        share = weights[present] / total[group[present]]
+        means = [np.bincount(group[present], weights=share * t) for t in targets[present].T]
+        weights, targets = np.zeros(len(group)), np.zeros_like(targets)
+        weights[first], targets[first] = total, np.stack(means, axis=1)
+    numbers = np.arange(len(group)) if kernel.pairwise else first
+    source = ArrayRows(passes.take(numbers).features, targets[numbers], weights[numbers])
+    merged = RowPasses(source, passes.memory_budget, passes.progress)
+    merged.cost = passes.cost
+    return MergedRows(merged, numbers, int(np.bincount(group[present]).max()))
+
+
+def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Indices, Indices]:
+    """Return the first row of each group of equal rows, in order, and every row's group; -1 for weight zero.
+
+    Different rows may have equal hashes, so rows that differ from the first of their group become groups of one row.
+    """
+    group = distinct.kind.copy()
+    repeats = np.setdiff1d(np.flatnonzero(group >= 0), distinct.indices)
+    if len(repeats):
+        features = (passes.take(rows).features for rows in (repeats, distinct.indices[group[repeats]]))
+        different = repeats[_differ(*features)]
+        group[different] = len(distinct) + np.arange(len(different))
+    present = np.flatnonzero(group >= 0)
+    _, where, inverse = np.unique(group[present], return_index=True, return_inverse=True)
+    order = np.argsort(where)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    group[present] = rank[inverse]
+    return present[where[order]], group
+
+
+def _differ(left: Any, right: Any) -> NDArray[np.bool_]:
+    """Return which rows of two arrays, or sparse matrices, differ."""
+    different = left != right
+    if sparse.issparse(different):
+        return np.diff(different.tocsr().indptr) > 0
+    return np.asarray(different.any(axis=1))
 
 
 class KernelSystem:
@@ -149,3 +214,56 @@ def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> F
             if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())
     return errors
+
+
+def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: int) -> ShiftedInverse:
+    """Return `(L + s)^-1`, its features held where they take at most `reserved` bytes.
+
+    The ridge s is raised to the rounding error of a product with L, below which the result would not be positive
+    definite. Features with large coefficients have larger rounding errors: those with an error above the ridge are left
+    out.
+    """
+    factor, largest = fit.factor, float(np.trace(fit.centred.gram))
+    ridges = np.maximum(fit.scaled_ridge, _ROUNDING_RIDGE * largest)
+    reliable = np.flatnonzero(_ROUNDING_RIDGE * largest * factor.feature_sizes <= 10 * ridges.min())
+    spectrum, rotation = fit.solver.spectrum, fit.solver.rotation
+    if len(reliable) < factor.rank:
+        spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)])
+        rotation = np.zeros((factor.rank, len(reliable)))
+        rotation[reliable] = of_reliable
+    features = Features(system.passes, factor).hold(reserved)
+    return ShiftedInverse(features, system.weighting, spectrum, rotation, ridges)
+
+
+class DirectPreconditioner:
+    """`(A + s)^-1 v` from the Cholesky factor of `A + s`, for the ridge s of each column; K is held.
+
+    Where rounding makes `A + s` indefinite, s is raised: that changes the speed of convergence, not the solution.
+    """
+
+    def __init__(self, system: KernelSystem) -> None:
+        assert system.matrix is not None
+        weighted = system.weighting(system.weighting(system.matrix).T)
+        self._matrix = check_range((weighted + weighted.T) / 2)
+        self._factors = {ridge: self._factor(float(ridge)) for ridge in np.unique(system.scaled_ridge)}
+        self._system, self._ridges = system, system.scaled_ridge
+        del self._matrix
+
+    def __call__(self, vectors: Floats, columns: Columns) -> Floats:
+        """Return `(A + s)^-1 v`."""
+        solution = np.empty_like(vectors)
+        for ridge in np.unique(self._ridges[columns]):
+            chosen = np.flatnonzero(self._ridges[columns] == ridge)
+            solution[:, chosen] = solve_cholesky(self._factors[ridge], vectors[:, chosen])
+        return self._system.weighting.project(solution)  # P commutes with A + s, but not its rounding error
+
+    def _factor(self, ridge: float) -> Floats:
+        raised = max(ridge, float(np.finfo(np.float64).eps) * float(np.trace(self._matrix)))
+        while True:
+            shifted = self._matrix.copy(order="F")
+            np.einsum("ii->i", shifted)[:] += raised
+            with all_blas_threads():
+                factor = cholesky_(shifted)
+            if factor is not None:
+                return factor
+            raised *= 10.0

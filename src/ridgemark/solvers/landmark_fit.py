@@ -1,21 +1,152 @@
-"""A fit from landmarks, with the sums that certificates, intervals and refinement start from."""
+"""Ridge regression on the features from their moments, for one ridge or for every ridge; and the fit from landmarks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
+from ridgemark.backends.threads import all_blas_threads
+from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
-from ridgemark.losses import Moments
+from ridgemark.linalg import check_range, cholesky_, inverse_triangle_, solve_cholesky, symmetric_eigen
+from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
-from ridgemark.solvers.centred import CentredMoments, RidgeSolution, centre
-from ridgemark.solvers.cholesky import solve_one_ridge
-from ridgemark.solvers.spectral import SpectralSolver
 
-Floats = NDArray[np.float64]
+ROBUST = 1.6  # factor on tr H in generalised cross-validation
+_EPS = float(np.finfo(np.float64).eps)
+
+
+class CentredMoments:
+    """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept nothing is centred.
+
+    Attributes
+    ----------
+    gram, cross : arrays of shape (rank, rank) and (rank, targets)
+        The two products.
+    feature_mean, target_mean : arrays of shape (rank,) and (targets,)
+        Zero without an intercept.
+    target_variance : array of shape (targets,)
+        The weighted mean square of the centred targets.
+    """
+
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        self.fit_intercept, self.total_weight = fit_intercept, moments.total_weight
+        self.gram, self.cross, square, n = moments.gram, moments.cross, moments.target_square, moments.total_weight
+        self.feature_mean, self.target_mean = np.zeros(len(self.gram)), np.zeros(self.cross.shape[1])
+        if fit_intercept:
+            self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
+            self.gram = self.gram - n * np.outer(self.feature_mean, self.feature_mean)
+            self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
+            square = square - n * self.target_mean**2
+        self.target_variance = np.maximum(square, 0.0) / n
+
+    @cached_property
+    def size(self) -> float:
+        """The Frobenius norm of the Gram matrix, a bound on its largest eigenvalue."""
+        return float(np.linalg.norm(self.gram))
+
+    def with_intercept(self, coefficients: Floats) -> RidgeSolution:
+        """Return the solution with these coefficients and the intercept for which the mean residual is zero."""
+        return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
+
+
+class OneRidge(NamedTuple):
+    """The results of `SpectralSolver` at one ridge.
+
+    Attributes
+    ----------
+    solution : RidgeSolution
+        The solution of `(B'WB + scaled_ridge I) c = B'Wy`, centred.
+    effective_dimension : float
+        `tr L (L + scaled_ridge)^-1`, without the intercept.
+    training_error : array of shape (targets,)
+        The weighted mean squared residual.
+    """
+
+    solution: RidgeSolution
+    effective_dimension: float
+    training_error: Floats
+
+
+def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | None:
+    """Solve by the Cholesky factor `B'WB + scaled_ridge I = U'U`; None where the ridge is below the rounding of B'WB.
+
+    That is a tenth of an eigendecomposition's work. The effective dimension is `rank - scaled_ridge |U^-1|^2`.
+    """
+    rank, cross = len(centred.gram), centred.cross
+    check_range(centred.gram)
+    if not rank or not scaled_ridge > 10 * rank * _EPS * centred.size:
+        return None
+    shifted = np.array(centred.gram, order="F")
+    shifted[np.diag_indices(rank)] += scaled_ridge
+    with all_blas_threads():
+        triangle = cholesky_(shifted)
+    if triangle is None:
+        return None
+    coefficients = solve_cholesky(triangle, cross)
+    explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)
+    return OneRidge(
+        centred.with_intercept(coefficients),
+        max(0.0, rank - scaled_ridge * float(np.linalg.norm(inverse_triangle_(triangle))) ** 2),
+        np.maximum(centred.target_variance - explained / centred.total_weight, 0.0),
+    )
+
+
+class SpectralSolver(CentredMoments):
+    """Solves `(B'WB + scaled_ridge I) c = B'Wy`, on centred features and targets where there is an intercept.
+
+    With `Bc'W Bc = V diag(s) V'` and `u = V' Bc'W yc`, the coefficients are `V u/(s + scaled_ridge)`; the mean
+    squared residual and the trace of the hat matrix follow from s and u alone.
+    """
+
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        super().__init__(moments, fit_intercept)
+        self.spectrum, self.rotation = symmetric_eigen(self.gram)
+        self.rotated = self.rotation.T @ self.cross
+
+    def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
+        """Return the solution for one ridge, or for one ridge per target."""
+        # Eigenvalues below their rounding error are not known, and with a tinier ridge this would divide by zero.
+        rounding = _EPS * self.spectrum.max(initial=0.0)
+        shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
+        return self.with_intercept(self.rotation @ shrunk)
+
+    def effective_dimension(self, scaled_ridge: float) -> float:
+        """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept."""
+        return float((self.spectrum / (self.spectrum + scaled_ridge)).sum())
+
+    def training_error(self, scaled_ridge: float | Floats) -> Floats:
+        """Return the weighted mean squared residual, per target, for one ridge or for one ridge per target."""
+        inverse = 1.0 / (self.spectrum[:, None] + scaled_ridge)
+        # Scaled before squaring, so that the squares do not exceed those of the targets.
+        explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse)) * self.rotated) ** 2, axis=0)
+        return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
+
+    def generalised_cross_validation(self, scaled_ridge: float, n_distinct: int, factor: float = ROBUST) -> Floats:
+        """Return `training_error / (1 - factor tr H/G)^2` per target, for G distinct rows.
+
+        It is infinite where `factor tr H >= G`. H includes the intercept. With factor 1, the plain criterion, the
+        minimum is often at a far too small ridge when rows are few or their leverages uneven; `docs/theory.md` shows
+        what the factor does.
+        """
+        trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
+        remaining = 1.0 - factor * trace / n_distinct
+        if remaining <= 1e-12:
+            return np.full(len(self.target_variance), np.inf)
+        return self.training_error(scaled_ridge) / remaining**2
+
+    def check_targets(self) -> None:
+        """Refuse targets whose squares leave the floating-point range, as errors could not be compared."""
+        beyond = ~np.isfinite(self.target_variance)
+        beneath = (self.target_variance < 1e-300) & (np.abs(self.rotated) > 0).any(axis=0)
+        if (beyond | beneath).any():
+            what = "exceed" if beyond.any() else "fall below"
+            msg = f"the squares of the targets {what} the floating-point range; rescale the targets"
+            raise NumericalError(msg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +167,12 @@ class LandmarkFit:
     @cached_property
     def centred(self) -> CentredMoments:
         """The moments, measured from their means where there is an intercept."""
-        return centre(self.moments, self.fit_intercept) if self.spectral is None else self.spectral.centred
+        return self.spectral or CentredMoments(self.moments, self.fit_intercept)
 
     @cached_property
     def solver(self) -> SpectralSolver:
         """The eigendecomposition of the moments, for every ridge."""
-        return self.spectral or SpectralSolver(self.moments, self.fit_intercept, self.centred)
+        return self.spectral or SpectralSolver(self.moments, self.fit_intercept)
 
     @property
     def dual_coef(self) -> Floats:
@@ -69,15 +200,15 @@ def solve_landmarks(
     elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
     `residual_dimension` more.
     """
-    centred = centre(moments, fit_intercept) if spectral is None else spectral.centred
-    smallest = float(scaled_ridge.min())
-    one = solve_one_ridge(centred, smallest) if spectral is None and len(np.unique(scaled_ridge)) == 1 else None
+    smallest, one = float(scaled_ridge.min()), None
+    if spectral is None and len(np.unique(scaled_ridge)) == 1:
+        one = solve_one_ridge(CentredMoments(moments, fit_intercept), smallest)
     if one is not None:
         solution, error, lower = one.solution, one.training_error, one.effective_dimension
     else:
-        spectral = spectral or SpectralSolver(moments, fit_intercept, centred)
+        spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
-        error = np.array([spectral.training_error(float(s))[t] for t, s in enumerate(scaled_ridge)])
+        error = spectral.training_error(scaled_ridge)
     n = moments.n_rows
     upper = min(float(n), lower + residual_dimension(moments.trace_residual / smallest, n))
     dimension = Bracket(lower, upper)

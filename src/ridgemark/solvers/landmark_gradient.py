@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark import linalg
+from ridgemark.backends import Floats, Indices
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, cholesky_, pivoted_cholesky, solve_triangle, times_own_transpose_
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
@@ -46,10 +44,10 @@ class LandmarkGradientFit:
 
     dual_coef: Floats
     intercept: Floats
-    dropped: NDArray[np.intp]
+    dropped: Indices
     bound: Floats
     estimate: Floats
-    n_products: NDArray[np.intp]
+    n_products: Indices
     outcomes: tuple[Outcome, ...]
 
 
@@ -100,8 +98,8 @@ def landmark_gradient(
         Largest number of products with `B'WB` for one ridge.
     """
     block: Any = kernel.bind(landmarks.features, landmarks.indices)(landmarks.features)
-    landmark_kernel = check_range(block.astype(np.float64, copy=False))
-    triangle, kept = pivoted_cholesky(landmark_kernel, np.dtype(block.dtype), overwrite=True)
+    landmark_kernel = linalg.check_range(block.astype(np.float64, copy=False))
+    triangle, kept = linalg.pivoted_cholesky(landmark_kernel, np.dtype(block.dtype), overwrite=True)
     cross_kernel = kernel.bind(landmarks.features[kept], landmarks.indices[kept])
     system = _NormalEquations(passes, cross_kernel, triangle, target_origin, fit_intercept)
     p, t = landmarks.n_rows, len(scaled_ridge)
@@ -121,7 +119,7 @@ def landmark_gradient(
         for column, outcome in zip(of_ridge, solved.outcomes, strict=True):
             outcomes[column] = outcome
     dual_coef = np.zeros((p, t))
-    dual_coef[kept] = solve_triangle(triangle, coefficients)
+    dual_coef[kept] = linalg.solve_triangle(triangle, coefficients)
     intercept = target_origin + system.target_mean - system.cross_mean @ dual_coef[kept]
     dropped = np.setdiff1d(np.arange(p), kept)
     return LandmarkGradientFit(dual_coef, intercept, dropped, bound, estimate, n_products, tuple(outcomes))
@@ -141,25 +139,23 @@ class _NormalEquations:
         self.cross_mean, self.target_mean = np.zeros(len(sums)), np.zeros(targets.shape[1])
         if fit_intercept:
             self.cross_mean, self.target_mean = sums[:, 0] / self.total_weight, weights @ targets / self.total_weight
-        self.right = solve_triangle(triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True)
+        self.right = linalg.solve_triangle(
+            triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True
+        )
 
     def gram_product(self, vectors: Floats) -> Floats:
         """Return `B'W B V`, B centred where there is an intercept."""
-        inner = solve_triangle(self.triangle, vectors)
-        return solve_triangle(self.triangle, self.cross.normal(inner, self.cross_mean @ inner), transposed=True)
+        inner = linalg.solve_triangle(self.triangle, vectors)
+        return linalg.solve_triangle(self.triangle, self.cross.normal(inner, self.cross_mean @ inner), transposed=True)
 
     def solve(
         self, targets: Columns, ridge: float, landmark_weights: Floats, tol: float, max_products: int
     ) -> GradientSolution:
         """Solve for some targets with one ridge."""
         factor = _preconditioner(self.triangle, landmark_weights, ridge)
-
-        def precondition(vectors: Floats, _: Columns) -> Floats:
-            return solve_triangle(factor, solve_triangle(factor, vectors, transposed=True))
-
         return conjugate_gradient(
             lambda vectors, _: self.gram_product(vectors) + ridge * vectors,
-            precondition,
+            lambda vectors, _: linalg.solve_cholesky(factor, vectors),
             self.right[:, targets],
             np.full(len(targets), tol),
             max_products,
@@ -178,11 +174,11 @@ def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) ->
     raised = max(ridge, float(np.median(landmark_weights * np.diagonal(triangle) ** 2)))
     while True:
         with all_blas_threads():
-            matrix = times_own_transpose_(np.multiply(triangle, np.sqrt(landmark_weights), order="F"))
-            diagonal = check_range(np.einsum("ii->i", matrix))
+            matrix = linalg.times_own_transpose_(np.multiply(triangle, np.sqrt(landmark_weights), order="F"))
+            diagonal = linalg.check_range(np.einsum("ii->i", matrix))
             raised = max(raised, len(matrix) * _EPS * float(diagonal.max()))
             diagonal += raised
-            factor = cholesky_(matrix)
+            factor = linalg.cholesky_(matrix)
         if factor is not None:
             return factor
         raised *= 100.0

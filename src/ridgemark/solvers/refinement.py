@@ -8,24 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows.distinct import DistinctRows
-from ridgemark.solvers.conjugate_gradient import (
-    GradientSolution,
-    GradientStep,
-    Operator,
-    Outcome,
-    conjugate_gradient,
+from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, Operator, Outcome, conjugate_gradient
+from ridgemark.solvers.kernel_system import (
+    DirectPreconditioner,
+    KernelSystem,
+    MergedRows,
+    landmark_preconditioner,
+    merge_equal_rows,
 )
-from ridgemark.solvers.kernel_system import KernelSystem
 from ridgemark.solvers.landmark_fit import LandmarkFit
-from ridgemark.solvers.merged_rows import MergedRows, merge_equal_rows
-from ridgemark.solvers.preconditioners import DirectPreconditioner, landmark_preconditioner
-
-Floats = NDArray[np.float64]
 
 # Largest number of rows for which K is factorised where the landmark preconditioner does not converge.
 _FEW_ROWS = 2500
@@ -179,23 +176,18 @@ def _bounds(system: KernelSystem, step: GradientStep) -> RefinementStep:
     anywhere = of_product * system.largest_roundoff / system.roundoff
     ridge = np.sqrt(system.scaled_ridge) / system.length
     unit = np.sqrt(system.mean_diagonal) or 1.0
-    return _valid(
-        RefinementStep(
-            step.n_products,
-            residual + rounding + system.floor,
-            residual + of_product + system.floor,
-            (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
-            rounding + system.floor,
-        )
+    return _step(
+        step.n_products,
+        residual + rounding + system.floor,
+        residual + of_product + system.floor,
+        (residual + of_product) / (2.0 * ridge) + (anywhere + system.floor) / unit,
+        rounding + system.floor,
     )
 
 
-def _valid(step: RefinementStep) -> RefinementStep:
+def _step(n_products: int, *bounds: Floats) -> RefinementStep:
     """Return the step with infinite bounds in place of NaN, which ranges beyond floating point can produce."""
-    returned, fitted, norm, rounding = (
-        np.where(np.isnan(bound), np.inf, bound) for bound in (step.returned, step.fitted, step.norm, step.rounding)
-    )
-    return RefinementStep(step.n_products, returned, fitted, norm, rounding)
+    return RefinementStep(n_products, *(np.where(np.isnan(bound), np.inf, bound) for bound in bounds))
 
 
 def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> RefinementStep:
@@ -229,14 +221,12 @@ def _keep_closer_model(
     if kept.any() and not kept.all():
         reached = _add_rounding(reached, system, landmark.further_rounding)
     by_product = np.where(measured < landmark.primal, 2.0 * reached.rounding, 0.0)
-    step = _valid(
-        RefinementStep(
-            reached.n_products,
-            np.where(kept, reached.returned, returned),
-            np.where(kept, reached.fitted, returned),
-            np.where(kept, reached.norm, landmark.norm),
-            np.where(kept, reached.rounding, by_product + landmark.rounding),
-        )
+    step = _step(
+        reached.n_products,
+        np.where(kept, reached.returned, returned),
+        np.where(kept, reached.fitted, returned),
+        np.where(kept, reached.norm, landmark.norm),
+        np.where(kept, reached.rounding, by_product + landmark.rounding),
     )
     stagnated = np.array([outcome == "stagnated" for outcome in refined.outcomes])
     return Refinement(
@@ -259,7 +249,7 @@ class _LandmarkModel:
 
     def __init__(self, system: KernelSystem, fit: LandmarkFit) -> None:
         factor, coef, unit = fit.factor, fit.dual_coef, np.sqrt(system.mean_diagonal) or 1.0
-        size = np.sqrt(np.diagonal(factor.landmark_kernel)) @ np.abs(coef)
+        size = factor.function_size(coef)
         all_rows = system.passes.take(np.arange(len(system.weights)))
         # Predictions may use rows and landmarks together. Their kernel values have at most the sum of both errors, as
         # the median of all these points lies between the medians of the two kinds.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import NUMPY
-from ridgemark.kernels.distances import Form, prepare_landmarks, squared_distances
+from ridgemark.kernels.distances import Form, distances, prepare_landmarks
 
 _ROWS = 1000  # whose pairwise distances give the median
 
@@ -24,6 +24,6 @@ def median_distance(rows: Any) -> float:
     entries = np.abs(rows.data if sparse.issparse(rows) else rows)
     unit = float(np.median(entries[entries > 0])) if (entries > 0).any() else 1.0
     prepared = prepare_landmarks(rows, unit, Form(singular=True), NUMPY, "median")
-    squared = squared_distances(rows, prepared, None, NUMPY)
+    squared = distances(rows, prepared, None, NUMPY)
     distance = unit * float(np.sqrt(np.median(squared[np.triu_indices(count, k=1)])))
     return distance if 0 < distance < np.inf else 1.0

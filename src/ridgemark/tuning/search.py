@@ -32,6 +32,27 @@ _WORTH_CHANGING = 0.001  # share of the error that another family must save
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 
 
+class Counter:
+    """Counts evaluations, from any thread, and reports them."""
+
+    def __init__(self, total: int, report: Callable[[str, int, int], None] | None) -> None:
+        self.done, self._total, self._report, self._lock = 0, total, report, threading.Lock()
+
+    def add(self, number: int) -> None:
+        """Count and report."""
+        with self._lock:
+            self.done += number
+            self._tell(min(self.done, self._total - 1))
+
+    def finish(self) -> None:
+        """Report that all is done, where less than the total was needed."""
+        self._tell(self._total)
+
+    def _tell(self, done: int) -> None:
+        if self._report is not None:
+            self._report("tuning", done, self._total)
+
+
 @dataclass(frozen=True, eq=False)
 class Shared:
     """A family with one bandwidth for all columns, in their units."""

@@ -15,12 +15,12 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, PowerExponential, RadialKernel, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.parameters import Parameterised
-from ridgemark.passes import Counter, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose_level
 from ridgemark.tuning.metrics import PerFeature
 from ridgemark.tuning.record import TriedKernel, TuningResult
-from ridgemark.tuning.search import FACTORS, Search, family_name
+from ridgemark.tuning.search import FACTORS, Counter, Search, family_name
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +93,7 @@ class Tuner(Parameterised):
         rows = draw_rows(passes, self.rows, self.judging_rows, self.landmarks, fit_intercept, rng)
         levels, only_shared = self._levels(families, rows)
         descents = 0 if levels == ("shared",) else 2 * len(families) + (4 if "metric" in levels else 2)
-        counter = Counter("tuning", len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
+        counter = Counter(len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
         search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
         best_of_families, tried = search.shared(families)

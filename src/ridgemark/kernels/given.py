@@ -1,4 +1,4 @@
-"""Any function of two sets of rows as a kernel."""
+"""Kernels given by the user: a function of two sets of rows, or the values themselves."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, count_rows
 
@@ -39,7 +38,7 @@ class Custom(Kernel):
         self.function = function
         self.diagonal_function = diagonal_function
 
-    def diagonal(self, rows: Any, indices: NDArray[np.intp] | None = None) -> NDArray[Any]:
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         self._check()
         count = count_rows(rows)
         if self.diagonal_function is not None:
@@ -49,7 +48,7 @@ class Custom(Kernel):
         parts = [rows[start : start + _DIAGONAL_ROWS] for start in range(0, count, _DIAGONAL_ROWS)]
         return np.concatenate([np.diagonal(self._evaluate(self.function, part, part)) for part in parts])
 
-    def _prepare(self, landmarks: Any, indices: NDArray[np.intp] | None, backend: Backend) -> Any:
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         self._check()
         return partial(_each_pair, self.function) if self._takes_pairs(landmarks) else self.function, landmarks
 
@@ -82,10 +81,10 @@ class Custom(Kernel):
             return np.ndim(self.function(row, row)) == 0
         return False
 
-    def _evaluate(self, function: Callable[..., Any], rows: Any, landmarks: Any) -> NDArray[Any]:
+    def _evaluate(self, function: Callable[..., Any], rows: Any, landmarks: Any) -> Array:
         return self._numbers(function(rows, landmarks), (count_rows(rows), count_rows(landmarks)))
 
-    def _numbers(self, values: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    def _numbers(self, values: Any, shape: tuple[int, ...]) -> Array:
         """Return the values that the function returned as floats; check their shape and that they are finite."""
         name = getattr(self.function, "__name__", repr(self.function))
         block = np.asarray(values)
@@ -115,3 +114,59 @@ def _single_rows(rows: Any) -> Iterator[Any]:
     """Yield each row as scikit-learn gives it to a function of pairs: one-dimensional, or one sparse row."""
     for position in range(count_rows(rows)):
         yield rows[[position]] if sparse.issparse(rows) else rows[position]
+
+
+class Precomputed(Kernel):
+    """Rows of the kernel matrix itself: column j of a row holds its kernel value with training row j.
+
+    This is scikit-learn's pairwise convention: fit with the square matrix of the training rows, predict with the
+    matrix of new rows and all training rows. Landmarks are column numbers.
+    """
+
+    def __call__(self, rows: Any, landmarks: Any = None) -> Array:
+        """Return the given block, or its columns with the numbers `landmarks`."""
+        block = self._checked(rows)
+        if landmarks is not None:
+            return block[:, np.asarray(landmarks)]
+        _check_square(block)
+        return block
+
+    @property
+    def pairwise(self) -> bool:
+        return True
+
+    def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
+        if indices is None:
+            _check_square(rows)
+            return np.diagonal(rows).copy()
+        if len(indices) and indices.max() >= rows.shape[1]:
+            msg = (
+                f"rows of a precomputed kernel contain k(x, x) only for the {rows.shape[1]} training rows, "
+                f"got row {indices.max()}"
+            )
+            raise DataError(msg)
+        return rows[np.arange(len(indices)), indices]
+
+    def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Indices:
+        if indices is None:
+            msg = "a precomputed kernel needs the landmarks as row numbers, not as points"
+            raise DataError(msg)
+        return indices
+
+    def _block(self, rows: Any, prepared: Indices, out: Array | None, backend: Backend) -> Array:
+        if prepared.size and prepared.max() >= rows.shape[1]:
+            msg = (
+                f"a precomputed block needs one column for each training row, at least {prepared.max() + 1}, "
+                f"got {rows.shape[1]}"
+            )
+            raise DataError(msg)
+        return backend.from_host(rows[:, prepared])
+
+    def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
+        return np.zeros(rows.shape[0])  # the given values define the kernel
+
+
+def _check_square(rows: Any) -> None:
+    if rows.shape[0] != rows.shape[1]:
+        msg = f"a precomputed kernel of the training rows must be square, got shape {rows.shape}"
+        raise DataError(msg)

@@ -1,14 +1,20 @@
-"""The interface of a loss."""
+"""The interface of a loss, the squared loss, and the functions at which losses are expanded."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+from ridgemark.backends import Floats
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class RidgeSolution:
+    """The function `b(x)'c + intercept`, for every target."""
+
+    coefficients: Floats  # (rank, targets)
+    intercept: Floats  # (targets,)
 
 
 class Loss(ABC):
@@ -16,7 +22,7 @@ class Loss(ABC):
 
     A Newton step for `sum_i w_i l(y_i, b_i'c) + (n lambda/2) |c|^2` is a ridge problem with the weights `w l''` and
     the targets `eta - l'/l''`. So a loss provides only these two, and all sums, factors and solvers can be used.
-    To add a loss, copy `squared.py`.
+    To add a loss, copy `SquaredLoss`.
 
     Attributes
     ----------
@@ -31,3 +37,18 @@ class Loss(ABC):
     @abstractmethod
     def ridge_problem(self, targets: Floats, weights: Floats, predictor: Floats) -> tuple[Floats, Floats]:
         """Return targets `eta - l'/l''`, shape (n, t), and weights `w l''`, shape (n,), of the Newton step at eta."""
+
+
+class SquaredLoss(Loss):
+    """`(y - eta)^2 / 2`: `l' = eta - y` and `l'' = 1`, so the Newton step is the solution.
+
+    Its ridge problem always has the targets and weights of the data: closed forms for every ridge at once.
+    """
+
+    quadratic: ClassVar[bool] = True
+
+    def ridge_problem(self, targets: Floats, weights: Floats, predictor: Floats) -> tuple[Floats, Floats]:
+        return targets, weights
+
+
+SQUARED = SquaredLoss()

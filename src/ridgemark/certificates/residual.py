@@ -1,24 +1,67 @@
-"""The operator certificate: from the largest eigenvalue of K - L; it holds for every signal at once."""
+"""Trace and operator certificates: from the trace or the largest eigenvalue of K - L, for every signal at once."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.certificates.dual import FittedRows, Meter, fitted_rows
+from ridgemark.backends import Floats
+from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.rounding import residual_rounding, solution_rounding
-from ridgemark.certificates.trace import distance, gap_inputs, risk_factor, trace_residual
+from ridgemark.certificates.rounding import primal_value, residual_rounding, rms_residual, solution_rounding
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
 Operator = Callable[[Floats], Floats]
+
+
+def trace_certificate(fit: LandmarkFit) -> Certificate:
+    """Bound the distance to exact by `delta = tr(K - L)`, an upper bound on the largest eigenvalue of K - L.
+
+    With `t = delta/(n lambda)`, `|f_K - f_L| <= t/(1 + t) |y - f_L|` where t is at most 1 and `sqrt(t)/2 |y - f_L|`
+    where it is larger (see `distance`), and
+    `risk(f_L) <= (1 + delta/(n lambda))^2 risk(f_K)`. Deterministic and free. The risk factor is nearly always far too
+    large; it is useful to compare sets of landmarks.
+    """
+    start = time.perf_counter()
+    delta = trace_residual(fit)
+    bound = distance(delta, fit.scaled_ridge, rms_residual(fit), primal_value(fit)) + solution_rounding(fit)
+    cost = {"kernel_entries": 0, "seconds": time.perf_counter() - start}
+    return issue("trace", fit, bound, cost, gap_inputs(delta, fit), risk_factor=risk_factor(delta, fit))
+
+
+def distance(delta: float, scaled_ridge: Floats, residual: Floats, primal: Floats) -> Floats:
+    """Return the bound on the distance for any `delta >= |K - L|`.
+
+    With E = K - L, `a = (y - f_L)/(n lambda)` and r = E a, take multiples of h for v in the bound of `audit`: as
+    `|r|^2 <= delta a'E a` and the duality gap is `G = n lambda a'E a <= n lambda delta |a|^2`, the best multiple gives
+    `t/(1 + t) |y - f_L|` for `t = delta/(n lambda) <= 1`, and `sqrt(t)/2 |y - f_L|` beyond. Multiples of a as dual
+    points give `((1 - s) |y - f_L| + sqrt((1 - s)^2 P + s^2 G))/2`, P the primal value, for any s in [0, 1].
+    """
+    ratio = delta / scaled_ridge
+    by_multiple = np.where(ratio < 1.0, ratio / (1.0 + ratio), np.sqrt(ratio) / 2) * residual
+    return np.minimum(by_multiple, best_mixture(residual, primal, ratio * residual**2))
+
+
+def risk_factor(delta: float, fit: LandmarkFit) -> float:
+    """Return `(1 + delta/(n lambda))^2` at the smallest ridge."""
+    return float((1.0 + delta / fit.scaled_ridge.min()) ** 2)
+
+
+def gap_inputs(delta: float, fit: LandmarkFit) -> dict[str, Any]:
+    """Return the inputs that trace and operator certificates record."""
+    return {"delta": delta, "delta_over_scaled_ridge": (delta / fit.scaled_ridge).tolist()}
+
+
+def trace_residual(fit: LandmarkFit) -> float:
+    """Return tr(K - L) with an allowance for rounding."""
+    return fit.moments.trace_residual + residual_rounding(fit)
 
 
 def operator_certificate(
@@ -38,9 +81,8 @@ def operator_certificate(
         When these are not the rows the model was fitted on.
     """
     check_failure_probability(failure_probability)
-    meter = Meter(passes)
-    rows = fitted_rows(passes, fit)
-    products = _Products(passes, fit, rows)
+    rows = FittedRows(passes, fit)
+    products = _Products(rows)
     steps, share = lanczos_steps(len(rows.weights), failure_probability / 2)
     largest = lanczos(products.residual, len(rows.weights), steps, rng)
     trace = trace_residual(fit)
@@ -53,21 +95,13 @@ def operator_certificate(
         sharper = math.sqrt(max(worst, 1.0) / share) + rounding / float(ridges[0])
         factor = min(factor, sharper * sharper)  # not `**`, which raises OverflowError where the result is infinite
     bound = (
-        distance(delta, fit.scaled_ridge, rows.rms_residual, rows.scaled_primal(fit.scaled_ridge))
+        distance(delta, fit.scaled_ridge, rows.rms_residual, rows.primal)
         + 2.0 * rows.value_rounding
         + solution_rounding(fit)
         + np.abs(rows.offset)
     )
     inputs = {**gap_inputs(delta, fit), "lanczos_steps": steps, "ritz_value": largest, "trace_residual": trace}
-    return issue(
-        "operator",
-        fit,
-        bound,
-        meter.read(),
-        inputs,
-        failure_probability=failure_probability,
-        risk_factor=factor,
-    )
+    return issue("operator", fit, bound, rows.cost, inputs, failure_probability=failure_probability, risk_factor=factor)
 
 
 def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:
@@ -114,7 +148,8 @@ def lanczos(apply: Operator, n: int, steps: int, rng: np.random.Generator) -> fl
 class _Products:
     """Products with K and L, weighted and centred: `P W^1/2 K W^1/2 P`."""
 
-    def __init__(self, passes: RowPasses, fit: LandmarkFit, rows: FittedRows) -> None:
+    def __init__(self, rows: FittedRows) -> None:
+        passes, fit = rows.passes, rows.fit
         self._weighting = Weighting(rows.weights, fit.fit_intercept)
         self._kernel_matrix = KernelMatrix(passes, fit.factor.cross_kernel.kernel)
         self._features = Features(passes, fit.factor)

@@ -1,0 +1,151 @@
+"""C and B: the kernel of every row with the landmarks, and the features of every row; streamed, or held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Self
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.backends.threads import all_blas_threads
+from ridgemark.kernels import CrossKernel
+from ridgemark.linalg import product_in_blocks
+from ridgemark.operators.blocks import cross_block, feature_block, tiles
+from ridgemark.operators.factor import NystromFactor
+from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.rows import Block, row_weights
+
+_WIDEST_TILE = 2048  # largest width counted for a tile, so that blocks of a wide matrix are not too short
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixTask(Task):
+    """A task that evaluates a matrix A over rows; a block of it in memory that the next block overwrites."""
+
+    what: ClassVar[str] = "products"
+    evaluate: Callable[[Block, Workspace], Floats]
+    n_columns: int
+
+    @property
+    def kernel_entries(self) -> int:
+        return self.n_columns
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixValues(MatrixTask):
+    """`A V`."""
+
+    what: ClassVar[str] = "predictions"
+    vectors: Floats
+
+    @property
+    def width(self) -> int:
+        return min(self.n_columns, _WIDEST_TILE)
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        parts = tiles(block, self.n_columns)
+        return np.concatenate([product_in_blocks(self.evaluate(tile, workspace), self.vectors) for tile in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixSums(MatrixTask):
+    """`A'V`, V given along the rows."""
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        parts = tiles(block, self.n_columns)
+        sums = [product_in_blocks(self.evaluate(tile, workspace).T, tile.along[0]) for tile in parts]
+        return np.sum(sums, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixNormal(MatrixTask):
+    """`A'W (A V - 1 offset')`."""
+
+    vectors: Floats
+    offset: Floats
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        total = np.zeros_like(self.vectors)
+        for tile in tiles(block, self.n_columns):
+            part = self.evaluate(tile, workspace)
+            total += part.T @ (row_weights(tile)[:, None] * (part @ self.vectors - self.offset))
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixEntries(MatrixTask):
+    """A itself."""
+
+    what: ClassVar[str] = "kernel values"
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        return self.evaluate(block, workspace).copy()
+
+
+class RowMatrix:
+    """An (n, m) matrix A with one row for each row of the data; a product takes one pass, or none where it is held."""
+
+    __array_ufunc__ = None  # an array on the left of `@` is an error, not an array of operators
+
+    def __init__(self, passes: RowPasses, evaluate: Callable[[Block, Workspace], Floats], n_columns: int) -> None:
+        self.passes, self.evaluate, self.n_columns = passes, evaluate, n_columns
+        self.held: Floats | None = None
+
+    def hold(self, budget: int) -> Self:
+        """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
+        if self.held is None and 8 * self.passes.source.n_rows * self.n_columns <= budget:
+            self.held = self.passes.map(MatrixEntries(self.evaluate, self.n_columns))
+        return self
+
+    def __matmul__(self, vectors: Floats) -> Floats:
+        """Return `A V`."""
+        if self.held is None:
+            return self.passes.map(MatrixValues(self.evaluate, self.n_columns, vectors))
+        with all_blas_threads():
+            return product_in_blocks(self.held, vectors)
+
+    @property
+    def T(self) -> Transposed:
+        """The transpose, for `A.T @ V`."""
+        return Transposed(self)
+
+    def normal(self, vectors: Floats, offset: Floats) -> Floats:
+        """Return `A'W (A V - 1 offset')` in one pass; with an offset of `m'V`, m the mean of A, the centred product."""
+        if self.held is None:
+            return self.passes.reduce(MatrixNormal(self.evaluate, self.n_columns, vectors, offset))
+        with all_blas_threads():
+            values = self.held @ vectors - offset
+            values *= self.passes.row_counts()[:, None]
+            return self.held.T @ values
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """The transpose of a matrix over rows."""
+
+    __array_ufunc__ = None
+    matrix: RowMatrix
+
+    def __matmul__(self, vectors: Floats) -> Floats:
+        matrix = self.matrix
+        if matrix.held is None:
+            return matrix.passes.reduce(MatrixSums(matrix.evaluate, matrix.n_columns), along=(vectors,))
+        with all_blas_threads():
+            return matrix.held.T @ vectors
+
+
+class Cross(RowMatrix):
+    """C, the kernel of every row with the landmarks, shape (n, p)."""
+
+    def __init__(self, passes: RowPasses, cross_kernel: CrossKernel) -> None:
+        super().__init__(passes, partial(cross_block, cross_kernel), cross_kernel.n_landmarks)
+
+
+class Features(RowMatrix):
+    """B, the features of every row, `B B' = C W^+ C'`, shape (n, rank)."""
+
+    def __init__(self, passes: RowPasses, factor: NystromFactor) -> None:
+        super().__init__(passes, partial(feature_block, factor), factor.rank)
