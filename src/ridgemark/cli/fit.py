@@ -71,7 +71,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 )
 @click.option(
     "--selection",
-    default="leverage",
+    default="auto",
     show_default=True,
     type=click.Choice(sorted(SELECTIONS)),
     help="How landmarks are chosen.",

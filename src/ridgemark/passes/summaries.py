@@ -38,6 +38,17 @@ class Weights(Task):
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureRows(Task):
+    """The features of every row, dense."""
+
+    what: ClassVar[str] = "rows"
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        features: Floats = dense(block.features)
+        return features
+
+
+@dataclass(frozen=True, eq=False)
 class Hashes(Task):
     """A 64-bit hash of every row."""
 
