@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ridgemark.errors import ParameterError
-from ridgemark.sampling import draw_distinct, draw_sequence, draw_with_replacement, make_generator
+from ridgemark.sampling import draw_distinct, draw_poisson, draw_sequence, draw_with_replacement, make_generator
 
 WEIGHTS = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 4.0])
 
@@ -75,3 +75,58 @@ def test_every_random_state_of_scikit_learn_is_accepted():
     assert make_generator(np.random.RandomState(3)).random() == make_generator(3).random()
     generator = np.random.default_rng(0)
     assert make_generator(generator) is generator
+
+
+class TestPoisson:
+    @pytest.mark.parametrize("size", [1, 2, 7, 19, 30])
+    def test_inclusion_probabilities_sum_to_the_size(self, size):
+        weights = np.exp(3 * np.random.default_rng(0).normal(size=30))
+        draw = draw_poisson(weights, size, np.random.default_rng(1))
+        assert draw.inclusion.sum() == pytest.approx(size)
+        free = draw.inclusion < 1.0
+        factor = draw.inclusion[free] / weights[free]
+        assert factor == pytest.approx(np.full(free.sum(), factor.max(initial=0.0)))
+        assert (weights[~free] * factor.max(initial=0.0) >= 1.0 - 1e-9).all() or not free.any()
+
+    def test_it_draws_exactly_the_size_and_certain_positions_always(self):
+        weights = np.concatenate([np.full(5, 100.0), np.linspace(0.1, 1.0, 200)])
+        for seed in range(200):
+            draw = draw_poisson(weights, 40, np.random.default_rng(seed))
+            assert len(draw.indices) == len(np.unique(draw.indices)) == 40
+            assert set(range(5)) <= set(draw.indices)
+
+    @pytest.mark.parametrize("repeats", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+    def test_uncertain_positions_are_drawn_about_as_often_as_stated(self, repeats):
+        """Repeats until at most the size are drawn make positions rarer, filling up makes large ones more frequent."""
+        weights = np.concatenate([np.full(3, 50.0), np.linspace(0.5, 1.5, 100)])
+        rng, counts = np.random.default_rng(0), np.zeros(103)
+        for _ in range(repeats):
+            counts[draw_poisson(weights, 33, rng).indices] += 1
+        stated = draw_poisson(weights, 33, rng).inclusion
+        assert counts[:3].tolist() == [repeats] * 3
+        assert (counts / repeats)[3:80] == pytest.approx(stated[3:80], rel=0.2, abs=5 / np.sqrt(repeats))
+
+    def test_positions_of_weight_zero_are_never_drawn(self):
+        draw = draw_poisson(WEIGHTS, 6, np.random.default_rng(0))
+        assert draw.indices.tolist() == [1, 2, 3, 5]
+        assert draw.weights.tolist() == [1.0] * 4
+        assert draw_poisson(WEIGHTS, 3, np.random.default_rng(0)).indices.max() == 5
+
+    def test_it_is_filled_up_with_the_largest_weights_that_remain(self):
+        weights = np.linspace(1.0, 1.001, 50)
+        filled = 0
+        for seed in range(20):
+            draw = draw_poisson(weights, 10, np.random.default_rng(seed))
+            rng = np.random.default_rng(seed)
+            while (drawn := rng.random(50) < draw.inclusion).sum() > 10:
+                continue
+            rest = np.flatnonzero(~drawn)
+            filled += 10 - drawn.sum()
+            expected = np.concatenate([np.flatnonzero(drawn), rest[len(rest) - (10 - drawn.sum()) :]])
+            assert draw.indices.tolist() == sorted(expected.tolist())
+        assert filled > 0
+
+    def test_huge_and_tiny_weights_do_not_overflow(self):
+        draw = draw_poisson(np.array([1e300, 1e-300, 1.0, 1e300]), 3, np.random.default_rng(0))
+        assert {0, 3} <= set(draw.indices.tolist())
+        assert np.isfinite(draw.inclusion).all()

@@ -20,18 +20,23 @@ class Draw:
     counts: Indices
     probabilities: Floats  # of all positions; their sum is one
     n_draws: int
+    inclusion: Floats | None = None  # of a Poisson draw: the inclusion probabilities of all positions
 
     @property
     def weights(self) -> Floats:
-        """The diagonal of `S S'` at the drawn positions: `count / (n_draws p_i)`."""
+        """The diagonal of `S S'` at the drawn positions: `count / (n_draws p_i)`, of a Poisson draw `1 / pi_i`."""
+        if self.inclusion is not None:
+            return 1.0 / self.inclusion[self.indices]
         return self.counts / (self.n_draws * self.probabilities[self.indices])
 
 
 def inclusion_probabilities(draw: Draw) -> Floats:
-    """Return the inclusion probability of each position drawn by `draw_distinct`.
+    """Return the inclusion probability of each position drawn by `draw_distinct` or `draw_poisson`.
 
     With exponential clocks of rate p_i: `1 - exp(-p_i t)` at the time t with `n_draws` expected rings.
     """
+    if draw.inclusion is not None:
+        return draw.inclusion[draw.indices]
     p = draw.probabilities[draw.probabilities > 0]
     if draw.n_draws >= len(p):
         return np.ones(len(draw.indices))
@@ -86,6 +91,36 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
         rings -= np.log(probabilities)
     first = np.argpartition(rings, size - 1)[:size]
     return Draw(np.sort(first), np.ones(size, dtype=np.intp), probabilities, size)
+
+
+def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+    """Draw positions independently, with probabilities `pi_i = min(1, c w_i)`, c such that these sum to `size`.
+
+    Positions with `c w_i >= 1` are always drawn. The draw is repeated until at most `size` positions are drawn: a sum
+    of independent indicators with a whole mean is at most its mean with probability 1/2 or more, so this takes about
+    two tries. Then it is filled up to `size` with the largest weights that remain. If fewer positions have positive
+    weight, all of them are taken.
+    """
+    probabilities = _normalised(weights)
+    size = min(size, int(np.count_nonzero(probabilities)))
+    inclusion = _inclusion(probabilities, size)
+    drawn = rng.random(len(inclusion)) < inclusion
+    while np.count_nonzero(drawn) > size:
+        drawn = rng.random(len(inclusion)) < inclusion
+    missing = size - np.count_nonzero(drawn)
+    if missing:
+        drawn[np.argpartition(np.where(drawn, 0.0, probabilities), -missing)[-missing:]] = True
+    return Draw(np.flatnonzero(drawn), np.ones(size, dtype=np.intp), probabilities, size, inclusion)
+
+
+def _inclusion(probabilities: Floats, size: int) -> Floats:
+    """Return `min(1, c p_i)` with the sum `size`, which is at most the number of positive p_i."""
+    ascending = np.sort(probabilities)
+    largest, rest = ascending[::-1][:size], np.cumsum(ascending)[::-1][:size]
+    # With the k largest certain, the others share size - k; the right k is the first for which none exceeds one.
+    factors = (size - np.arange(size)) / rest
+    factor = factors[np.argmax(factors * largest <= 1.0 + 1e-12)]
+    return np.minimum(1.0, factor * probabilities)
 
 
 def _normalised(weights: Floats) -> Floats:

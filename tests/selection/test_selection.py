@@ -1,5 +1,7 @@
 """Properties of all landmark selections, and of each of them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,9 @@ from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.kernels import Gaussian, Linear
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
+from ridgemark.sampling import draw_distinct, draw_poisson
 from ridgemark.selection import (
+    Auto,
     Bless,
     Diagonal,
     Given,
@@ -22,11 +26,14 @@ from ridgemark.selection import (
     count_landmarks,
     make_selection,
 )
+from ridgemark.selection.count import work_limit
 
 DRAWN = [
+    Auto(),
     Uniform(),
     Diagonal(),
     Leverage(),
+    Leverage(match_ridge=False, certain_rows=False),
     Leverage(n_pilot=40, refine=1),
     Recursive(),
     Bless(),
@@ -89,7 +96,9 @@ class TestEverySelection:
         assert len(chosen.indices) == 30
 
 
-@pytest.mark.parametrize("selection", [Leverage(), Recursive(), Bless(), RPCholesky(), RankLeverage(rank=12)], ids=repr)
+@pytest.mark.parametrize(
+    "selection", [Auto(), Leverage(), Recursive(), Bless(), RPCholesky(), RankLeverage(rank=12)], ids=repr
+)
 def test_informed_selections_find_rare_rows_that_uniform_misses(selection):
     X = _rare()
     rare = np.arange(588, 600)
@@ -156,12 +165,169 @@ def test_draws_with_replacement_keep_their_weights():
     assert chosen.draw.weights.shape == chosen.indices.shape
 
 
-def test_leverage_draws_by_upper_scores():
+@pytest.mark.parametrize("paper", [False, True])
+def test_leverage_draws_by_upper_scores(paper):
     problem = _problem(_rare())
-    chosen = _choose(Leverage(), problem, 30)
+    chosen = _choose(Leverage(match_ridge=not paper, certain_rows=not paper), problem, 30)
     expected = problem.distinct.totals(chosen.scores.upper)
     assert chosen.draw.probabilities == pytest.approx(expected / expected.sum())
-    assert chosen.scores.scaled_ridge == pytest.approx(problem.sketch_ridge)
+
+
+class TestLeverage:
+    def test_the_papers_draw_is_one_row_after_the_other_at_the_papers_ridge(self):
+        problem, rng = _problem(_rare()), np.random.default_rng(3)
+        chosen = Leverage(match_ridge=False, certain_rows=False).choose(problem, 30, rng)
+        again = np.random.default_rng(3)
+        scores = _problem(_rare()).scores(500, 0, again)
+        expected = draw_distinct(problem.distinct.totals(scores.upper), 30, again)
+        assert np.array_equal(chosen.indices, problem.distinct.indices[expected.indices])
+        assert chosen.scores.scaled_ridge == problem.sketch_ridge
+
+    @pytest.mark.parametrize("ridge", [1e-9, 1e-5])
+    @pytest.mark.parametrize("p", [20, 60, 150])
+    def test_matched_ridge_gives_half_the_landmarks_as_dimension(self, p, ridge):
+        problem = _problem(_rare(), ridge=ridge, kernel=Gaussian(0.5))
+        chosen = _choose(Leverage(n_pilot=600), problem, p)  # all rows in the pilot: its spectrum is that of K
+        K = exact.kernel_matrix(_rare(), Gaussian(0.5))
+        gamma = chosen.scores.scaled_ridge
+        dimension = exact.effective_dimension(K, gamma)
+        assert gamma >= problem.sketch_ridge
+        assert dimension == pytest.approx(p / 2, rel=0.01) or (gamma == problem.sketch_ridge and dimension < p / 2)
+
+    def test_matched_ridge_never_exceeds_the_wanted_dimension_with_a_small_pilot(self):
+        X = np.random.default_rng(0).normal(size=(800, 3))
+        K = exact.kernel_matrix(X, Gaussian(1.0))
+        for p in (50, 100, 300):
+            chosen = _choose(Leverage(n_pilot=60), _problem(X, ridge=1e-9), p)
+            assert exact.effective_dimension(K, chosen.scores.scaled_ridge) <= p / 2 * 1.001
+
+    def test_a_ridge_above_the_matched_one_is_kept(self):
+        problem = _problem(_rare(), ridge=1.0)
+        assert _choose(Leverage(), problem, 50).scores.scaled_ridge == problem.sketch_ridge
+
+    def test_certain_rows_are_always_taken(self):
+        X, rare = _rare(), np.arange(588, 600)
+        for p in (30, 60):
+            for seed in range(20):
+                assert np.isin(rare, _choose(Leverage(), _problem(X, ridge=1e-3), p, seed).indices).all()
+
+    def test_the_pilot_grows_with_the_number_of_landmarks(self):
+        X = np.random.default_rng(0).normal(size=(1600, 2))
+        assert _choose(Leverage(), _problem(X), 100).scores.n_draws == 500
+        assert _choose(Leverage(), _problem(X), 1500).scores.n_draws == 750
+        assert _choose(Leverage(n_pilot=40), _problem(X), 1500).scores.n_draws == 40
+
+    def test_equal_rows_are_drawn_as_one_row_of_their_weight(self):
+        X = np.random.default_rng(0).normal(size=(300, 2))
+        weights = 1.0 + np.arange(300) % 3
+        repeated = np.repeat(np.arange(300), weights.astype(int))
+        weighted = _choose(Leverage(), _problem(X, weights), 40)
+        rows = _choose(Leverage(), _problem(X[repeated]), 40)
+        assert set(repeated[rows.indices]) == set(weighted.indices)
+
+    @pytest.mark.parametrize("repeats", [5, pytest.param(100, marks=pytest.mark.slow)])
+    def test_the_stated_guarantee_holds(self, repeats):
+        """With c at least (28/3) log(2n/rho) the largest eigenvalue of K - L is at most 2 n gamma."""
+        rng, n, rho, scaled_ridge = np.random.default_rng(1), 960, 0.05, 0.2
+        X = np.concatenate([0.1 * rng.normal(size=(900, 1)), np.arange(20.0, 620.0, 10.0)[:, None]])  # 60 alone
+        K = exact.kernel_matrix(X, Gaussian(1.0))
+        spectrum, missed = exact.spectrum(K), 0
+        scores = exact.leverage_scores(spectrum, scaled_ridge)
+        for seed in range(repeats):
+            draw = draw_poisson(scores, 660, np.random.default_rng(seed))
+            free = draw.inclusion < 1.0
+            assert free.sum() > 100
+            assert (draw.inclusion[free] / scores[free] >= 28 / 3 * np.log(2 * n / rho)).all()
+            error = K - exact.nystrom_approximation(spectrum, np.eye(n)[:, draw.indices])
+            missed += np.linalg.eigvalsh(error)[-1] > 2 * scaled_ridge
+        assert missed <= rho * repeats
+
+
+class TestAuto:
+    def test_it_is_randomly_pivoted_cholesky_where_the_factor_fits(self):
+        auto, named = (_choose(selection, _problem(_rare()), 30) for selection in (Auto(), RPCholesky()))
+        assert np.array_equal(auto.indices, named.indices)
+        assert auto.scores is None
+
+    def test_it_fills_up_where_few_landmarks_explain_all_rows(self):
+        X = np.random.default_rng(0).normal(size=(200, 3))
+        chosen = _choose(Auto(), _problem(X, kernel=Linear()), 50)
+        assert len(set(chosen.indices.tolist())) == 50
+
+    def test_it_is_leverage_where_the_factor_does_not_fit(self):
+        budget = 8 * 600 * (2 + 30)  # one column short
+        auto, named = (_choose(selection, _problem(_rare(), budget=budget), 30) for selection in (Auto(), Leverage()))
+        assert np.array_equal(auto.indices, named.indices)
+        assert auto.scores is not None
+        assert _choose(Auto(), _problem(_rare(), budget=budget + 8 * 600), 30).scores is None
+
+    @pytest.mark.parametrize("budget", [3_000_000, 2**25])
+    def test_it_keeps_within_memory(self, budget):
+        X = np.random.default_rng(0).normal(size=(20_000, 2))
+        problem = _problem(X, kernel=Gaussian(0.3), budget=budget)
+        tracemalloc.start()
+        try:
+            _choose(Auto(), problem, 100)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        per_row = 8 * 30 * len(X)  # scores, probabilities, weights: some numbers for every row
+        pilot = 8 * 10 * 500**2
+        assert peak < 2 * budget + per_row + pilot
+
+    def test_rows_of_a_file_are_read_in_one_pass(self, tmp_path):
+        X = _rare()
+        np.save(tmp_path / "rows.npy", X)
+        passes = RowPasses(open_rows(tmp_path / "rows.npy"))
+        problem = Problem(passes, passes.distinct_rows(), Gaussian(1.0), 600 * 1e-4)
+        before = passes.n_passes
+        chosen = _choose(Auto(), problem, 60)
+        assert passes.n_passes == before + 1
+        assert passes.n_kernel_evaluations >= 600 * 60
+        assert np.array_equal(chosen.indices, _choose(Auto(), _problem(X), 60).indices)
+
+    def test_precomputed_kernels_of_many_rows_take_leverage(self):
+        K = np.eye(300)
+        model = NystromRidge("precomputed", n_landmarks=20, ridge=1e-3, random_state=0)
+        assert not hasattr(model.fit(K, np.ones(300)), "leverage_scores_")
+        small = model.set_params(memory_budget=8 * 300 * 300).fit(K, np.ones(300))
+        assert small.leverage_scores_ is not None
+
+
+def _even(rng):
+    return rng.normal(size=(500, 4))
+
+
+def _regimes(rng):
+    return 3 * rng.normal(size=(6, 3))[np.minimum(rng.geometric(0.5, 500), 6) - 1] + 0.5 * rng.normal(size=(500, 3))
+
+
+def _heavy_tails(rng):
+    return rng.standard_t(2, size=(500, 2))
+
+
+@pytest.mark.parametrize("design", [_even, _regimes, _heavy_tails])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("seeds", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_auto_and_leverage_are_close_to_the_best_selection(design, times, seeds):
+    X = design(np.random.default_rng(0))
+    kernel, ridge, n = Gaussian(1.5), 1e-4, 500
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=n)
+    K = exact.kernel_matrix(X, kernel)
+    truth = exact.kernel_ridge(K, y, n * ridge).fitted
+    p = round(times * exact.effective_dimension(K, n * ridge))
+
+    def distance(selection):
+        found = []
+        for seed in range(seeds):
+            chosen = _choose(selection, _problem(X, ridge=ridge, kernel=kernel), p, seed)
+            L = exact.nystrom_approximation(K, np.eye(n)[:, chosen.indices])
+            found.append(np.sqrt(np.mean((exact.kernel_ridge(L, y, n * ridge).fitted - truth) ** 2)))
+        return np.median(found)
+
+    best = min(distance(selection) for selection in (Uniform(), Recursive(), Bless(), RankLeverage()))
+    assert distance(Auto()) <= 1.5 * best
+    assert distance(Leverage()) <= 2.0 * best
 
 
 def test_diagonal_draws_rows_with_large_kernel_diagonal():
@@ -182,9 +348,9 @@ def test_a_draw_does_not_depend_on_the_order_of_rows():
 def test_a_selection_from_a_file_equals_that_from_the_array(tmp_path):
     X = _rare()
     np.save(tmp_path / "rows.npy", X)
-    passes = RowPasses(open_rows(tmp_path / "rows.npy"))
-    from_file = Problem(passes, passes.distinct_rows(), Gaussian(1.0), 600 * 1e-4)
     for selection in DRAWN:
+        passes = RowPasses(open_rows(tmp_path / "rows.npy"))
+        from_file = Problem(passes, passes.distinct_rows(), Gaussian(1.0), 600 * 1e-4)
         assert np.array_equal(_choose(selection, from_file, 25).indices, _choose(selection, _problem(X), 25).indices)
 
 
@@ -242,8 +408,20 @@ class TestCount:
         assert middle.rule == "2 per effective dimension"
         assert 2 * middle.effective_dimension.lower <= middle.n_landmarks <= 2 * middle.effective_dimension.upper + 1
         rough = count_landmarks("auto", _problem(X, ridge=1e-8, kernel=Gaussian(0.1)), rng)
-        assert (rough.n_landmarks, rough.rule) == (500, "6 sqrt(n)")
+        assert rough.n_landmarks > 2500
         assert rough.theorem_3 > 5000
+        many = rng.normal(size=(20_000, 2))
+        rough = count_landmarks("auto", _problem(many, ridge=1e-8, kernel=Gaussian(0.02)), rng)
+        assert (rough.n_landmarks, rough.rule) == (work_limit(20_000), "n p^2 + p^3 <= 2.5e11")
+
+    @pytest.mark.parametrize("n", [2000, 8000, 60_000, 300_000])
+    def test_the_work_of_a_fit_is_a_cap(self, n):
+        p = work_limit(n)
+        assert n * p**2 + p**3 <= 2.5e11
+        assert p == n or n * (p + 1) ** 2 + (p + 1) ** 3 > 2.5e11
+
+    def test_as_many_landmarks_as_the_pilot_has_are_always_allowed(self):
+        assert work_limit(10**8) == 500
 
     def test_the_memory_budget_is_a_cap(self):
         X = np.random.default_rng(0).normal(size=(5000, 2))
@@ -262,13 +440,16 @@ class TestCount:
 @pytest.mark.parametrize(
     ("selection", "words"),
     [
-        ("best", "one of uniform, diagonal, leverage, recursive, bless, rpcholesky, kmeans, rank_leverage"),
+        ("best", "one of auto, uniform, diagonal, leverage, recursive, bless, rpcholesky, kmeans, rank_leverage"),
         (Leverage(n_pilot=0), "n_pilot must be a positive integer, got 0"),
         (Leverage(refine=-2), "refine must be a positive integer, got -2"),
         (RPCholesky(block=0), "block must be a positive integer, got 0"),
         (RankLeverage(rank=2.5), "rank must be a positive integer, got 2.5"),
         (KMeans(n_sample=None), "n_sample must be a positive integer, got None"),
-        (Bless(factor=1.0), "factor must be a number above 1, got 1.0"),
+        (Leverage(match_ridge="yes"), "match_ridge must be True or False, got 'yes'"),
+        (Leverage(certain_rows=1), "certain_rows must be True or False, got 1"),
+        (Bless(factor=1.0), "factor must be a number of at least 1.1, got 1.0"),
+        (Bless(factor=1 + 1e-15), "factor must be a number of at least 1.1, got 1.000"),
         (Bless(oversampling=0.0), "oversampling must be a positive number, got 0.0"),
     ],
     ids=repr,

@@ -170,7 +170,7 @@ def what_would_help(fit: LandmarkFit) -> str:
     wanted = min(max(wanted, 2 * have), fit.moments.n_rows)
     more = f"about {wanted} landmarks in place of {have}, " if wanted > have else ""
     return (
-        f"What would help: {more}landmarks by leverage scores where these were uniform, a larger lambda, "
+        f'What would help: {more}selection="auto" where the landmarks were chosen otherwise, a larger lambda, '
         "or refinement to the exact solution."
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.report.fit_words import spoken
-from ridgemark.rows import RowSource
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, RowSource
+from ridgemark.selection.count import memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
 
@@ -25,9 +25,9 @@ _SHARE = 0.27  # fraction of that speed that a whole fit reaches, with exponenti
 
 
 def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float, float]:
-    """Return seconds and bytes a fit may take; "auto" counts as its maximum, `6 sqrt(n)` landmarks."""
+    """Return seconds and bytes a fit may take; "auto" counts as the most landmarks it may take."""
     n, t = source.n_rows, source.n_targets
-    p = min(n, max(500, math.ceil(6 * math.sqrt(n))) if n_landmarks == "auto" else int(n_landmarks))
+    p = min(n, work_limit(n), memory_limit(None)) if n_landmarks == "auto" else min(n, int(n_landmarks))
     cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
     pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
     seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
@@ -35,6 +35,7 @@ def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float
     held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not held
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
+    memory = max(memory, min(8.0 * n * p, DEFAULT_MEMORY_BUDGET) + rows)  # the factor of randomly pivoted Cholesky
     return seconds, memory
 
 

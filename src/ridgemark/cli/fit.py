@@ -54,7 +54,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 @shared.option(
     "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
-@shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="leverage")
+@shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="auto")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option

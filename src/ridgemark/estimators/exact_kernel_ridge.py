@@ -41,7 +41,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         for these serves for all.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks: more of them make fewer steps.
-    selection : str, Selection or array of points, default="leverage"
+    selection : str, Selection or array of points, default="auto"
         How landmarks are chosen; scores are taken at lambda itself.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
@@ -113,7 +113,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         bandwidth="auto",
         ridge="loo",
         n_landmarks="auto",
-        selection="leverage",
+        selection="auto",
         tol=1e-6,
         max_iter=200,
         fit_intercept=True,

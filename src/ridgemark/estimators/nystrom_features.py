@@ -33,7 +33,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         The paper's lambda, at which leverage scores are taken: a smaller one spreads landmarks more evenly.
     n_landmarks : int or "auto", default=100
         Number of landmarks and of features.
-    selection : str, Selection or array of points, default="leverage"
+    selection : str, Selection or array of points, default="auto"
         How landmarks are chosen.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
@@ -77,7 +77,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         bandwidth="median",
         ridge=1e-3,
         n_landmarks=100,
-        selection="leverage",
+        selection="auto",
         memory_budget=None,
         random_state=None,
     ):

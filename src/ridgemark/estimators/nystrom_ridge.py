@@ -61,9 +61,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         Whether every target gets a ridge of its own.
     n_landmarks : int or "auto", default="auto"
         "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
-        d_eff(lambda epsilon); see `ridgemark.selection.count_landmarks`.
-    selection : str, Selection or array of points, default="leverage"
-        How landmarks are chosen: "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",
+        d_eff(lambda epsilon), within `n p^2 + p^3 <= 2.5e11`; see `ridgemark.selection.count_landmarks`.
+    selection : str, Selection or array of points, default="auto"
+        How landmarks are chosen: "auto" (randomly pivoted Cholesky where its n x p factor fits into the memory budget,
+        and otherwise leverage scores), "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",
         "rank_leverage", an object of `ridgemark.selection`, or the landmarks themselves.
     risk_tolerance : float, default=0.1
         The paper's epsilon: scores are taken at lambda epsilon. With `certify_with`, what the fit has to meet: a risk
@@ -132,7 +133,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     landmark_count_ : LandmarkCount
         Which rule decided their number, and what Theorem 3 would have asked.
     leverage_scores_ : ScoreBracket
-        The scores at lambda epsilon, with `selection="leverage"`.
+        The scores by which landmarks were drawn, with their ridge; where leverage scores chose.
     coherence_ : Bracket
         `d_mof/d_eff` of those scores.
     n_passes_, n_kernel_evaluations_ : int
@@ -159,7 +160,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         ridge="loo",
         ridge_per_target=False,
         n_landmarks="auto",
-        selection="leverage",
+        selection="auto",
         risk_tolerance=0.1,
         failure_probability=0.05,
         certify_with=None,

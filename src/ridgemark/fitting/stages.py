@@ -37,6 +37,7 @@ Floats = NDArray[np.float64]
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
 _MOVED = 10.0  # factor by which the ridge must change for landmarks to be drawn again
+_MORE = 1.25  # factor by which the number of landmarks must grow for this
 _ALIKE = 0.1  # total variation distance of two sampling distributions that is not worth a second draw
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where the gradient solver has many more
@@ -129,15 +130,15 @@ def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -
 def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepared:
     """Draw landmarks at a first ridge and sum over all rows.
 
-    Landmarks are drawn once more where the best ridge of these sums differs more than tenfold from the first, and its
-    scores would draw other rows.
+    Landmarks are drawn once more where the best ridge of these sums differs more than tenfold from the first, and asks
+    for more landmarks or its scores would draw other rows.
     """
     problem = make_problem(setting, recipe, rng)
     prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
-    if recipe.one_ridge or prepared.landmarks.scores is None:
+    if recipe.one_ridge or not (prepared.count.may_grow or prepared.landmarks.scores is not None):
         return prepared
     found = problem.at(_best_for(prepared.moments, recipe, len(setting.distinct)))
-    if _drawn_alike(problem, found, rng):
+    if _drawn_alike(prepared, found, recipe, rng):
         return prepared
     return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
 
@@ -250,11 +251,20 @@ def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
 
-def _drawn_alike(problem: Problem, other: Problem, rng: np.random.Generator) -> bool:
-    """Return whether two ridges are within a factor of ten, or their scores give nearly the same probabilities."""
-    if 1 / _MOVED <= problem.sketch_ridge / other.sketch_ridge <= _MOVED:
+def _drawn_alike(prepared: Prepared, found: Problem, recipe: Recipe, rng: np.random.Generator) -> bool:
+    """Return whether the ridge moved less than tenfold, or asks for about as many landmarks by nearly equal scores."""
+    problem, scores = prepared.problem, prepared.landmarks.scores
+    if 1 / _MOVED <= problem.sketch_ridge / found.sketch_ridge <= _MOVED:
         return True
-    one, two = (at.scores(PILOT, 0, rng).upper for at in (problem, other))
+    count = count_landmarks(recipe.n_landmarks, found, rng, make_selection(recipe.selection))
+    if count.n_landmarks > _MORE * prepared.count.n_landmarks:
+        return False
+    if scores is None:
+        return True
+    # A ridge above that of the problem was matched to the number of landmarks, and stays.
+    matched = scores.scaled_ridge if scores.scaled_ridge > problem.sketch_ridge else 0.0
+    ridges = scores.scaled_ridge, max(found.sketch_ridge, matched)
+    one, two = (problem.scores(PILOT, 0, rng, ridge).upper for ridge in ridges)
     return float(np.abs(one / one.sum() - two / two.sum()).sum()) / 2 < _ALIKE
 
 

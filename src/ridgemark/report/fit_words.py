@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.selection import Selection
+from ridgemark.selection import Auto, Selection
 
 COVERAGE = 0.9
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
@@ -26,8 +26,12 @@ def leave_one_out_error(model: Any) -> list[float] | None:
 
 
 def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen: a name, or the repr of the selection."""
-    return str(model.selection) if isinstance(model.selection, str | Selection) else "points given"
+    """Return how landmarks were chosen: a name, or the repr of the selection; of "auto", what it took."""
+    if not isinstance(model.selection, str | Selection):
+        return "points given"
+    if model.selection in ("auto", Auto()):
+        return "leverage (auto)" if hasattr(model, "leverage_scores_") else "rpcholesky (auto)"
+    return str(model.selection)
 
 
 def kernel_words(model: Any) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import ParameterError
+from ridgemark.selection.auto import Auto
 from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.bless import Bless
 from ridgemark.selection.count import LandmarkCount, count_landmarks
@@ -21,6 +22,7 @@ from ridgemark.selection.rpcholesky import RPCholesky
 from ridgemark.selection.uniform import Uniform
 
 __all__ = [
+    "Auto",
     "Bless",
     "Diagonal",
     "Given",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 NAMED: dict[str, type[Selection]] = {
+    "auto": Auto,
     "uniform": Uniform,
     "diagonal": Diagonal,
     "leverage": Leverage,

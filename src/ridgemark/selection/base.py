@@ -37,7 +37,7 @@ class Landmarks:
 class Problem:
     """The rows, the kernel and the ridge for which landmarks are wanted.
 
-    Scores are taken at `risk_tolerance` times the ridge, as Theorem 3 asks.
+    Scores are taken at `risk_tolerance` times the ridge, as Theorem 3 asks, unless a selection takes another ridge.
     """
 
     passes: RowPasses
@@ -47,7 +47,7 @@ class Problem:
     risk_tolerance: float = 0.1
     failure_probability: float = 0.05
     pilots: dict[int, Pilot] = field(default_factory=dict)  # those drawn so far, by size
-    _scores: dict[tuple[int, int], ScoreBracket] = field(default_factory=dict)
+    _scores: dict[tuple[int, int, float], ScoreBracket] = field(default_factory=dict)
 
     def take(self, candidates: NDArray[np.intp], **found: Any) -> Landmarks:
         """Return the rows at these positions among the candidates as landmarks."""
@@ -56,7 +56,7 @@ class Problem:
 
     @property
     def sketch_ridge(self) -> float:
-        """`risk_tolerance * scaled_ridge`, the paper's n lambda epsilon, at which scores are taken."""
+        """`risk_tolerance * scaled_ridge`, the paper's n lambda epsilon."""
         if self.scaled_ridge is None:
             msg = "this selection needs a ridge; give one to the Problem"
             raise ParameterError(msg)
@@ -69,18 +69,23 @@ class Problem:
             raise NumericalError(msg)
         return ridge
 
-    def scores(self, n_pilot: int, refine: int, rng: np.random.Generator) -> ScoreBracket:
-        """Return the scores from a pilot of this size, computed once."""
-        key = (n_pilot, refine)
-        if key not in self._scores:
-            passes, kernel, distinct = self.passes, self.kernel, self.distinct
-            if n_pilot not in self.pilots:
-                self.pilots[n_pilot] = draw_pilot(
-                    passes, kernel, distinct, n_pilot, rng, smallest_ridge=self.sketch_ridge
-                )
-            self._scores[key] = refined_scores(
-                passes, kernel, distinct, self.pilots[n_pilot], self.sketch_ridge, refine, rng
+    def pilot(self, n_pilot: int, rng: np.random.Generator) -> Pilot:
+        """Return a pilot of this size, drawn once."""
+        if n_pilot not in self.pilots:
+            self.pilots[n_pilot] = draw_pilot(
+                self.passes, self.kernel, self.distinct, n_pilot, rng, smallest_ridge=self.sketch_ridge
             )
+        return self.pilots[n_pilot]
+
+    def scores(
+        self, n_pilot: int, refine: int, rng: np.random.Generator, scaled_ridge: float | None = None
+    ) -> ScoreBracket:
+        """Return the scores from a pilot of this size, at `sketch_ridge` unless a ridge is given, computed once."""
+        ridge = self.sketch_ridge if scaled_ridge is None else scaled_ridge
+        key = (n_pilot, refine, ridge)
+        if key not in self._scores:
+            pilot = self.pilot(n_pilot, rng)
+            self._scores[key] = refined_scores(self.passes, self.kernel, self.distinct, pilot, ridge, refine, rng)
         return self._scores[key]
 
     def at(self, scaled_ridge: float) -> Problem:

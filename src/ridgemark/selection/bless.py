@@ -15,6 +15,8 @@ from ridgemark.sampling import draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
+_SMALLEST_FACTOR = 1.1  # some 400 steps from the trace of K to a ridge of 1e-16 times it
+
 
 class Bless(Selection):
     """Decrease the ridge step by step; at each step score a small sample by the landmarks of the step before.
@@ -28,7 +30,7 @@ class Bless(Selection):
     oversampling : float, default=3.0
         Rows sampled and landmarks kept at each step, per unit of the effective dimension.
     factor : float, default=4.0
-        Factor by which the ridge falls at each step.
+        Factor by which the ridge falls at each step; at least 1.1, to bound the number of steps.
     """
 
     needs_ridge: ClassVar[bool] = True
@@ -68,8 +70,9 @@ class Bless(Selection):
                 return problem.take(np.sort(chosen))
 
     def _check(self) -> None:
-        for name, least, words in (("oversampling", 0.0, "a positive number"), ("factor", 1.0, "a number above 1")):
-            value = getattr(self, name)
-            if not least < real_number(value) < np.inf:
-                msg = f"{name} must be {words}, got {value!r}"
-                raise ParameterError(msg)
+        if not 0.0 < real_number(self.oversampling) < np.inf:
+            msg = f"oversampling must be a positive number, got {self.oversampling!r}"
+            raise ParameterError(msg)
+        if not _SMALLEST_FACTOR <= real_number(self.factor) < np.inf:
+            msg = f"factor must be a number of at least {_SMALLEST_FACTOR}, got {self.factor!r}"
+            raise ParameterError(msg)

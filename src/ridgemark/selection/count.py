@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,9 @@ from ridgemark.selection.pilot import PILOT
 ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: the exact solution is cheap
 FEWEST = 100
 _PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
-_PER_ROOT = 6.0  # landmarks per sqrt(n) at most: a fit then takes O(n^2) time, and seconds where n is some 10^4
+_MOST_WORK = 250_000_000_000  # n p^2 + p^3 at most: 2,000 landmarks for 60,000 rows, about a minute on two cores
 _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
+_BY_DIMENSION, _AT_LEAST = f"{_PER_DIMENSION:g} per effective dimension", f"at least {FEWEST}"  # rules
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class LandmarkCount:
     effective_dimension: Bracket | None = None
     theorem_3: int | None = None
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether a smaller ridge would ask for more landmarks."""
+        return self.rule in (_BY_DIMENSION, _AT_LEAST)
+
 
 def count_landmarks(
     n_landmarks: Any, problem: Problem, rng: np.random.Generator, selection: Selection | None = None
@@ -50,7 +57,8 @@ def count_landmarks(
 
     "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for each effective dimension
     d_eff(lambda epsilon), the geometric mean of its bracket; at least 100, and at most the count of Theorem 3, what the
-    memory budget holds, `6 sqrt(n)` (but not below 500), and n, the number of distinct rows.
+    memory budget holds, what `n p^2 + p^3 <= 2.5e11` allows (but not below 500, as many as the pilot has, which takes
+    as long), and n, the number of distinct rows.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -66,16 +74,21 @@ def count_landmarks(
     theorem = bounds.theorem_3_count(available, float(scores.upper.sum()), problem.failure_probability)
     wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
     rules = {
-        f"{_PER_DIMENSION:g} per effective dimension": wanted,
+        _BY_DIMENSION: wanted,
         "Theorem 3": theorem,
         "memory budget": memory_limit(problem.passes.memory_budget),
-        f"{_PER_ROOT:g} sqrt(n)": max(ALL_ROWS_UP_TO, math.ceil(_PER_ROOT * math.sqrt(available))),
+        "n p^2 + p^3 <= 2.5e11": work_limit(problem.passes.source.n_rows),
         "all distinct rows": available,
     }
     rule, count = min(rules.items(), key=lambda item: item[1])
     if count < FEWEST:
-        rule, count = f"at least {FEWEST}", min(FEWEST, available)
+        rule, count = _AT_LEAST, min(FEWEST, available)
     return LandmarkCount(count, rule, scores.effective_dimension, theorem)
+
+
+def work_limit(n_rows: int) -> int:
+    """Return the largest p with `n p^2 + p^3 <= 2.5e11`, the order of a fit's operations; at least 500."""
+    return max(PILOT, bisect_right(range(1, n_rows + 1), _MOST_WORK, key=lambda p: n_rows * p**2 + p**3))
 
 
 def memory_limit(memory_budget: int | None) -> int:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError
 from ridgemark.kernels import Kernel
-from ridgemark.leverage import ScoreBracket, score_bracket
-from ridgemark.linalg import check_range
+from ridgemark.leverage import ScoreBracket, residual_dimension, score_bracket
+from ridgemark.linalg import check_range, symmetric_eigen
 from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, kernel_diagonal, nystrom_factor
 from ridgemark.passes import RowPasses
@@ -22,6 +24,9 @@ Floats = NDArray[np.float64]
 PILOT = 500
 """Rows of a pilot when no number is given."""
 
+_NEGLIGIBLE = 1e-18  # ridge relative to tr K that no score in double precision depends on
+_RIDGE_ACCURACY = 1e-3  # of the logarithm of a ridge found by bisection
+
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
@@ -30,6 +35,26 @@ class Pilot:
     factor: NystromFactor
     moments: Moments
     counts: Floats  # the total weight of the training rows equal to each pilot row
+
+    def ridge_at_dimension(self, dimension: float) -> float:
+        """Return the n gamma at which the upper bound on d_eff equals `dimension`, by bisection and without a pass.
+
+        `d_eff(gamma) <= sum_j s_j/(s_j + n gamma) + tr E/(n gamma + tr E/(n - r))`, s_j the eigenvalues of `B'B`, r
+        their number and E = K - L. Where d_eff stays below `dimension` for every ridge, a negligible ridge is returned.
+        """
+        moments, (spectrum, _) = self.moments, symmetric_eigen(self.moments.gram, NUMPY)
+
+        def largest_dimension(scaled_ridge: float) -> float:
+            rest = residual_dimension(moments.trace_residual / scaled_ridge, moments.n_rows - len(spectrum))
+            return float((spectrum / (spectrum + scaled_ridge)).sum()) + rest
+
+        # d_eff is at most tr K/(n gamma).
+        upper = math.log(moments.trace_kernel / dimension)
+        lower = upper + math.log(_NEGLIGIBLE)
+        while upper - lower > _RIDGE_ACCURACY:
+            middle = (lower + upper) / 2
+            lower, upper = (middle, upper) if largest_dimension(math.exp(middle)) > dimension else (lower, middle)
+        return math.exp(upper)
 
     def scores(self, passes: RowPasses, scaled_ridge: float, distinct: DistinctRows) -> ScoreBracket:
         """Score all rows at this ridge, in one more pass."""

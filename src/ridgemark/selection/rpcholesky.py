@@ -26,9 +26,9 @@ class RPCholesky(Selection):
     """Draw each landmark with probability proportional to the residual of `K_ii` given the landmarks before it.
 
     Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability for
-    which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into half the
-    memory budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain
-    all rows up to rounding.
+    which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into the memory
+    budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain all rows
+    up to rounding.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class _PivotedFactor:
 
     def __post_init__(self) -> None:
         n_rows = self.passes.source.n_rows
-        fits = 8 * n_rows * self.capacity <= self.passes.budget // 2
+        fits = 8 * n_rows * (self.capacity + 1) <= self.passes.budget
         # F, followed by a column with the squared lengths of the rows' newest coordinates.
         self._cache = np.empty((n_rows, self.capacity + 1)) if fits else None
         self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
