@@ -257,7 +257,7 @@ def timing() -> list[str]:
     """Return the seconds to choose many landmarks, beside the sums over rows that every fit takes."""
     X, _ = rare_regimes(TIMED_ROWS, np.random.default_rng(3))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    kernel, lines = Gaussian(median_bandwidth(X[:1000])), []
+    kernel, lines = Gaussian(median_distance(X[:1000])), []
     for sampler in ("rpcholesky", "leverage", PAPER, "recursive", "bless", "uniform"):
         passes = RowPasses(ArrayRows(X))
         problem = Problem(passes, passes.distinct_rows(), kernel, len(X) * 1e-6)

@@ -172,6 +172,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         source, targets = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
         setting, searched = settle_kernel(passes, recipe, rng), None
+        recipe = recipe.after(setting.tuning)
         if not recipe.one_ridge and not setting.kernel.pairwise:
             recipe, searched = tune_on_sample(setting, recipe, rng)
         prepared = prepare(setting, recipe, rng)

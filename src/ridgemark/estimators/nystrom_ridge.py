@@ -244,7 +244,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         recipe, rng = self._recipe(), make_generator(self.random_state)
         source, targets = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
-        prepared = prepare(settle_kernel(passes, recipe, rng), recipe, rng)
+        setting = settle_kernel(passes, recipe, rng)
+        recipe = recipe.after(setting.tuning)
+        prepared = prepare(setting, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         certificate = tolerance = None
         if recipe.certify_with is not None:
@@ -257,10 +259,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
         if left_out is not None and not choice.kernel.pairwise:
             rows = replace(rows, sample=keep_rows(passes))
-        tuning = prepared.setting.tuning
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         model = FittedModel(
-            self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums, tuning, importances
+            self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums, setting.tuning, importances
         )
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
@@ -277,10 +278,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             source, targets = self._open(X, y, sample_weight)
             passes = self._training_passes(source)
             rng = make_generator(self.random_state)
-            prepared = prepare(settle_kernel(passes, recipe, rng), recipe, rng)
+            setting = settle_kernel(passes, recipe, rng)
+            prepared = prepare(setting, recipe.after(setting.tuning), rng)
             factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
             schema, choice, spent = self._schema(targets), self._choice(prepared), Cost(0, 0)
-            tuning = prepared.setting.tuning
+            tuning = setting.tuning
             rows = _row_facts(prepared, passes)
         else:
             self._check_more_rows(known)

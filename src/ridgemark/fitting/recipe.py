@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,7 @@ from ridgemark.parameters import real_number
 from ridgemark.path import Ridges
 from ridgemark.selection import make_selection
 from ridgemark.selection.count import ALL_ROWS_UP_TO
+from ridgemark.tuning import TuningResult
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +58,11 @@ class Recipe:
         if self.certify_with is not None and self.solver == "gradient":
             msg = 'certify_with needs the sums that a direct solver keeps; leave solver="auto" or choose "direct"'
             raise ParameterError(msg)
+
+    def after(self, tuning: TuningResult | None) -> Recipe:
+        """Return the recipe with what tuning found of the landmarks."""
+        auto = isinstance(self.selection, str) and self.selection == "auto"
+        return replace(self, selection="uniform") if auto and tuning and tuning.uniform_landmarks else self
 
     @property
     def one_ridge(self) -> bool:

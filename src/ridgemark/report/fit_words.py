@@ -30,7 +30,10 @@ def selection_name(model: Any) -> str:
     if not isinstance(model.selection, str | Selection):
         return "points given"
     if model.selection in ("auto", Auto()):
-        return "leverage (auto)" if hasattr(model, "leverage_scores_") else "rpcholesky (auto)"
+        if hasattr(model, "leverage_scores_"):
+            return "leverage (auto)"
+        uniform = hasattr(model, "tuning_") and model.tuning_.uniform_landmarks
+        return "uniform (auto)" if uniform else "rpcholesky (auto)"
     return str(model.selection)
 
 

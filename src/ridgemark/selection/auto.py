@@ -21,7 +21,8 @@ class Auto(Selection):
     At equal p, randomly pivoted Cholesky came closest to exact on nearly all data sets measured, and takes a fifth of
     the time of a fit. It takes some twenty passes, so the rows of a file are read into memory first. Leverage scores
     take five passes and no memory that grows with `n p`. The choice depends on the sizes alone, so a file and an array
-    of the same rows have the same landmarks.
+    of the same rows have the same landmarks. Where a fit tunes its kernel, and landmarks drawn uniformly predict the
+    rows that judge clearly better, it draws them so: `tuning_.uniform_landmarks`.
     """
 
     needs_ridge: ClassVar[bool] = True

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY
 from ridgemark.errors import DataError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, residual_dimension, score_bracket
@@ -42,7 +41,7 @@ class Pilot:
         `d_eff(gamma) <= sum_j s_j/(s_j + n gamma) + tr E/(n gamma + tr E/(n - r))`, s_j the eigenvalues of `B'B`, r
         their number and E = K - L. Where d_eff stays below `dimension` for every ridge, a negligible ridge is returned.
         """
-        moments, (spectrum, _) = self.moments, symmetric_eigen(self.moments.gram, NUMPY)
+        moments, (spectrum, _) = self.moments, symmetric_eigen(self.moments.gram)
 
         def largest_dimension(scaled_ridge: float) -> float:
             rest = residual_dimension(moments.trace_residual / scaled_ridge, moments.n_rows - len(spectrum))

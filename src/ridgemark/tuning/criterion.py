@@ -7,7 +7,7 @@ for n lambda.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,17 @@ class Sample:
     def landmarks(self) -> Any:
         """The landmarks' rows."""
         return self.features[: self.n_landmarks]
+
+    def starting_with(self, numbers: NDArray[np.intp]) -> Sample:
+        """Return the same rows with these as landmarks."""
+        order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
+        return replace(
+            self,
+            features=self.features[order],
+            targets=self.targets[order],
+            weights=self.weights[order],
+            n_landmarks=len(numbers),
+        )
 
     def first(self, n_rows: int, n_landmarks: int) -> Sample:
         """Return the sample's first rows, with fewer landmarks."""

@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
+_STANDARD_ERRORS = 2.0  # by which a paired gain in squared error must exceed zero
+_TINY = float(np.finfo(np.float64).tiny)
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -38,6 +40,18 @@ class Candidate:
 def judge(model: SmallModel, judging: Sample) -> Floats:
     """Return the squared error of every judging row, times its relative weight."""
     return model.squared_errors(judging) * (judging.weights * len(judging.weights))
+
+
+def saves(errors: Floats, others: Floats, share: float) -> tuple[float, float, bool]:
+    """Return how much smaller `errors` are than `others`, squares of the judging rows both, and whether that is enough.
+
+    First the share of the root mean square saved, then the paired gain in standard errors. Enough is more than the
+    share given and two standard errors: without the second condition pure noise is tuned.
+    """
+    gains, before = others - errors, float(np.sqrt(others.mean()))
+    saved = 1.0 - float(np.sqrt(errors.mean())) / max(before, _TINY)
+    standard_errors = float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), _TINY))
+    return saved, standard_errors, saved > share and standard_errors > _STANDARD_ERRORS
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +129,7 @@ class Descent:
 
     def _criterion(self, x: Floats) -> tuple[float, Floats]:
         result = self._evaluation(x)
-        error = max(result.error, np.finfo(np.float64).tiny)
+        error = max(result.error, _TINY)
         by_metric = self.start.metrics.gradient(self.start.metrics.metric(x[:-1]), result)
         slope = np.append(by_metric, result.ridge_slope * np.exp(x[-1])) / error
         return float(np.log(error)), slope

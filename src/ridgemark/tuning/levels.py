@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.tuning.descent import saves
 from ridgemark.tuning.record import Level
 from ridgemark.tuning.search import Found, Search, Shared
 
@@ -14,8 +15,6 @@ Floats = NDArray[np.float64]
 
 LEVELS = ("shared", "per_feature", "metric")
 _LEAST_GAIN = {"per_feature": 0.002, "metric": 0.005}  # share of the judged error that a level must save
-_STANDARD_ERRORS = 2.0  # by which its paired gain in squared error must exceed zero
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 def choose_level(
@@ -24,8 +23,8 @@ def choose_level(
     """Return the metric to take, None for the shared bandwidth; how each level was judged; and why this one.
 
     Each further level must save its least
-    share of the error of the level taken before it, by more than two standard errors of the paired differences:
-    leave-one-out of rows that were tuned on is optimistic, and without the second condition pure noise is tuned.
+    share of the error of the level taken before it, by more than two standard errors: leave-one-out of rows that were
+    tuned on is optimistic.
     """
     chosen: Found | None = None
     current = search.judge_shared(shared)
@@ -35,11 +34,8 @@ def choose_level(
         if level not in levels or not of_level:
             continue
         best = min(of_level, key=lambda one: one.candidate.judged_error)
-        gains = current - best.candidate.judged
-        gain = 1.0 - best.candidate.judged_error / max(_root(current), _TINY)
-        standard_errors = float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), _TINY))
-        asked = chosen is None and "shared" not in levels
-        taken = asked or (gain > _LEAST_GAIN[level] and standard_errors > _STANDARD_ERRORS)
+        gain, standard_errors, enough = saves(best.candidate.judged, current, _LEAST_GAIN[level])
+        taken = enough or (chosen is None and "shared" not in levels)
         judged.append(Level(level, best.candidate.judged_error, gain, standard_errors, taken))
         if taken:
             chosen, current = best, best.candidate.judged

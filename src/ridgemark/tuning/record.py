@@ -67,6 +67,9 @@ class TuningResult:
         How each level was judged.
     compared : tuple of TriedKernel
         The families with the metric chosen, judged once more with more rows and landmarks.
+    uniform_landmarks : bool
+        Whether landmarks drawn uniformly predicted the judging rows better than those by randomly pivoted Cholesky;
+        `selection="auto"` then draws them so.
     n_evaluations : int
         Evaluations of the leave-one-out error with its gradient.
     seconds : float
@@ -83,5 +86,6 @@ class TuningResult:
     descents: tuple[Descended, ...]
     levels: tuple[Level, ...]
     compared: tuple[TriedKernel, ...]
+    uniform_landmarks: bool
     n_evaluations: int
     seconds: float | None = field(default=None, compare=False, metadata={"saved": False})

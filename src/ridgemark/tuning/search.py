@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends.threads import worker_threads
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.selection import Problem, RPCholesky
 from ridgemark.tuning.criterion import Sample, best_ridge, fit_small, with_metric
-from ridgemark.tuning.descent import Candidate, Descent, Start, judge
+from ridgemark.tuning.descent import Candidate, Descent, Start, judge, saves
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
 from ridgemark.tuning.record import Descended, TriedKernel
@@ -24,10 +27,12 @@ Result = TypeVar("Result")
 
 FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # bandwidths tried, over the median distance
 _GRID_ROWS = 2000  # rows on which families and bandwidths are compared
-_FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which every family and start is tried
+_FAMILIES = 3  # that go beyond one bandwidth
+_FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
 _LENGTHS = (0.7, 1.0, 1.4)  # factors of all bandwidths compared at last
+_WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
 _WORTH_CHANGING = 0.001  # share of the error that another family must save
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 
@@ -118,7 +123,7 @@ class Search:
     def descend(self, families: Sequence[Shared], levels: Iterable[str]) -> list[Found]:
         """Descend at the levels asked for.
 
-        Descents end in different minima. So every family is first tried on fewer rows with fewer landmarks: one
+        Descents end in different minima. So the best families are first tried on fewer rows with fewer landmarks: one
         bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
         rows, once as it is and once with all columns awake. A matrix is sought from outer products, and from the best
         bandwidths per feature.
@@ -126,7 +131,7 @@ class Search:
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
-        trials = [(shared, start) for shared in families for start in ("shared", "outer products")]
+        trials = [(shared, start) for shared in families[:_FAMILIES] for start in ("shared", "outer products")]
         tried = self._in_threads(lambda trial: few._from(trial[0], diagonal, trial[1]), trials)
         starts: list[tuple[Shared, Metrics, str, Candidate | None]] = []
         best = self._best([one for one in tried if one is not None])
@@ -169,6 +174,20 @@ class Search:
         tried.sort(key=lambda one: one[0])
         record = tuple(TriedKernel(family_name(one), factor, error) for error, one, factor in tried)
         return tried[0][1], tried[0][2], record
+
+    def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
+        """Return whether landmarks drawn uniformly predict the judging rows better than those by `RPCholesky`.
+
+        With fewer landmarks than the effective dimension, landmarks spread evenly over the rows' range may leave too
+        few where most rows are.
+        """
+        passes = RowPasses(ArrayRows(self.tuning.features))
+        problem = Problem(passes, passes.distinct_rows(), kernel, None)
+        spread = RPCholesky().choose(problem, self.tuning.n_landmarks, rng).indices
+        assert spread is not None
+        by_pivots = replace(self, tuning=self.tuning.starting_with(spread))
+        errors, others = self._judged(kernel), by_pivots._judged(kernel)
+        return saves(errors, others, _WORTH_UNIFORM)[2]
 
     def judged_errors(self, kernels: Sequence[Any]) -> list[float]:
         """Return the error of every kernel on the judging rows: root of the mean square."""

@@ -16,6 +16,7 @@ from ridgemark.kernels import Kernel, PowerExponential, RadialKernel, make_kerne
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.parameters import Parameterised
 from ridgemark.passes import RowPasses
+from ridgemark.tuning.criterion import with_metric
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose_level
 from ridgemark.tuning.metrics import PerFeature
@@ -47,7 +48,7 @@ class Tuner(Parameterised):
         Landmarks of the small models, at most half of the rows.
     evaluations : int, default=40
         Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
-    patience : int, default=4
+    patience : int, default=3
         Looks at the judging rows without a gain after which a descent ends.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
@@ -68,7 +69,7 @@ class Tuner(Parameterised):
         judging_rows: int = 3000,
         landmarks: int = 400,
         evaluations: int = 40,
-        patience: int = 4,
+        patience: int = 3,
         levels: Sequence[str] = LEVELS,
         kernels: Sequence[Any] | None = None,
     ) -> None:
@@ -103,9 +104,12 @@ class Tuner(Parameterised):
         family = shared.family if chosen is None else chosen.shared.family
         metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
         compared: tuple[TriedKernel, ...] = ()
+        uniform = False
         if descents:
-            family, scale, compared = replace(search, tuning=rows.larger).compare(families, family, metric)
+            larger = replace(search, tuning=rows.larger)
+            family, scale, compared = larger.compare([one.family for one in best_of_families[:3]], family, metric)
             metric = metric / scale
+            uniform = larger.uniform_is_better(with_metric(family, metric), rng)
         counter.finish()
         result = TuningResult(
             level="shared" if chosen is None else chosen.metrics.level,
@@ -118,6 +122,7 @@ class Tuner(Parameterised):
             descents=tuple(one.record for one in found),
             levels=judged,
             compared=compared,
+            uniform_landmarks=uniform,
             n_evaluations=sum(len(one.record.loo_errors) for one in found),
             seconds=perf_counter() - begin,
         )
