@@ -45,8 +45,8 @@ def one_split(X: np.ndarray, y: np.ndarray, seed: int, n_landmarks: int | str) -
     train = np.r_[first, second]
     scale = X[train].mean(axis=0), np.where(X[train].std(axis=0) > 0, X[train].std(axis=0), 1.0)
     X = (X - scale[0]) / scale[1]
-    plain = NystromRidge(n_landmarks=n_landmarks, random_state=seed).fit(X[train], y[train])
-    sure = NystromRidge(n_landmarks=n_landmarks, random_state=seed).fit(X[first], y[first])
+    plain = NystromRidge(bandwidth="median", n_landmarks=n_landmarks, random_state=seed).fit(X[train], y[train])
+    sure = NystromRidge(bandwidth="median", n_landmarks=n_landmarks, random_state=seed).fit(X[first], y[first])
     sure.set_params(ridge=sure.ridge_).partial_fit(X[second], y[second]).calibrate(X[second], y[second])
     assert sure.calibration_.guaranteed
     return [coverage(plain, X[rest], y[rest]), coverage(sure, X[rest], y[rest]), *spread(plain, X[rest], y[rest])]

@@ -36,7 +36,7 @@ def fit_all(data: Path, sets: list[str], n_rows: int, n_landmarks: int, output: 
         X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
         y = (y - y.mean()) / y.std()
         for ridge in RIDGES:
-            model = NystromRidge(ridge=ridge, n_landmarks=n_landmarks, random_state=0).fit(X, y)
+            model = NystromRidge(bandwidth="median", ridge=ridge, n_landmarks=n_landmarks, random_state=0).fit(X, y)
             kept[f"{name} {ridge:g} predictions"] = model.predict(X)
             kept[f"{name} {ridge:g} landmarks"] = model.landmark_indices_
     np.savez(output, **kept)

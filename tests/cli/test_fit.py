@@ -25,7 +25,7 @@ NUMBERS = f"a,b,{ODD}"
 def fitted(folder):
     """A model fitted in Python, and its rows."""
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
-    model = NystromRidge(n_landmarks=60, random_state=0).fit(source)
+    model = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0).fit(source)
     return model, source
 
 
@@ -183,7 +183,9 @@ def test_remedies_of_certify_name_command_line_options(folder, fitted, ridgemark
 def test_missing_information_of_a_model_saved_from_python_is_requested(folder, fitted, ridgemark, tmp_path):
     source = fitted[1]
     block = source.take(np.arange(source.n_rows))
-    NystromRidge(ridge=1e-3, n_landmarks=20).fit(block.features, block.targets[:, 0]).save(tmp_path / "m")
+    NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=20).fit(block.features, block.targets[:, 0]).save(
+        tmp_path / "m"
+    )
     numbers = ("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--columns")
     for arguments, remedy in (
         ((*numbers, "a,b"), "choose them with --columns"),

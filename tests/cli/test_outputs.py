@@ -22,7 +22,7 @@ KEPT = "model", "rows.csv", "new.csv", "page.html"
 def templates(folder, tmp_path_factory):
     """A model, rows, other rows and a page, as bytes by name."""
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b"])
-    model = NystromRidge(n_landmarks=20, ridge=1e-3, random_state=0).fit(source)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, ridge=1e-3, random_state=0).fit(source)
     run = RunRecord(columns=["a", "b"], target=["y"], target_names=["y"])
     path = save_model(model, tmp_path_factory.mktemp("model") / "model", True, run=run)
     names = {"rows.csv": folder / "rows.csv", "new.csv": folder / "new.csv", "model": path}

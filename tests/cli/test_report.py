@@ -130,7 +130,7 @@ def test_a_model_saved_from_python_has_a_page(options, n_targets):
 
 def test_a_model_of_another_kind_is_refused_in_one_line(ridgemark, tmp_path):
     x = np.linspace(0, 1, 30)[:, None]
-    ExactKernelRidge(ridge=1e-2, random_state=0).fit(x, x[:, 0]).save(tmp_path / "m")
+    ExactKernelRidge(bandwidth="median", ridge=1e-2, random_state=0).fit(x, x[:, 0]).save(tmp_path / "m")
     for arguments in (
         ("report", tmp_path / "m", "--output", tmp_path / "p.html"),
         ("certify", tmp_path / "m", "x.csv"),

@@ -28,7 +28,9 @@ def _distance(model, X, y):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_every_kind_bounds_the_distance_to_exact(intercept, tmp_path):
     X, y = _data()
-    model = NystromRidge(n_landmarks=80, ridge=1e-4, fit_intercept=intercept, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=80, ridge=1e-4, fit_intercept=intercept, random_state=0).fit(
+        X, y
+    )
     distance, twin = _distance(model, X, y)
     assert model.certificate_.kind == "trace"
     assert distance <= model.certificate_.bound
@@ -49,7 +51,7 @@ def test_every_kind_bounds_the_distance_to_exact(intercept, tmp_path):
 
 def test_other_rows_are_refused():
     X, y = _data()
-    model = NystromRidge(n_landmarks=80, ridge=1e-4, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=80, ridge=1e-4, random_state=0).fit(X, y)
     for other in (_data(seed=1), (X, y[::-1]), (X[:-1], y[:-1])):
         with pytest.raises(DataError, match="not the rows the model was fitted on"):
             model.certify(*other)
@@ -62,7 +64,12 @@ def test_other_rows_are_refused():
 def test_the_tolerance_is_a_promise(kind, ridge):
     X, y = _data(800)
     model = NystromRidge(
-        ridge=ridge, certify_with=kind, risk_tolerance=0.05, failure_probability=0.01, random_state=0
+        bandwidth="median",
+        ridge=ridge,
+        certify_with=kind,
+        risk_tolerance=0.05,
+        failure_probability=0.01,
+        random_state=0,
     ).fit(X, y)
     tolerance = model.tolerance_
     assert tolerance.met
@@ -87,7 +94,9 @@ def test_landmarks_are_doubled_and_kept_until_the_tolerance_is_met():
 
 def test_a_promise_that_cannot_be_kept_says_why():
     X, y = _data()
-    given = NystromRidge(n_landmarks=20, certify_with="audit", risk_tolerance=1e-6, ridge=1e-5, random_state=0)
+    given = NystromRidge(
+        bandwidth="median", n_landmarks=20, certify_with="audit", risk_tolerance=1e-6, ridge=1e-5, random_state=0
+    )
     assert not given.fit(X, y).tolerance_.met
     assert given.tolerance_.reason == "the number of landmarks was given"
     small = NystromRidge(
@@ -119,7 +128,9 @@ class TestTheGradient:
     def test_a_part_of_the_landmarks_chooses_the_ridge(self):
         X, y = _data(3000)
         Y = np.c_[y, -y]
-        model = NystromRidge(solver="gradient", n_landmarks=2200, selection="uniform", random_state=0).fit(X, Y)
+        model = NystromRidge(
+            bandwidth="median", solver="gradient", n_landmarks=2200, selection="uniform", random_state=0
+        ).fit(X, Y)
         assert model.ridge_path_.criterion == "loo"
         assert model.predict(X).shape == (3000, 2)
         assert model.n_landmarks_ == 2200
@@ -128,7 +139,9 @@ class TestTheGradient:
 
     def test_what_needs_sums_is_refused_in_words(self, tmp_path):
         X, y = _data()
-        model = NystromRidge(solver="gradient", n_landmarks=100, ridge=1e-4, random_state=0).fit(X, y)
+        model = NystromRidge(bandwidth="median", solver="gradient", n_landmarks=100, ridge=1e-4, random_state=0).fit(
+            X, y
+        )
         for call in (
             lambda: model.partial_fit(X, y),
             lambda: model.certify(X, y),
@@ -142,7 +155,7 @@ class TestTheGradient:
 
     def test_auto_asks_the_cost_model(self):
         X, y = _data()
-        assert NystromRidge(n_landmarks=100, ridge=1e-4).fit(X, y).solver_ == "direct"
+        assert NystromRidge(bandwidth="median", n_landmarks=100, ridge=1e-4).fit(X, y).solver_ == "direct"
         few, many = solver_cost(36_000, 1_000, 8), solver_cost(36_000, 10_000, 8)
         assert few.direct < few.gradient
         assert many.gradient < many.direct

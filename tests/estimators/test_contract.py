@@ -23,7 +23,7 @@ from ridgemark.kernels import Gaussian, Linear
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(),
+        NystromRidge(bandwidth="median"),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2),
         pytest.param(NystromRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),
@@ -57,14 +57,14 @@ def test_a_grid_search_sets_the_kernels_bandwidth(data):
 
 
 def test_it_works_in_a_pipeline_and_is_cloned_unfitted(data):
-    pipeline = make_pipeline(StandardScaler(), NystromRidge(random_state=0)).fit(*data)
+    pipeline = make_pipeline(StandardScaler(), NystromRidge(bandwidth="median", random_state=0)).fit(*data)
     assert pipeline.score(*data) > 0.9
     assert not hasattr(clone(pipeline[-1]), "dual_coef_")
 
 
 def test_a_data_frame_gives_its_column_names(data):
     X, y = data
-    model = NystromRidge(random_state=0).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    model = NystromRidge(bandwidth="median", random_state=0).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     assert np.array_equal(
         model.predict(pd.DataFrame(X, columns=["a", "b", "c"])), model.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
@@ -74,19 +74,19 @@ def test_a_data_frame_gives_its_column_names(data):
 def test_sparse_rows_fit_as_dense_ones_do(data):
     X, y = data
     X = np.where(np.abs(X) < 1, 0, X)
-    dense = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
-    thin = NystromRidge(ridge=1e-3, random_state=0).fit(sparse.csr_matrix(X), y)
+    dense = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)
+    thin = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(sparse.csr_matrix(X), y)
     assert thin.predict(sparse.csr_matrix(X)) == pytest.approx(dense.predict(X), abs=1e-8)
 
 
 def test_predictions_are_in_single_precision_where_rows_and_targets_are(data):
     X, y = data
-    single, wide = X.astype(np.float32), NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
-    model = NystromRidge(ridge=1e-3, random_state=0).fit(single, y.astype(np.float32))
+    single, wide = X.astype(np.float32), NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(single, y.astype(np.float32))
     assert model.predict(single).dtype == np.float32
     assert model.predict(X).dtype == np.float64
     assert model.predict(single) == pytest.approx(wide.predict(X), abs=1e-3)
-    assert NystromRidge(ridge=1e-3).fit(single, y).predict(single).dtype == np.float64
+    assert NystromRidge(bandwidth="median", ridge=1e-3).fit(single, y).predict(single).dtype == np.float64
 
 
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "gaussian"])
@@ -103,8 +103,8 @@ def test_rows_stored_in_single_precision_lose_no_direction(kernel):
 
 def test_several_targets_are_fitted_as_if_one_by_one(data):
     X, y = data
-    both = NystromRidge(ridge=1e-3, random_state=0).fit(X, np.c_[y, -2 * y + 1])
-    alone = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    both = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, np.c_[y, -2 * y + 1])
+    alone = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)
     assert both.predict(X).shape == (300, 2)
     assert both.predict(X)[:, 0] == pytest.approx(alone.predict(X), abs=1e-10)
     assert both.predict(X)[:, 1] == pytest.approx(1 - 2 * alone.predict(X), abs=1e-9)
@@ -116,7 +116,9 @@ def test_a_grid_search_in_parallel_finds_what_one_alone_finds(data, backend):
     searches = []
     for jobs in (1, 2):
         with joblib.parallel_backend(backend, n_jobs=jobs):
-            searches.append(GridSearchCV(NystromRidge(random_state=0), grid, cv=3, n_jobs=jobs).fit(*data))
+            searches.append(
+                GridSearchCV(NystromRidge(bandwidth="median", random_state=0), grid, cv=3, n_jobs=jobs).fit(*data)
+            )
     alone, together = searches
     assert alone.best_params_ == together.best_params_
     assert alone.cv_results_["mean_test_score"] == pytest.approx(together.cv_results_["mean_test_score"], abs=1e-9)
@@ -128,7 +130,7 @@ def test_weights_are_routed_through_a_pipeline_and_a_search(data):
     y[::3] += 50.0
     w = (np.arange(300) % 3 > 0).astype(float)
     with config_context(enable_metadata_routing=True):
-        model = NystromRidge(random_state=0, ridge=1e-3)
+        model = NystromRidge(bandwidth="median", random_state=0, ridge=1e-3)
         model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         search = GridSearchCV(model, {"n_landmarks": [30]}, cv=3).fit(X, y, sample_weight=w)
         assert search.best_score_ > 0.8
@@ -152,7 +154,7 @@ def test_a_notebook_shows_the_parameters(data):
 
 def test_pickle_and_joblib_give_the_model_back(data, tmp_path):
     X, y = data
-    model = NystromRidge(random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", random_state=0).fit(X, y)
     joblib.dump(model, tmp_path / "m.joblib")
     for copy in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "m.joblib")):
         assert np.array_equal(copy.predict(X), model.predict(X))
@@ -161,10 +163,10 @@ def test_pickle_and_joblib_give_the_model_back(data, tmp_path):
 
 
 def test_progress_goes_to_the_error_stream_or_to_who_asks(data, capsys):
-    NystromRidge(ridge=1e-3, progress=True, random_state=0).fit(*data)
+    NystromRidge(bandwidth="median", ridge=1e-3, progress=True, random_state=0).fit(*data)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "moments: 300 of 300 rows" in captured.err
     seen = []
-    NystromRidge(ridge=1e-3, progress=lambda *told: seen.append(told), random_state=0).fit(*data)
+    NystromRidge(bandwidth="median", ridge=1e-3, progress=lambda *told: seen.append(told), random_state=0).fit(*data)
     assert ("moments", 300, 300) in seen

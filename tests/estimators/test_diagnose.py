@@ -36,7 +36,7 @@ def test_planted_outliers_are_among_the_first(name):
         chosen = rng.permutation(len(data["X"]))[:5000]
         X, y = standardised(data["X"][chosen].astype(float)), data["y"][chosen].astype(float)
     X, y, moved = _planted(X, y, rng)
-    diagnosis = NystromRidge(random_state=0).fit(X, y).diagnose()
+    diagnosis = NystromRidge(bandwidth="median", random_state=0).fit(X, y).diagnose()
     found = np.isin(moved, [one.row for one in diagnosis.top(60)])
     assert found.sum() >= 36
     assert found[:20].sum() >= 16
@@ -50,7 +50,7 @@ def test_it_prints_as_a_table_and_gives_a_record():
     X.loc[7] = X.loc[3]
     y = X["a"].to_numpy() + 0.1 * rng.normal(size=300)
     y[11] += 9
-    model = NystromRidge(n_landmarks=100, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=100, random_state=0).fit(X, y)
     diagnosis = model.diagnose()
     text = str(diagnosis)
     assert "300 (1 equal to an earlier one)" in text
@@ -87,14 +87,14 @@ def test_rows_of_weight_zero_drive_nothing():
     y, w = X[:, 0].copy(), np.ones(200)
     y[:5], w[:5], X[5:8], w[5:8] = 1e6, 0.0, 100.0, 0.0
     y += 0.1 * rng.normal(size=200)
-    diagnosis = NystromRidge(random_state=0).fit(X, y, w).diagnose()
+    diagnosis = NystromRidge(bandwidth="median", random_state=0).fit(X, y, w).diagnose()
     assert not set(range(8)) & {one.row for one in diagnosis.top(50)}
 
 
 def test_without_leave_one_out_it_says_how_to_get_there():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
-    model = NystromRidge(ridge=1e-3).fit(X, X[:, 0])
+    model = NystromRidge(bandwidth="median", ridge=1e-3).fit(X, X[:, 0])
     with pytest.raises(DataError, match=r"call calibrate\(X, y\) with the rows of the fit"):
         model.diagnose()
     assert len(model.calibrate(X, X[:, 0]).diagnose().leverage) == 100

@@ -25,7 +25,7 @@ def data():
 @pytest.mark.parametrize(
     "estimator",
     [
-        ExactKernelRidge(),
+        ExactKernelRidge(bandwidth="median"),
         pytest.param(ExactKernelRidge("matern32", bandwidth=2.0, ridge=1e-3, n_landmarks=20), marks=pytest.mark.slow),
         pytest.param(ExactKernelRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),
     ],
@@ -122,7 +122,7 @@ def test_a_saved_model_predicts_the_same_bits(targets, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     Y = np.sin(X[:, :targets]) + 0.1 * rng.normal(size=(200, targets))
-    model = ExactKernelRidge(ridge=1e-3, random_state=0).fit(X, Y if targets > 1 else Y[:, 0])
+    model = ExactKernelRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, Y if targets > 1 else Y[:, 0])
     loaded = ridgemark.load(model.save(tmp_path / "m"))
     assert np.array_equal(loaded.predict(X), model.predict(X))
     assert loaded.history_[-1].returned.tolist() == model.history_[-1].returned.tolist()

@@ -50,7 +50,7 @@ def test_a_record_cannot_be_changed(make):
 
 def test_the_users_arrays_stay_writeable():
     points, weights, rows = X[:9].copy(), np.ones(80), X.copy()
-    NystromRidge(ridge=1e-3, selection=points).fit(open_rows(rows, target=Y, weight=weights))
+    NystromRidge(bandwidth="median", ridge=1e-3, selection=points).fit(open_rows(rows, target=Y, weight=weights))
     assert points.flags.writeable
     assert weights.flags.writeable
     assert rows.flags.writeable
@@ -118,7 +118,7 @@ def test_a_loaded_model_knows_its_own_audit_after_a_standard_deviation(ridge, se
 
 @pytest.mark.parametrize("rows", [X, sparse.csr_array(X)], ids=["dense", "sparse"])
 def test_a_model_saved_without_sums_predicts_and_says_what_it_cannot(rows, tmp_path):
-    model = NystromRidge(n_landmarks=40, random_state=0).fit(rows, Y)
+    model = NystromRidge(bandwidth="median", n_landmarks=40, random_state=0).fit(rows, Y)
     whole = model.save(tmp_path / "whole").stat().st_size
     loaded = ridgemark.load(model.save(tmp_path / "m", sums=False))
     assert (tmp_path / "m").stat().st_size < whole - 3 * 8 * 40**2 // 2

@@ -35,7 +35,7 @@ def test_the_standard_deviation_is_the_formula(intercept):
 @pytest.mark.parametrize("ridge", [1e-2, 1e-6, 1e-12])
 def test_standard_deviations_are_positive_everywhere(ridge):
     X, y = _data()
-    model = NystromRidge(ridge=ridge, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=ridge, random_state=0).fit(X, y)
     for rows in (X, model.landmarks_, np.full((1, 2), 1e3), np.zeros((1, 2))):
         std = model.predict(rows, return_std=True)[1]
         assert (std > 0).all()
@@ -46,7 +46,7 @@ def test_standard_deviations_are_positive_everywhere(ridge):
 
 def test_the_noise_variance_is_found():
     X, y = _data(3000)
-    model = NystromRidge(random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", random_state=0).fit(X, y)
     assert np.sqrt(noise_variance(model._model.sums)[0]) == pytest.approx(0.3, rel=0.05)
 
 
@@ -96,7 +96,7 @@ def test_intervals_leave_out_equal_rows_together():
 def test_several_targets_each_have_an_interval():
     X, y = _data(500)
     Y = np.c_[y, 10 * y + 3]
-    model = NystromRidge(n_landmarks=60, random_state=0, ridge_per_target=True).fit(X, Y)
+    model = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0, ridge_per_target=True).fit(X, Y)
     ends = model.predict_interval(X[:7])
     assert ends.shape == (7, 2, 2)
     assert ends[:, :, 1] == pytest.approx(10 * ends[:, :, 0] + 3, rel=1e-6)
@@ -107,7 +107,7 @@ def test_several_targets_each_have_an_interval():
 
 def test_more_coverage_gives_wider_intervals_that_hold_more():
     X, y = _data(3000)
-    model = NystromRidge(n_landmarks=150, random_state=0).fit(X[:1500], y[:1500])
+    model = NystromRidge(bandwidth="median", n_landmarks=150, random_state=0).fit(X[:1500], y[:1500])
     widths = []
     for coverage in (0.5, 0.8, 0.95):
         lower, upper = model.predict_interval(X[1500:], coverage).T
@@ -121,13 +121,13 @@ class TestTheGuarantee:
     """It needs calibration rows that had no part in choosing anything."""
 
     def test_a_fit_by_leave_one_out_has_none(self):
-        model = NystromRidge(n_landmarks=50, random_state=0).fit(*_data())
+        model = NystromRidge(bandwidth="median", n_landmarks=50, random_state=0).fit(*_data())
         assert not model.calibration_.guaranteed
         assert "chosen from these rows" in model.calibration_.reason
 
     def test_rows_added_after_the_choice_have_it(self):
         X, y = _data(1000)
-        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model = NystromRidge(bandwidth="median", n_landmarks=50, random_state=0).fit(X[:300], y[:300])
         model.set_params(ridge=model.ridge_).partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
         assert model.calibration_.guaranteed
         assert len(model.calibration_.residuals) == 700
@@ -138,7 +138,7 @@ class TestTheGuarantee:
 
     def test_a_ridge_searched_again_takes_it_away(self):
         X, y = _data(1000)
-        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model = NystromRidge(bandwidth="median", n_landmarks=50, random_state=0).fit(X[:300], y[:300])
         model.partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
         assert not model.calibration_.guaranteed
         assert model.calibration_.reason == "the ridge was chosen from these rows"
@@ -165,7 +165,7 @@ class TestTheGuarantee:
     def test_with_equal_rows_it_holds_for_other_rows(self):
         X, y = _data(1000)
         X[900:] = X[800:900]
-        model = NystromRidge(n_landmarks=50, random_state=0).fit(X[:300], y[:300])
+        model = NystromRidge(bandwidth="median", n_landmarks=50, random_state=0).fit(X[:300], y[:300])
         model.set_params(ridge=model.ridge_).partial_fit(X[300:], y[300:]).calibrate(X[300:], y[300:])
         assert model.calibration_.guaranteed
         assert "only for new rows that equal none of them" in model.calibration_.reason
@@ -173,7 +173,7 @@ class TestTheGuarantee:
 
 def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
     X, y = _data()
-    model = NystromRidge(ridge=1e-3, n_landmarks=50, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=50, random_state=0).fit(X, y)
     with pytest.raises(DataError, match=r"call calibrate\(X, y\)"):
         model.predict_interval(X)
     for other in ((X[:300], y[:300]), (X, y[::-1]), (X + 1, y), _data(seed=5)):
@@ -187,11 +187,11 @@ def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
 
 def test_the_sample_is_bounded_and_so_is_coverage():
     X, y = _data(6000)
-    model = NystromRidge(n_landmarks=30, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=30, random_state=0).fit(X, y)
     assert len(model.calibration_.residuals) == 4096
-    small = NystromRidge(n_landmarks=30, random_state=0, memory_budget=1_000_000).fit(X, y)
+    small = NystromRidge(bandwidth="median", n_landmarks=30, random_state=0, memory_budget=1_000_000).fit(X, y)
     assert len(small.calibration_.residuals) == 1_000_000 // (32 * 32)
-    few = NystromRidge(ridge=1e-3).fit(X[:9], y[:9]).calibrate(X[:9], y[:9])
+    few = NystromRidge(bandwidth="median", ridge=1e-3).fit(X[:9], y[:9]).calibrate(X[:9], y[:9])
     with pytest.raises(ParameterError, match=r"coverage 0\.95 needs at least 19 distinct calibration rows, got 9"):
         few.predict_interval(X[:2], 0.95)
     for wrong in (0, 1, 1.5, "much", None, True):

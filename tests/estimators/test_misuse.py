@@ -33,7 +33,9 @@ def test_gradient_with_a_landmark_of_zero_length_gives_a_constant(rows, kernel, 
 @pytest.mark.parametrize("kind", ["operator", "trace"])
 def test_any_risk_tolerance_is_met_or_not_without_overflow(rows, kind):
     X, y = rows
-    model = NystromRidge(ridge=1e-3, n_landmarks=5, selection="uniform", certify_with=kind, risk_tolerance=1e300)
+    model = NystromRidge(
+        bandwidth="median", ridge=1e-3, n_landmarks=5, selection="uniform", certify_with=kind, risk_tolerance=1e300
+    )
     assert model.fit(X, y).tolerance_.met
     assert bounds.theorem_3_risk_factor(1e300) == np.inf
     assert bounds.condition_free_risk_factor(10, 1e-200, 1.0) == np.inf
@@ -53,7 +55,9 @@ def test_operator_certificate_at_a_tiny_ridge_is_refused_or_infinite(ridge):
 @pytest.mark.parametrize("risk_tolerance", [1e-300, 1e300])
 def test_a_ridge_for_scores_beyond_the_range_is_refused(rows, selection, risk_tolerance):
     X, y = rows
-    model = NystromRidge(ridge=1e-20 if risk_tolerance < 1 else 1e20, selection=selection, n_landmarks=5)
+    model = NystromRidge(
+        bandwidth="median", ridge=1e-20 if risk_tolerance < 1 else 1e20, selection=selection, n_landmarks=5
+    )
     with pytest.raises(NumericalError, match="risk_tolerance nearer to 1"):
         model.set_params(risk_tolerance=risk_tolerance).fit(X, y)
 
@@ -79,14 +83,14 @@ def test_a_custom_kernel_needs_functions(rows, kernel, name):
 @pytest.mark.parametrize("points", [5, "a", object(), [1.0, 2.0], [[1.0, 2.0], [3.0]], np.full((2, 2), np.nan)])
 def test_given_points_must_be_a_matrix_of_numbers(rows, points):
     with pytest.raises(ParameterError, match="points must be a 2-d array of finite numbers"):
-        NystromRidge(selection=Given(points=points)).fit(*rows)
+        NystromRidge(bandwidth="median", selection=Given(points=points)).fit(*rows)
 
 
 def test_text_and_complex_numbers_are_neither_targets_nor_weights(rows):
     X, y = rows
     for targets in ("targets", np.full(40, "a"), y + 1j):
         with pytest.raises((ValueError, TypeError)):
-            NystromRidge().fit(X, targets)
+            NystromRidge(bandwidth="median").fit(X, targets)
     for weights in ("weights", ["a"] * 40, y + 1j):
         with pytest.raises(DataError):
             leverage_scores(X, ridge=1e-3, sample_weight=weights)
@@ -96,12 +100,12 @@ def test_text_and_complex_numbers_are_neither_targets_nor_weights(rows):
 def test_what_is_not_a_real_number_is_refused(rows, number):
     X, y = rows
     uses = [
-        lambda: NystromRidge(ridge=number).fit(X, y),
+        lambda: NystromRidge(bandwidth="median", ridge=number).fit(X, y),
         lambda: NystromRidge(bandwidth=number).fit(X, y),
-        lambda: NystromRidge(risk_tolerance=number).fit(X, y),
-        lambda: ExactKernelRidge(tol=number).fit(X, y),
+        lambda: NystromRidge(bandwidth="median", risk_tolerance=number).fit(X, y),
+        lambda: ExactKernelRidge(bandwidth="median", tol=number).fit(X, y),
         lambda: leverage_scores(X, ridge=number),
-        lambda: NystromRidge().fit(X, y).predict_interval(X, coverage=number),
+        lambda: NystromRidge(bandwidth="median").fit(X, y).predict_interval(X, coverage=number),
     ]
     for use in uses:
         with pytest.raises(ParameterError):
@@ -110,7 +114,7 @@ def test_what_is_not_a_real_number_is_refused(rows, number):
 
 def test_a_memory_budget_may_be_any_positive_integer(rows):
     X, y = rows
-    NystromRidge(memory_budget=10**400, ridge=1e-3, solver="gradient").fit(X, y)
+    NystromRidge(bandwidth="median", memory_budget=10**400, ridge=1e-3, solver="gradient").fit(X, y)
 
 
 def test_rows_whose_kernel_leaves_the_range_are_refused(rows):

@@ -72,18 +72,18 @@ def test_a_callable_kernel_is_the_kernel_it_computes(data):
 
 def test_blocks_of_any_size_give_the_same_model(data):
     X, y, _ = data
-    whole = NystromRidge(ridge=1e-5, n_landmarks=50, random_state=0).fit(X, y)
-    small = NystromRidge(ridge=1e-5, n_landmarks=50, random_state=0, memory_budget=40_000).fit(X, y)
+    whole = NystromRidge(bandwidth="median", ridge=1e-5, n_landmarks=50, random_state=0).fit(X, y)
+    small = NystromRidge(bandwidth="median", ridge=1e-5, n_landmarks=50, random_state=0, memory_budget=40_000).fit(X, y)
     assert small.predict(X) == pytest.approx(whole.predict(X), abs=1e-8)
 
 
 def test_the_same_seed_gives_the_same_model_and_the_order_of_rows_does_not_matter(data):
     X, y, _ = data
-    model = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
-    again = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
+    again = NystromRidge(bandwidth="median", n_landmarks=30, ridge=1e-4, random_state=5).fit(X, y)
     assert np.array_equal(model.dual_coef_, again.dual_coef_)
     shuffled = np.random.default_rng(0).permutation(250)
-    other = NystromRidge(n_landmarks=30, ridge=1e-4, random_state=5).fit(X[shuffled], y[shuffled])
+    other = NystromRidge(bandwidth="median", n_landmarks=30, ridge=1e-4, random_state=5).fit(X[shuffled], y[shuffled])
     assert set(shuffled[other.landmark_indices_]) == set(model.landmark_indices_)
     assert other.predict(X) == pytest.approx(model.predict(X), abs=1e-8)
 
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_model_and_the_order_of_rows_does_not_matte
 def test_repeated_rows_are_never_chosen_twice(data):
     X, y, _ = data
     repeated = np.concatenate([X, X, X])
-    model = NystromRidge(n_landmarks=200, ridge=1e-4, random_state=0).fit(repeated, np.tile(y, 3))
+    model = NystromRidge(bandwidth="median", n_landmarks=200, ridge=1e-4, random_state=0).fit(repeated, np.tile(y, 3))
     assert len(np.unique(model.landmarks_, axis=0)) == 200
 
 
@@ -100,9 +100,11 @@ def test_a_row_of_weight_zero_is_absent(data):
     weights = (np.arange(250) < 200).astype(float)
     spoiled = y.copy()
     spoiled[200:] = 1e9
-    model = NystromRidge(random_state=0).fit(X, spoiled, sample_weight=weights)
+    model = NystromRidge(bandwidth="median", random_state=0).fit(X, spoiled, sample_weight=weights)
     assert model.landmark_indices_.max() < 200
-    assert model.predict(X) == pytest.approx(NystromRidge(random_state=0).fit(X[:200], y[:200]).predict(X), abs=1e-6)
+    assert model.predict(X) == pytest.approx(
+        NystromRidge(bandwidth="median", random_state=0).fit(X[:200], y[:200]).predict(X), abs=1e-6
+    )
 
 
 def test_it_fits_from_a_file_as_from_the_array(data, tmp_path):
@@ -110,8 +112,8 @@ def test_it_fits_from_a_file_as_from_the_array(data, tmp_path):
     path = tmp_path / "rows.csv"
     header = "a,b,c,d,target"
     np.savetxt(path, np.c_[X, y], delimiter=",", header=header, comments="", fmt="%.17g")
-    from_file = NystromRidge(n_landmarks=60, random_state=0).fit(open_rows(path, target="target"))
-    from_array = NystromRidge(n_landmarks=60, random_state=0).fit(X, y)
+    from_file = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0).fit(open_rows(path, target="target"))
+    from_array = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0).fit(X, y)
     rows = open_rows(path, columns=["a", "b", "c", "d"])
     assert from_file.predict(rows) == pytest.approx(from_array.predict(X), abs=1e-10)
     assert from_file.feature_names_in_.tolist() == ["a", "b", "c", "d"]
@@ -124,13 +126,13 @@ def test_it_fits_from_a_file_as_from_the_array(data, tmp_path):
 def test_more_landmarks_than_distinct_rows_warns_and_uses_all(data):
     X, y, _ = data
     with pytest.warns(LandmarkCountWarning, match="n_landmarks=999 exceeds the 250 distinct rows"):
-        assert NystromRidge(n_landmarks=999).fit(X, y).n_landmarks_ == 250
+        assert NystromRidge(bandwidth="median", n_landmarks=999).fit(X, y).n_landmarks_ == 250
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_a_handful_of_rows_and_equal_rows_just_work(rows):
     X = np.ones((rows, 2))
-    model = NystromRidge().fit(X, np.full(rows, 7.0))
+    model = NystromRidge(bandwidth="median").fit(X, np.full(rows, 7.0))
     assert model.predict([[1.0, 1.0]]) == pytest.approx([7.0])
     assert model.predict([[50.0, 1.0]]) == pytest.approx([7.0])
 
@@ -164,26 +166,26 @@ def test_an_impossible_option_is_refused_in_words(data, options, words):
 def test_bad_rows_and_weights_are_refused_in_words(data):
     X, y, _ = data
     with pytest.raises(ValueError, match="NaN"):
-        NystromRidge().fit(np.where(X > 2, np.nan, X), y)
+        NystromRidge(bandwidth="median").fit(np.where(X > 2, np.nan, X), y)
     with pytest.raises(DataError, match="weight"):
-        NystromRidge().fit(X, y, sample_weight=-np.ones(250))
+        NystromRidge(bandwidth="median").fit(X, y, sample_weight=-np.ones(250))
     with pytest.raises(DataError, match="weight"):
-        NystromRidge().fit(X, y, sample_weight=np.ones(3))
+        NystromRidge(bandwidth="median").fit(X, y, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="inconsistent"):
-        NystromRidge().fit(X, y[:5])
+        NystromRidge(bandwidth="median").fit(X, y[:5])
 
 
 def test_a_row_source_must_have_targets_and_bring_them_itself(data):
     X, y, _ = data
     with pytest.raises(DataError, match="no targets to fit; name them when opening it"):
-        NystromRidge().fit(open_rows(X))
+        NystromRidge(bandwidth="median").fit(open_rows(X))
     with pytest.raises(ParameterError, match="brings its own targets"):
-        NystromRidge().fit(open_rows(np.c_[X, y], target=4), y)
+        NystromRidge(bandwidth="median").fit(open_rows(np.c_[X, y], target=4), y)
 
 
 def test_rows_of_another_width_are_refused_at_predict(data):
     X, y, _ = data
-    model = NystromRidge(n_landmarks=20, ridge=1e-3).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, ridge=1e-3).fit(X, y)
     with pytest.raises(ValueError, match="expecting 4 features"):
         model.predict(X[:, :2])
     with pytest.raises(DataError, match="fitted on 4 features, got rows of 2"):
@@ -192,7 +194,7 @@ def test_rows_of_another_width_are_refused_at_predict(data):
 
 def test_a_second_fit_leaves_nothing_of_the_first(data):
     X, y, _ = data
-    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, random_state=0).fit(X, y)
     assert hasattr(model, "leverage_scores_")
     model.set_params(selection="uniform").fit(X, y)
     assert not hasattr(model, "leverage_scores_")
@@ -203,7 +205,7 @@ def test_a_pickled_model_predicts_the_same_bits(data):
     import pickle
 
     X, y, _ = data
-    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, random_state=0).fit(X, y)
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
 
 
@@ -214,7 +216,7 @@ def test_eight_threads_predict_the_bytes_of_one_and_restore_thread_limits(data):
 
     X, y, _ = data
     X = np.tile(X, (4, 1))  # several blocks, which run in threads of their own
-    model = NystromRidge(n_landmarks=20, random_state=0).fit(X, np.tile(y, 4))
+    model = NystromRidge(bandwidth="median", n_landmarks=20, random_state=0).fit(X, np.tile(y, 4))
 
     def answers(_):
         return np.c_[model.predict(X), model.predict(X, return_std=True)[1], model.predict_interval(X)].tobytes()
@@ -270,12 +272,12 @@ def test_a_kernel_that_cannot_be_used_is_refused_in_words(data, kernel, scale, w
 def test_a_selection_that_cannot_be_used_is_refused_in_words(data, selection, words):
     X, y, _ = data
     with pytest.raises(ParameterError, match=words):
-        NystromRidge(selection=selection, ridge=1e-3).fit(X, y)
+        NystromRidge(bandwidth="median", selection=selection, ridge=1e-3).fit(X, y)
 
 
 def test_given_landmarks_decide_their_number_and_need_no_pilot():
     X = np.random.default_rng(0).normal(size=(900, 2))
-    model = NystromRidge(selection=X[:7], ridge=1e-3, n_landmarks=500).fit(X, X[:, 0])
+    model = NystromRidge(bandwidth="median", selection=X[:7], ridge=1e-3, n_landmarks=500).fit(X, X[:, 0])
     assert model.landmark_count_.n_landmarks == model.n_landmarks_ == 7
     assert model.n_kernel_evaluations_ == 2 * 900 * 7 + 7 * 7  # the sums, and a look at the training error
 
@@ -291,7 +293,7 @@ def test_a_precomputed_kernel_must_be_square_and_its_multiples_are_pairwise_too(
 
 def test_a_path_given_as_rows_is_answered_with_the_way_to_open_it():
     with pytest.raises(DataTypeError, match=r"use open_rows\('rows.csv', target=...\)"):
-        NystromRidge().fit("rows.csv", [1.0])
+        NystromRidge(bandwidth="median").fit("rows.csv", [1.0])
 
 
 def test_a_mistyped_kernel_can_still_be_displayed():
@@ -302,9 +304,9 @@ def test_a_mistyped_kernel_can_still_be_displayed():
 def test_masked_values_are_refused_and_not_used(data):
     X, y, _ = data
     with pytest.raises(DataError, match="X has masked values"):
-        NystromRidge(ridge=1e-3).fit(np.ma.masked_array(X, X > 2), y)
+        NystromRidge(bandwidth="median", ridge=1e-3).fit(np.ma.masked_array(X, X > 2), y)
     with pytest.raises(DataError, match="y has masked values"):
-        NystromRidge(ridge=1e-3).fit(X, np.ma.masked_array(y, y > 1))
+        NystromRidge(bandwidth="median", ridge=1e-3).fit(X, np.ma.masked_array(y, y > 1))
 
 
 def test_a_memory_map_of_integers_is_fitted_block_by_block(data, tmp_path):
@@ -312,8 +314,8 @@ def test_a_memory_map_of_integers_is_fitted_block_by_block(data, tmp_path):
     counts = np.round(X * 10).astype(np.int16)
     np.save(tmp_path / "X.npy", counts)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = NystromRidge(n_landmarks=30, ridge=1e-3, random_state=0).fit(mapped, y)
-    plain = NystromRidge(n_landmarks=30, ridge=1e-3, random_state=0).fit(counts.astype(float), y)
+    model = NystromRidge(bandwidth="median", n_landmarks=30, ridge=1e-3, random_state=0).fit(mapped, y)
+    plain = NystromRidge(bandwidth="median", n_landmarks=30, ridge=1e-3, random_state=0).fit(counts.astype(float), y)
     assert np.array_equal(model.predict(mapped), plain.predict(counts.astype(float)))
     with pytest.raises(DataError, match="fitted on 4 features, got rows of 2"):
         model.predict(mapped[:, :2])

@@ -87,7 +87,7 @@ def test_after_a_given_ridge_cross_validation_chooses_and_says_so(data):
 
 def test_it_adds_to_a_fit_and_a_new_fit_starts_anew(data):
     X, y, _ = data
-    model = NystromRidge(ridge=1e-4, n_landmarks=80, random_state=0).fit(X[:700], y[:700])
+    model = NystromRidge(bandwidth="median", ridge=1e-4, n_landmarks=80, random_state=0).fit(X[:700], y[:700])
     first = model.predict(X)
     landmarks = model.landmarks_
     model.partial_fit(X[700:], y[700:])
@@ -99,7 +99,7 @@ def test_it_adds_to_a_fit_and_a_new_fit_starts_anew(data):
 
 def test_the_first_batch_chooses_bandwidth_and_landmarks(data):
     X, y, _ = data
-    model = NystromRidge(random_state=0).partial_fit(X[:200], y[:200])
+    model = NystromRidge(bandwidth="median", random_state=0).partial_fit(X[:200], y[:200])
     assert model.n_landmarks_ == 200
     bandwidth = model.bandwidth_
     model.partial_fit(100 * X[200:], y[200:])
@@ -118,7 +118,7 @@ def test_a_row_source_is_a_batch_too(data):
 
 def test_a_bad_batch_leaves_the_model_as_it_was(data):
     X, y, _ = data
-    model = NystromRidge(ridge=1e-4, n_landmarks=30, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=1e-4, n_landmarks=30, random_state=0).fit(X, y)
     before = model.predict(X)
     for batch in ((X[:9, :2], y[:9]), (np.full((9, 3), np.nan), y[:9]), (X[:9], np.full(9, np.inf))):
         with pytest.raises(ValueError, match=r"features|NaN|infinity"):

@@ -26,7 +26,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(data):
     with pytest.raises(NumericalError):
         model.fit(X[::-1] + 1, np.where(np.arange(60) % 2, 1.7e308, -1.7e308))
     assert np.array_equal(model.predict(X), before)
-    fresh = NystromRidge()
+    fresh = NystromRidge(bandwidth="median")
     with pytest.raises(ValueError, match="NaN"):
         fresh.fit(np.full((9, 2), np.nan), np.zeros(9))
     assert not vars(fresh).keys() - fresh.get_params().keys()
@@ -60,7 +60,7 @@ def test_a_precomputed_kernel_that_is_not_square_is_refused_from_any_source(make
 
 def test_the_guarantee_is_that_of_the_fit_not_of_parameters_set_later(data):
     X, y = data
-    model = NystromRidge(ridge=1e-3, n_landmarks=20, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=20, random_state=0).fit(X, y)
     model.set_params(selection="uniform", bandwidth=1.0).calibrate(X, y)
     assert not model.calibration_.guaranteed
 
@@ -77,14 +77,16 @@ def test_rows_in_another_order_are_calibrated_without_a_guarantee(data):
 
 def test_an_intercept_cannot_come_or_go_between_batches(data):
     X, y = data
-    model = NystromRidge(ridge=1e-3, n_landmarks=20, random_state=0).fit(X[:30], y[:30] + 100)
+    model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=20, random_state=0).fit(X[:30], y[:30] + 100)
     with pytest.raises(ParameterError, match="fit_intercept was True for the rows so far and is False now"):
         model.set_params(fit_intercept=False).partial_fit(X[30:], y[30:] + 100)
 
 
 def test_landmarks_are_doubled_whatever_the_selection_finds(data):
     X, y = data
-    given = NystromRidge(selection=Given(indices=[0, 1, 2]), ridge=1e-3, certify_with="trace", risk_tolerance=1e-3)
+    given = NystromRidge(
+        bandwidth="median", selection=Given(indices=[0, 1, 2]), ridge=1e-3, certify_with="trace", risk_tolerance=1e-3
+    )
     assert given.fit(X, y).tolerance_.reason == "the number of landmarks was given"
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 2))
@@ -119,9 +121,11 @@ def test_an_audit_of_another_fit_bounds_nothing(data):
 def test_targets_whose_squares_leave_the_range_are_refused_where_errors_are_compared(data, scale):
     X, y = data
     with pytest.raises(NumericalError, match=r"squares of the targets (exceed|fall below) the floating-point range"):
-        NystromRidge(random_state=0).fit(X, y * scale)
-    given = NystromRidge(ridge=1e-3, random_state=0).fit(X, y * scale)
-    assert given.predict(X) / scale == pytest.approx(NystromRidge(ridge=1e-3, random_state=0).fit(X, y).predict(X))
+        NystromRidge(bandwidth="median", random_state=0).fit(X, y * scale)
+    given = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y * scale)
+    assert given.predict(X) / scale == pytest.approx(
+        NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y).predict(X)
+    )
 
 
 def test_weights_that_sum_to_one_choose_the_ridge_that_equal_weights_choose():
@@ -129,7 +133,8 @@ def test_weights_that_sum_to_one_choose_the_ridge_that_equal_weights_choose():
     X = rng.normal(size=(200, 2))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=200)
     plain, light = (
-        NystromRidge(ridge="gcv", random_state=0).fit(X, y, np.full(200, weight)).ridge_ for weight in (1.0, 1 / 200)
+        NystromRidge(bandwidth="median", ridge="gcv", random_state=0).fit(X, y, np.full(200, weight)).ridge_
+        for weight in (1.0, 1 / 200)
     )
     assert light == pytest.approx(plain)
 
@@ -137,12 +142,14 @@ def test_weights_that_sum_to_one_choose_the_ridge_that_equal_weights_choose():
 def test_a_ridge_below_all_rounding_gives_no_wild_predictions(data):
     X, y = data
     for ridge in (1e-18, 1e-25, 1e-40):
-        assert abs(NystromRidge(ridge=ridge, random_state=0).fit(X, y).predict(X + 0.01)).max() < 100
+        assert (
+            abs(NystromRidge(bandwidth="median", ridge=ridge, random_state=0).fit(X, y).predict(X + 0.01)).max() < 100
+        )
 
 
 def test_a_direct_fit_forgets_the_gradients_bound(data):
     X, y = data
-    model = NystromRidge(n_landmarks=20, solver="gradient", ridge=1e-3, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, solver="gradient", ridge=1e-3, random_state=0).fit(X, y)
     assert model.solver_bound_ > 0
     with pytest.raises(DataError, match="solved by gradients"):
         model.predict_interval(X)
@@ -160,7 +167,7 @@ def test_constant_columns_and_repeats_are_those_of_all_rows(data):
 
 def test_a_row_source_scores_by_its_own_targets(data):
     X, y = data
-    model = NystromRidge(ridge=1e-3, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)
     assert model.score(open_rows(X, target=y)) == pytest.approx(model.score(X, y))
 
 
@@ -183,7 +190,7 @@ def test_options_that_mean_nothing_are_refused_by_name(data, options, words):
 @pytest.mark.parametrize("weights", [["a"] * 60, 2.0, np.ones((60, 2)), np.ones(60) * 1j], ids=str)
 def test_weights_that_are_no_numbers_are_refused(data, weights):
     with pytest.raises(DataError, match="sample_weight must be an array of one number for each of the 60 rows"):
-        NystromRidge(ridge=1e-3).fit(*data, sample_weight=weights)
+        NystromRidge(bandwidth="median", ridge=1e-3).fit(*data, sample_weight=weights)
     with pytest.raises(DataError, match="sample_weight must be an array of one number for each of the 60 rows"):
         NystromFeatures().fit(data[0], sample_weight=weights)
 

@@ -12,10 +12,10 @@ from ridgemark.kernels import Gaussian
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 2)), RNG.normal(size=40)
 CASES = {
-    "few rows": (NystromRidge(ridge=1e-3, n_landmarks=500), X, Y),
+    "few rows": (NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=500), X, Y),
     "edge of the ridges": (NystromRidge(ridge=[1e-9, 1e-8], bandwidth=1.0), X, Y),
     "constant kernel": (NystromRidge("polynomial", ridge=1e-3), X + 1e9, Y),
-    "exact, few rows": (ExactKernelRidge(ridge=1e-3, n_landmarks=500), X, Y),
+    "exact, few rows": (ExactKernelRidge(bandwidth="median", ridge=1e-3, n_landmarks=500), X, Y),
     "exact, products spent": (
         ExactKernelRidge(Gaussian(1.0), ridge=1e-6, n_landmarks=3, tol=1e-9, max_iter=1),
         RNG.normal(size=(3000, 2)),

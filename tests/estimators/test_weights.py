@@ -47,7 +47,7 @@ def _answers(X, y, w, **options):
 )
 def test_a_power_of_two_on_all_weights_changes_no_bit(ridge, selection):
     X, y, w = _data(500)
-    options = {"ridge": ridge, "selection": selection, "n_landmarks": 60}
+    options = {"bandwidth": "median", "ridge": ridge, "selection": selection, "n_landmarks": 60}
     for weights in (w, np.ones(500)):
         expected = _answers(X, y, weights, **options)
         for factor in POWERS:
@@ -86,7 +86,7 @@ def test_weight_two_is_a_repeated_row(intercept):
     """In landmarks, ridge, fit, residuals and intervals."""
     X, Y, _ = _data(600, targets=2)
     counts = np.random.default_rng(5).integers(0, 4, 600)
-    options = {"fit_intercept": intercept, "n_landmarks": 90, "random_state": 0}
+    options = {"bandwidth": "median", "fit_intercept": intercept, "n_landmarks": 90, "random_state": 0}
     weighted = NystromRidge(**options).fit(X, Y, counts)
     row = np.repeat(np.arange(600), counts)
     repeated = NystromRidge(**options).fit(X[row], Y[row])
@@ -101,9 +101,13 @@ def test_weight_two_is_a_repeated_row(intercept):
 
 def test_the_number_of_landmarks_counts_distinct_rows():
     X, y, _ = _data(800)
-    weighted = NystromRidge(random_state=0).fit(X, y, np.full(800, 2.0))
-    repeated = NystromRidge(random_state=0).fit(np.r_[X, X], np.r_[y, y])
-    assert repeated.n_landmarks_ == weighted.n_landmarks_ == NystromRidge(random_state=0).fit(X, y).n_landmarks_
+    weighted = NystromRidge(bandwidth="median", random_state=0).fit(X, y, np.full(800, 2.0))
+    repeated = NystromRidge(bandwidth="median", random_state=0).fit(np.r_[X, X], np.r_[y, y])
+    assert (
+        repeated.n_landmarks_
+        == weighted.n_landmarks_
+        == NystromRidge(bandwidth="median", random_state=0).fit(X, y).n_landmarks_
+    )
     assert repeated.ridge_ == weighted.ridge_
 
 
@@ -204,7 +208,7 @@ def test_cross_validation_chooses_no_far_worse_ridge_than_leave_one_out(name):
         X, y = standardised(data["X"][rows].astype(float)), data["y"][rows].astype(float)
         errors = []
         for ridge in ("gcv", "loo"):
-            model = NystromRidge(ridge=ridge, random_state=0).fit(X[:80], y[:80])
+            model = NystromRidge(bandwidth="median", ridge=ridge, random_state=0).fit(X[:80], y[:80])
             errors.append(np.sqrt(np.mean((y[80:] - model.predict(X[80:])) ** 2)))
         ratios.append(errors[0] / errors[1])
     assert max(ratios) < 2.0
@@ -219,8 +223,10 @@ def test_doubled_weights_keep_ridge_error_and_coverage(name):
         data = real_data(name)
         rows = np.random.default_rng(0).permutation(len(data["X"]))[:2500]
         X, y = standardised(data["X"][rows].astype(float)), data["y"][rows].astype(float)
-    plain = NystromRidge(n_landmarks=200, random_state=0).fit(X[:1000], y[:1000])
-    doubled = NystromRidge(n_landmarks=200, random_state=0).fit(X[:1000], y[:1000], np.full(1000, 2.0))
+    plain = NystromRidge(bandwidth="median", n_landmarks=200, random_state=0).fit(X[:1000], y[:1000])
+    doubled = NystromRidge(bandwidth="median", n_landmarks=200, random_state=0).fit(
+        X[:1000], y[:1000], np.full(1000, 2.0)
+    )
     assert doubled.ridge_ == plain.ridge_
     assert doubled.predict(X[1000:]) == pytest.approx(plain.predict(X[1000:]), rel=1e-9, abs=1e-9 * y.std())
     lower, upper = doubled.predict_interval(X[1000:]).T
@@ -230,8 +236,8 @@ def test_doubled_weights_keep_ridge_error_and_coverage(name):
 
 def test_exact_kernel_ridge_takes_relative_weights_too():
     X, y, w = _data()
-    one = ExactKernelRidge(random_state=0).fit(X, y, w)
-    other = ExactKernelRidge(random_state=0).fit(X, y, 64.0 * w)
+    one = ExactKernelRidge(bandwidth="median", random_state=0).fit(X, y, w)
+    other = ExactKernelRidge(bandwidth="median", random_state=0).fit(X, y, 64.0 * w)
     assert one.ridge_ == other.ridge_
     assert other.scaled_ridge_ == pytest.approx(64 * one.scaled_ridge_)
     assert np.array_equal(one.predict(X), other.predict(X))

@@ -59,7 +59,9 @@ def fitted(n=150, **options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
-    return NystromRidge(**{"n_landmarks": 20, "random_state": 0} | options).fit(X, y), rng.normal(size=(40, 3))
+    return NystromRidge(**{"bandwidth": "median", "n_landmarks": 20, "random_state": 0} | options).fit(
+        X, y
+    ), rng.normal(size=(40, 3))
 
 
 def parse(data):

@@ -40,7 +40,7 @@ def _diagonal(X):
 def test_a_loaded_model_predicts_the_same_bits(options, dtype, tmp_path):
     rows, new = X.astype(dtype), NEW.astype(dtype)
     for y in (rows[:, 0] ** 2, np.column_stack([rows[:, 0], rows[:, 1] ** 2])):
-        model = fit(NystromRidge(**{"n_landmarks": 25} | options), rows, y)
+        model = fit(NystromRidge(**{"bandwidth": "median", "n_landmarks": 25} | options), rows, y)
         loaded = ridgemark.load(model.save(tmp_path / "m"))
         assert same(loaded.predict(new), model.predict(new))
         assert same(loaded.predict(new, return_std=True)[1], model.predict(new, return_std=True)[1])
@@ -92,7 +92,7 @@ def test_a_certificate_comes_back_without_its_time(tmp_path):
 def test_named_features_come_back(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "é", "b c"])
-    model = fit(NystromRidge(n_landmarks=25), frame, Y[:, 0])
+    model = fit(NystromRidge(bandwidth="median", n_landmarks=25), frame, Y[:, 0])
     loaded = ridgemark.load(model.save(tmp_path / "m"))
     assert same(loaded.predict(frame), model.predict(frame))
     assert same(loaded.feature_names_in_, model.feature_names_in_)

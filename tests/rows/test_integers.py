@@ -34,7 +34,10 @@ TABLES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("estimator", [NystromRidge(ridge=1e-3), ExactKernelRidge(ridge=1e-3), NystromFeatures()])
+@pytest.mark.parametrize(
+    "estimator",
+    [NystromRidge(bandwidth="median", ridge=1e-3), ExactKernelRidge(bandwidth="median", ridge=1e-3), NystromFeatures()],
+)
 def test_estimators_refuse_integers_that_floats_cannot_hold(name: str, estimator: Any) -> None:
     table = TABLES[name]() if callable(TABLES[name]) else TABLES[name]
     with pytest.raises(DataError, match=r"is the integer -?\d+, beyond 2\*\*53"):
@@ -43,7 +46,7 @@ def test_estimators_refuse_integers_that_floats_cannot_hold(name: str, estimator
 
 def test_large_integers_are_refused_in_targets_weights_and_rows_to_predict() -> None:
     X, large = np.arange(60.0).reshape(30, 2), np.arange(30) + 2**60
-    model = NystromRidge(ridge=1e-3).fit(X, Y)
+    model = NystromRidge(bandwidth="median", ridge=1e-3).fit(X, Y)
     for call in (
         lambda: model.fit(X, large),
         lambda: model.fit(X, large.tolist()),

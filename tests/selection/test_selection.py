@@ -86,7 +86,9 @@ class TestEverySelection:
 
     def test_works_in_the_estimator(self, selection):
         X = np.random.default_rng(0).normal(size=(600, 2))
-        model = NystromRidge(selection=selection, n_landmarks=30, ridge=1e-4, random_state=0).fit(X, X[:, 0])
+        model = NystromRidge(bandwidth="median", selection=selection, n_landmarks=30, ridge=1e-4, random_state=0).fit(
+            X, X[:, 0]
+        )
         assert model.n_landmarks_ == 30
         assert model.score(X, X[:, 0]) > 0.9
 
@@ -359,7 +361,7 @@ def test_k_means_centres_are_not_rows():
     chosen = _choose(KMeans(), _problem(X), 20)
     assert chosen.indices is None
     assert chosen.points.shape == (20, 2)
-    model = NystromRidge(selection="kmeans", n_landmarks=20, random_state=0).fit(X, X[:, 0])
+    model = NystromRidge(bandwidth="median", selection="kmeans", n_landmarks=20, random_state=0).fit(X, X[:, 0])
     assert model.landmark_indices_ is None
 
 
@@ -367,13 +369,13 @@ class TestGiven:
     def test_points_are_used_as_given_and_repeats_once(self):
         X = _rare()
         points = np.concatenate([X[:10], X[:10], [[3.0, 3.0]]])
-        model = NystromRidge(selection=points, ridge=1e-3).fit(X, X[:, 0])
+        model = NystromRidge(bandwidth="median", selection=points, ridge=1e-3).fit(X, X[:, 0])
         assert model.n_landmarks_ == 11
         assert model.landmark_indices_ is None
 
     def test_indices_are_row_numbers_and_repeats_are_used_once(self):
         X = _rare()
-        model = NystromRidge(selection=Given(indices=[5, 5, 7, 9]), ridge=1e-3).fit(X, X[:, 0])
+        model = NystromRidge(bandwidth="median", selection=Given(indices=[5, 5, 7, 9]), ridge=1e-3).fit(X, X[:, 0])
         assert model.landmark_indices_.tolist() == [5, 7, 9]
 
     @pytest.mark.parametrize(
@@ -387,7 +389,7 @@ class TestGiven:
     )
     def test_invalid_landmarks_are_refused(self, selection, words):
         with pytest.raises(ParameterError, match=words):
-            NystromRidge(selection=selection).fit(_rare(), np.ones(600))
+            NystromRidge(bandwidth="median", selection=selection).fit(_rare(), np.ones(600))
 
 
 class TestCount:
@@ -432,7 +434,7 @@ class TestCount:
 
     def test_the_model_records_which_rule_decided(self):
         X = np.random.default_rng(0).normal(size=(2000, 2))
-        model = NystromRidge(ridge=1e-7, random_state=0).fit(X, X[:, 0])
+        model = NystromRidge(bandwidth="median", ridge=1e-7, random_state=0).fit(X, X[:, 0])
         assert model.landmark_count_.rule == "2 per effective dimension"
         assert model.n_landmarks_ == model.landmark_count_.n_landmarks
 
@@ -469,7 +471,7 @@ def test_k_means_refuses_sparse_rows():
 
     X = sparse.random(100, 5, density=0.3, format="csr", random_state=0)
     with pytest.raises(DataTypeError, match="does not accept sparse rows"):
-        NystromRidge(selection="kmeans", n_landmarks=5).fit(X, np.ones(100))
+        NystromRidge(bandwidth="median", selection="kmeans", n_landmarks=5).fit(X, np.ones(100))
 
 
 def test_leverage_landmarks_are_closer_to_exact_than_uniform_ones_on_uneven_rows():

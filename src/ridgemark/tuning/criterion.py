@@ -228,15 +228,14 @@ def _design(kernel: Kernel, sample: Sample) -> Design:
 
 
 def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any]:
-    """Return phi and phi' for every pair of projected points."""
+    """Return phi and phi' for every pair of projected points; the first on the left are those on the right."""
     left_norms, right_norms = (left**2).sum(axis=1), (right**2).sum(axis=1)
     rho = left @ right.T
     rho *= -2.0
     rho += left_norms[:, None]
     rho += right_norms
     np.maximum(rho, 0.0, out=rho)
-    if left is right:
-        np.fill_diagonal(rho, 0.0)
+    np.fill_diagonal(rho, 0.0)  # the first rows are the landmarks
     # The error of the product form: below it a distance is not known to differ from zero.
     largest = float(left_norms.max(initial=0.0) + right_norms.max(initial=0.0))
     rounding = 2.0 * (left.shape[1] + 6.0) * float(np.finfo(np.float64).eps) * largest

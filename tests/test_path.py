@@ -116,7 +116,7 @@ def test_the_estimator_searches_and_keeps_the_path(data, ridge):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(800, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=800)
-    model = NystromRidge(ridge=ridge, n_landmarks=150, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth="median", ridge=ridge, n_landmarks=150, random_state=0).fit(X, y)
     path = model.ridge_path_
     assert model.ridge_ == path.ridges[path.chosen[0]]
     assert hasattr(model, "loo_residuals_") == (ridge != "gcv")
@@ -134,7 +134,7 @@ def test_each_target_may_have_its_own_ridge():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(800, 2))
     Y = np.c_[np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=800), np.sin(X[:, 0]) + rng.normal(size=800)]
-    model = NystromRidge(n_landmarks=100, ridge_per_target=True, random_state=0).fit(X, Y)
+    model = NystromRidge(bandwidth="median", n_landmarks=100, ridge_per_target=True, random_state=0).fit(X, Y)
     assert model.ridge_.shape == (2,)
     assert model.ridge_[0] < model.ridge_[1]
     assert model.predict(X).shape == (800, 2)
@@ -144,13 +144,15 @@ def test_a_best_ridge_at_the_edge_warns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     with pytest.warns(RidgeEdgeWarning, match="lies at the edge of the 2 searched, 0.1 to 1"):
-        NystromRidge(ridge=[1.0, 0.1], random_state=0).fit(X, np.sin(3 * X[:, 0]))
+        NystromRidge(bandwidth="median", ridge=[1.0, 0.1], random_state=0).fit(X, np.sin(3 * X[:, 0]))
 
 
 def test_the_effective_dimension_of_a_fit_is_a_bracket_of_the_exact_one():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
-    model = NystromRidge(ridge=1e-4, n_landmarks=60, fit_intercept=False, random_state=0).fit(X, X[:, 0])
+    model = NystromRidge(bandwidth="median", ridge=1e-4, n_landmarks=60, fit_intercept=False, random_state=0).fit(
+        X, X[:, 0]
+    )
     truth = exact.effective_dimension(exact.kernel_matrix(X, model.kernel_), 600 * 1e-4)
     assert model.effective_dimension_.lower <= truth <= model.effective_dimension_.upper
 

@@ -1,0 +1,264 @@
+"""Tuning: levels, judges, what it leaves alone, and what it records."""
+
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_scores, load
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.errors import ColumnScaleWarning, ParameterError
+from ridgemark.kernels import Gaussian, Matern32
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.tuning import Tuner, make_tuner, search
+
+SMALL = Tuner(rows=300, judging_rows=150, landmarks=60, evaluations=15, kernels=("gaussian", "matern32"))
+
+
+def product_of_two(n=600, d=6, seed=0, noise=0.1):
+    """Return rows of which two columns matter, one on another scale."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) * X[:, 1] + noise * rng.normal(size=n)
+    X[:, 1] *= 1000.0
+    return X, y
+
+
+def rotated(n=600, d=4, seed=0):
+    """Return rows whose target varies along one direction that is no column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(3 * X @ np.ones(d) / np.sqrt(d)) + 0.05 * rng.normal(size=n)
+
+
+def rmse(model, X, y):
+    return float(np.sqrt(np.mean((model.predict(X) - y) ** 2)))
+
+
+def test_bandwidths_per_feature_find_the_columns_that_matter():
+    X, y = product_of_two()
+    new, truth = product_of_two(seed=1)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=150, random_state=0).fit(X, y)
+    assert model.tuning_.level == "per_feature"
+    assert np.argsort(model.feature_importances_)[-2:].tolist() in ([0, 1], [1, 0])
+    assert model.feature_importances_[:2].sum() > 0.9
+    plain = NystromRidge(bandwidth="median", n_landmarks=150, random_state=0).fit(X, y)
+    assert rmse(model, new, truth) < 0.6 * rmse(plain, new, truth)
+
+
+def test_a_matrix_finds_a_direction():
+    X, y = rotated()
+    new, truth = rotated(seed=1)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=100, random_state=0).fit(X, y)
+    assert model.tuning_.level == "metric"
+    assert model.bandwidth_ is None
+    direction = np.linalg.svd(model.metric_)[0][:, 0]
+    assert abs(direction @ np.ones(4)) / 2.0 > 0.95
+    simpler = NystromRidge(bandwidth="shared", n_landmarks=100, random_state=0).fit(X, y)
+    assert rmse(model, new, truth) < 0.7 * rmse(simpler, new, truth)
+
+
+def test_noise_is_not_tuned():
+    gaps = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X, y, new, truth = (
+            rng.normal(size=(300, 50)),
+            rng.normal(size=300),
+            rng.normal(size=(500, 50)),
+            rng.normal(size=500),
+        )
+        tuned, shared = (
+            NystromRidge(bandwidth=how, random_state=0).fit(X, y) for how in ("auto", Tuner(levels=("shared",)))
+        )
+        gaps.append(rmse(tuned, new, truth) / rmse(shared, new, truth))
+    assert max(gaps) < 1.03
+
+
+@pytest.mark.slow
+def test_pure_noise_costs_next_to_nothing():
+    gaps = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(300, 50)), rng.normal(size=300)
+        new, truth = rng.normal(size=(2000, 50)), rng.normal(size=2000)
+        tuned, shared = (NystromRidge(bandwidth=how, random_state=0).fit(X, y) for how in ("auto", "shared"))
+        gaps.append(rmse(tuned, new, truth) / rmse(shared, new, truth))
+    assert np.median(gaps) < 1.01
+    assert max(gaps) < 1.03
+
+
+def test_the_number_of_threads_changes_nothing():
+    X, y = product_of_two(300)
+    passes, kernels = RowPasses(ArrayRows(X, y[:, None])), []
+    for workers in (1, 2):
+        with pytest.MonkeyPatch.context() as patch, one_blas_thread():
+            patch.setattr(search, "worker_threads", lambda workers=workers: workers)
+            kernels.append(SMALL.tune("auto", passes, "loo", True, np.random.default_rng(0))[0])
+    assert kernels[0] == kernels[1]
+
+
+def test_the_same_seed_saves_the_same_bytes(tmp_path):
+    X, y = product_of_two(300)
+    for name in ("a", "b"):
+        NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=3).fit(X, y).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_saved_model_keeps_its_tuning(tmp_path):
+    X, y = rotated(300)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).fit(X, y)
+    loaded = load(model.save(tmp_path / "model"))
+    assert (loaded.predict(X) == model.predict(X)).all()
+    assert loaded.bandwidth == SMALL
+    assert [one.looks.tolist() for one in loaded.tuning_.descents] == [
+        one.looks.tolist() for one in model.tuning_.descents
+    ]
+    assert (loaded.feature_importances_ == model.feature_importances_).all()
+
+
+@pytest.mark.parametrize("level", ["shared", "per_feature", "metric"])
+def test_a_level_asked_for_is_taken(level):
+    X, y = rotated(200)
+    model = NystromRidge(bandwidth=Tuner(**SMALL.get_params() | {"levels": (level,)}), n_landmarks=40).fit(X, y)
+    assert model.tuning_.level == level
+    assert model.tuning_.reason == "it was asked for"
+
+
+def test_few_rows_share_one_bandwidth():
+    X, y = product_of_two(80)
+    model = NystromRidge(random_state=0).fit(X, y)
+    assert model.tuning_.level == "shared"
+    assert "fewer than 100" in model.tuning_.reason
+    # In units of the columns all bandwidths are one number.
+    assert np.ptp(model.bandwidth_ / X.std(axis=0)) < 1e-9 * model.bandwidth_.max()
+
+
+def test_one_metric_serves_several_targets_in_their_own_units():
+    X, y = product_of_two(400)
+    both = np.c_[y, 1e6 * y]
+    one, two = (
+        NystromRidge(bandwidth=SMALL, n_landmarks=60, random_state=0).fit(X, targets) for targets in (y[:, None], both)
+    )
+    assert np.allclose(one.bandwidth_, two.bandwidth_, rtol=0.05)
+
+
+def test_weights_zero_and_repeated_rows_are_merged():
+    X, y = product_of_two(300)
+    rows = np.r_[np.arange(300), np.arange(300)]
+    repeated = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).fit(X[rows], y[rows])
+    plain = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).fit(X, y)
+    outlier = np.r_[X, [[1e9] * 6]], np.r_[y, 1e9]
+    left_out = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).fit(
+        *outlier, sample_weight=np.r_[np.ones(300), 0]
+    )
+    for other in (repeated, left_out):
+        assert other.tuning_.level == plain.tuning_.level
+        assert np.allclose(other.bandwidth_, plain.bandwidth_, rtol=1e-6)
+
+
+def test_sparse_rows_get_no_matrix():
+    X, y = rotated(200)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=40, random_state=0).fit(sparse.csr_array(X), y)
+    assert model.tuning_.level != "metric"
+    wide = sparse.random(150, 3000, density=0.01, random_state=0, format="csr")
+    shared = NystromRidge(bandwidth=SMALL, n_landmarks=40, random_state=0).fit(wide, wide[:, :5].toarray().sum(axis=1))
+    assert shared.tuning_.level == "shared"
+
+
+def test_later_batches_keep_the_metric_of_the_first():
+    X, y = product_of_two(400)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).partial_fit(X[:200], y[:200])
+    kernel = model.kernel_
+    assert model.partial_fit(X[200:], y[200:]).kernel_ == kernel
+    assert model.tuning_.n_tuning + model.tuning_.n_judging <= 200
+
+
+def test_the_exact_model_takes_the_tuned_metric():
+    X, y = product_of_two(300)
+    model = ExactKernelRidge(bandwidth=SMALL, n_landmarks=60, random_state=0).fit(X, y)
+    assert model.tuning_.level == "per_feature"
+    assert model.bandwidth_[2:].min() / X[:, 2].std() > 3 * model.bandwidth_[0] / X[:, 0].std()
+
+
+def test_a_given_ridge_is_used_in_tuning():
+    X, y = product_of_two(300)
+    model = NystromRidge(bandwidth=SMALL, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)
+    assert model.ridge_ == 1e-2
+
+
+def test_tuning_is_told_as_progress_and_ends():
+    X, y = product_of_two(150)
+    seen = []
+    NystromRidge(bandwidth=SMALL, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
+    tuning = [(done, total) for what, done, total in seen if what == "tuning"]
+    assert tuning[-1][0] == tuning[-1][1]
+    assert all(done < total for done, total in tuning[:-1])
+
+
+def test_an_interruption_ends_all_descents():
+    X, y = product_of_two(600)
+    calls, before = [], threading.active_count()
+
+    def interrupt(what, done, total):
+        calls.append(what)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        NystromRidge(bandwidth=SMALL, progress=interrupt).fit(X, y)
+    assert threading.active_count() == before
+
+
+def test_a_given_kernel_is_left_alone():
+    X, y = product_of_two(150)
+    with pytest.warns(ColumnScaleWarning):
+        model = NystromRidge(Gaussian(2.0), n_landmarks=30).fit(X, y)
+    assert model.kernel_ == Gaussian(2.0)
+    assert not hasattr(model, "tuning_")
+    assert model.metric_ is None
+
+
+def test_a_named_family_stays():
+    X, y = product_of_two(200)
+    assert isinstance(NystromRidge("matern32", bandwidth=SMALL, n_landmarks=40).fit(X, y).kernel_, Matern32)
+
+
+def test_one_number_for_columns_of_different_scales_is_warned_of():
+    X, y = product_of_two(150)
+    with pytest.warns(ColumnScaleWarning, match=r"column 1 holds 100\.0% of the squared distance.*bandwidth=\"auto\""):
+        NystromRidge(bandwidth=1.0, n_landmarks=30).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["average", None, Tuner(rows=0), Tuner(levels=("all",)), Tuner(levels="shared"), Tuner(kernels=("linear",))],
+)
+def test_wrong_bandwidths_are_refused_in_words(wrong):
+    X, y = product_of_two(120)
+    with pytest.raises(ParameterError, match="must be"):
+        NystromRidge(bandwidth=wrong).fit(X, y)
+
+
+def test_without_targets_nothing_can_be_tuned():
+    X, _ = product_of_two(120)
+    for call in (
+        lambda: leverage_scores(X, ridge=1e-3, bandwidth="auto"),
+        lambda: NystromFeatures(bandwidth="auto").fit(X),
+    ):
+        with pytest.raises(ParameterError, match="tuned to targets"):
+            call()
+
+
+def test_names_stand_for_tuners():
+    assert make_tuner("metric") == Tuner(levels=("metric",))
+    assert make_tuner("auto") == Tuner()
+    assert make_tuner("median") is None
+
+
+def test_a_constant_target_is_fitted_by_a_constant():
+    X, _ = product_of_two(150)
+    model = NystromRidge(bandwidth=SMALL, n_landmarks=30).fit(X, np.full(150, 7.0))
+    assert np.allclose(model.predict(X), 7.0)
