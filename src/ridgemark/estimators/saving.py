@@ -152,8 +152,10 @@ def _bound(found: dict[str, Any]) -> FittedModel:
         kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
         factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
         found["sums"] = LandmarkFit(factor, *rest)
-    if choice.scores is not None and indices is not None and indices.max() >= len(choice.scores.lower):
-        raise refusal(place="fitted.choice.indices", what="names a row without a score")
+    scores, left_out = choice.scores, found["left_out"]
+    per_row = ([] if scores is None else [scores.lower]) + ([] if left_out is None else [left_out.values.residuals])
+    if indices is not None and any(indices.max() >= len(values) for values in per_row):
+        raise refusal(place="fitted.choice.indices", what="names a row without a score or residual")
     return FittedModel(**found)
 
 
