@@ -292,9 +292,9 @@ ADVICE = [
     'Leave `selection="auto"`. It takes randomly pivoted Cholesky where the rows and an n x p factor fit into',
     "`memory_budget`, and otherwise leverage scores with the ridge matched to p and rows of high score certain. With",
     "two landmarks per effective dimension, the default number, or more it came closest to exact on nearly every set",
-    "below. With one per dimension centres of k-means are closer on some sets whose scores are even, but miss rare rows,",
-    "as uniform landmarks and the paper's draw do. Raise `n_landmarks` to come closer; `certify` says how close a fit",
-    "is.",
+    "below. With one per dimension centres of k-means are closer on some sets whose scores are even, but miss rare",
+    "rows, as uniform landmarks and the paper's draw do. Raise `n_landmarks` to come closer; `certify` says how close",
+    "a fit is.",
     "",
 ]
 
