@@ -26,7 +26,18 @@ def model_file(folder, tmp_path_factory):
 
 
 def _arguments(folder, output):
-    chosen = ["--target", "y", "--columns", "a,b,colour", "--encode", "colour", "--landmarks", 30]
+    chosen = [
+        "--target",
+        "y",
+        "--columns",
+        "a,b,colour",
+        "--encode",
+        "colour",
+        "--landmarks",
+        30,
+        "--selection",
+        "leverage",
+    ]
     return [str(one) for one in ("fit", folder / "rows.csv", *chosen, "--test", folder / "new.csv", "--output", output)]
 
 

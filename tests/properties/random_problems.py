@@ -9,7 +9,7 @@ from ridgemark import kernels as k
 from ridgemark import selection as s
 
 NAMES = ["gaussian", "laplacian", "matern12", "matern32", "matern52", "linear", "polynomial", "cosine"]
-SELECTIONS = ["uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]
+SELECTIONS = ["auto", "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]
 SCALES = [1e-300, 1e-150, 1e-30, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e30, 1e150, 1e300]
 
 
@@ -151,6 +151,7 @@ def make_options(rng: np.random.Generator, X, n: int, d: int) -> dict:
             *SELECTIONS,
             s.Leverage(n_pilot=5, refine=1),
             s.Leverage(replace=True),
+            s.Leverage(match_ridge=False, certain_rows=False),
             s.Given(indices=[0, n - 1, 0]),
             np.zeros((1, d)),
             X[: max(1, n // 2)],

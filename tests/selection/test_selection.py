@@ -227,7 +227,7 @@ class TestLeverage:
         rows = _choose(Leverage(), _problem(X[repeated]), 40)
         assert set(repeated[rows.indices]) == set(weighted.indices)
 
-    @pytest.mark.parametrize("repeats", [5, pytest.param(100, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("repeats", [3, pytest.param(40, marks=pytest.mark.slow)])
     def test_the_stated_guarantee_holds(self, repeats):
         """With c at least (28/3) log(2n/rho) the largest eigenvalue of K - L is at most 2 n gamma."""
         rng, n, rho, scaled_ridge = np.random.default_rng(1), 960, 0.05, 0.2
@@ -317,13 +317,14 @@ def test_auto_and_leverage_are_close_to_the_best_selection(design, times, seeds)
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=n)
     K = exact.kernel_matrix(X, kernel)
     truth = exact.kernel_ridge(K, y, n * ridge).fitted
-    p = round(times * exact.effective_dimension(K, n * ridge))
+    spectrum = exact.spectrum(K)
+    p = round(times * exact.effective_dimension(spectrum, n * ridge))
 
     def distance(selection):
         found = []
         for seed in range(seeds):
             chosen = _choose(selection, _problem(X, ridge=ridge, kernel=kernel), p, seed)
-            L = exact.nystrom_approximation(K, np.eye(n)[:, chosen.indices])
+            L = exact.nystrom_approximation(spectrum, np.eye(n)[:, chosen.indices])
             found.append(np.sqrt(np.mean((exact.kernel_ridge(L, y, n * ridge).fitted - truth) ** 2)))
         return np.median(found)
 

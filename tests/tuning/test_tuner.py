@@ -14,7 +14,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 
-SMALL = Tuner(rows=300, judging_rows=150, landmarks=60, evaluations=15, kernels=("gaussian", "matern32"))
+SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 
 
 def product_of_two(n=600, d=6, seed=0, noise=0.1):
@@ -60,6 +60,7 @@ def test_a_matrix_finds_a_direction():
     assert rmse(model, new, truth) < 0.7 * rmse(simpler, new, truth)
 
 
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")  # the best ridge for noise is the largest
 def test_noise_is_not_tuned():
     gaps = []
     for seed in range(2):
@@ -78,6 +79,7 @@ def test_noise_is_not_tuned():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
 def test_pure_noise_costs_next_to_nothing():
     gaps = []
     for seed in range(10):
@@ -215,7 +217,7 @@ def test_an_interruption_ends_all_descents():
 def test_a_given_kernel_is_left_alone():
     X, y = product_of_two(150)
     with pytest.warns(ColumnScaleWarning):
-        model = NystromRidge(Gaussian(2.0), n_landmarks=30).fit(X, y)
+        model = NystromRidge(Gaussian(2.0), ridge=1e-3, n_landmarks=30).fit(X, y)
     assert model.kernel_ == Gaussian(2.0)
     assert not hasattr(model, "tuning_")
     assert model.metric_ is None
@@ -229,7 +231,7 @@ def test_a_named_family_stays():
 def test_one_number_for_columns_of_different_scales_is_warned_of():
     X, y = product_of_two(150)
     with pytest.warns(ColumnScaleWarning, match=r"column 1 holds 100\.0% of the squared distance.*bandwidth=\"auto\""):
-        NystromRidge(bandwidth=1.0, n_landmarks=30).fit(X, y)
+        NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=30).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,10 @@ def _bound(found: FittedModel) -> FittedModel:
     """Return the record of a landmark model, its sums with the kernel bound to the landmarks again."""
     choice, sums = found.choice, None
     kernel, landmarks, indices = choice.kernel, choice.landmarks, choice.indices
-    if choice.scores is not None and indices is not None and indices.max() >= len(choice.scores.lower):
-        raise refusal(place="fitted.choice.indices", what="names a row without a score")
+    scores, left_out = choice.scores, found.left_out
+    per_row = ([] if scores is None else [scores.lower]) + ([] if left_out is None else [left_out.values.residuals])
+    if indices is not None and any(indices.max() >= len(values) for values in per_row):
+        raise refusal(place="fitted.choice.indices", what="names a row without a score or residual")
     if choice.sums.gram.shape != (0, 0):
         raise refusal(place="fitted.choice.sums.gram", what="must be empty")
     if isinstance(found.sums, SavedFit):
