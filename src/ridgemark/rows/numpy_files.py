@@ -35,7 +35,7 @@ class NpyColumns(MatrixColumns):
     """
 
     def __init__(self, path: Path) -> None:
-        self._state = FileState(path)
+        self._path, self._state = path, FileState(path)
         with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
             shape, self._fortran, dtype = _header(file, path, _ARRAY)
             self._offset = file.tell()
@@ -47,21 +47,13 @@ class NpyColumns(MatrixColumns):
 
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows; features, targets and weights are read together."""
-        self._state.check()
-        whole = self._latest.get((rows.start, rows.stop)) if isinstance(rows, slice) else None
-        values = self._from_file(rows) if whole is None else whole[:, self.selection]
-        return numbers(values, dtype, self.place(rows))
-
-    def _from_file(self, rows: slice | npt.NDArray[np.intp]) -> Array:
-        """Return the chosen columns of some rows; refuse a file that changed meanwhile."""
-        try:
-            with reading(self._state.path, _ARRAY), self._state.path.open("rb", buffering=0) as file:
+        with self._state.unchanged():
+            whole = self._latest.get((rows.start, rows.stop)) if isinstance(rows, slice) else None
+            if whole is not None:
+                return numbers(whole[:, self.selection], dtype, self.place(rows))
+            with reading(self._path, _ARRAY), self._path.open("rb", buffering=0) as file:
                 values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
-        except DataError:
-            self._state.check()  # truncated or removed: this message is clearer than the system's
-            raise
-        self._state.check()
-        return values
+        return numbers(values, dtype, self.place(rows))
 
     def _at(self, file: IO[bytes], rows: npt.NDArray[np.intp]) -> Array:
         """Return rows by number, in the requested order; rows close in the file are read together."""
@@ -96,7 +88,7 @@ class NpyColumns(MatrixColumns):
         while rest:
             read: int = file.readinto(rest)  # type: ignore[attr-defined]
             if not read:
-                raise unreadable(self._state.path, _ARRAY, f"it is {len(rest)} bytes too short")
+                raise unreadable(self._path, _ARRAY, f"it is {len(rest)} bytes too short")
             rest = rest[read:]
 
 
