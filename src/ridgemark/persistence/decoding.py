@@ -117,7 +117,7 @@ class Decoder:
         lowest = 0 if whole else -math.inf
         right = values >= (lowest if rule.lowest is None else rule.lowest)  # not of NaN
         if rule.finite:
-            right &= abs(values) < math.inf
+            right &= (values > -math.inf) & (values < math.inf)
         if rule.below is not None:
             right &= values < self.sizes[rule.below]
         return bool(np.all(right)) and not (rule.ascending and (values[1:] <= values[:-1]).any())
@@ -125,9 +125,8 @@ class Decoder:
     def _number(self, kind: type, node: Any, place: str, rule: Rule) -> Any:
         allowed = (int,) if kind is int else (int, float)
         if type(node) not in allowed or not self._is_right(node, rule, kind is int):
-            raise refusal(
-                place, f"must be {'an integer' if kind is int else 'a number'} in its range, got {shown(node)}"
-            )
+            what = "an integer" if kind is int else "a number"
+            raise refusal(place, f"must be {what} in its range, got {shown(node)}")
         self._match(rule.sides if kind is int else None, (node,), place)
         return node
 
