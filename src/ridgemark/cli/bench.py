@@ -1,7 +1,5 @@
 """`ridgemark bench`: time a fit on this machine against its bare arithmetic and against scikit-learn."""
 
-from __future__ import annotations
-
 import click
 
 from ridgemark.cli import options as shared

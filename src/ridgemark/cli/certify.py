@@ -1,7 +1,5 @@
 """`ridgemark certify`: bound the distance of a model from exact kernel ridge regression on its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ridgemark demo`: the paper's synthetic design, scored exactly, and a simulated robot arm, fitted and certified."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

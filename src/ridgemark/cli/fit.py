@@ -1,7 +1,5 @@
 """`ridgemark fit`: fit a model to the rows of a file and save it."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Options shared by several commands: columns, kernels, numbers or words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import reduce

@@ -1,7 +1,5 @@
 """`ridgemark predict`: write a table of predictions of a model for the rows of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ridgemark report`: write an HTML page about a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

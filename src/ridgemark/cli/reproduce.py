@@ -1,7 +1,5 @@
 """`ridgemark reproduce`: the paper's experiments, as one page and its records."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`ridgemark scores`: lower and upper bounds of the ridge leverage scores of all rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,7 +4,6 @@ Sides of arrays: d features, t targets, p landmarks (or the points of `ExactKern
 leave-one-out residuals, m of them for intervals, k kept for later batches, s rows with scores, g ridges searched.
 """
 
-# Annotations stay types here: those of a TypedDict say which keys are required.
 import math
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -40,6 +39,7 @@ class SavedFit(NamedTuple):
     effective_dimension: Bracket
 
 
+# Annotations here must stay types (no `from __future__ import annotations`): they say which keys are required.
 class _Inputs(TypedDict):
     """The inputs of a certificate that are read again."""
 

@@ -1,7 +1,5 @@
 """Fitted models to files and back, through `ridgemark.persistence`."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os

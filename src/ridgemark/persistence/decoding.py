@@ -4,8 +4,6 @@ A record's annotations say what its fields hold; a `Rule` adds what a type canno
 arrays have names of one letter: the first array with the side `p` sets p, and all others must agree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

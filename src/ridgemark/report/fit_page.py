@@ -1,7 +1,5 @@
 """The page of a fit: what was fitted, its errors, its distance to exact, and the influential rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fitted model in words and numbers, for a page and for printing."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Charts as inline SVG: text stays text, and colours are those of the page in light, dark and print mode."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """Rows in memory or memory-mapped: arrays, sparse matrices and other data with random access to rows."""
 
-from __future__ import annotations
-
 import copy
 import mmap
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 Plain numbers are parsed fast, and everything else cell by cell.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -4,8 +4,6 @@ A hostile or broken file is refused before it takes time or memory; the environm
 limit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """NumPy files: `.npy`, read in blocks, and `.npz` archives. Pickled objects are never loaded."""
 
-from __future__ import annotations
-
 import math
 import sys
 import tokenize

@@ -1,7 +1,5 @@
 """`open_rows`: opens data of any supported kind as a `RowSource`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
