@@ -57,6 +57,11 @@ def count_or_auto(text: str) -> Any:
 PATH = click.Path(path_type=Path)
 
 
+def command(name: str, example: str, short_help: str | None = None) -> Command:
+    """Return the decorator of a command; its help ends with an example."""
+    return click.command(name, short_help=short_help, epilog=f"Example: ridgemark {name} {example}")
+
+
 def option(name: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:
     """Return an option with a value; its default, if there is one, is shown."""
     return click.option(name, default=default, show_default=True, type=kind, metavar=metavar, help=help)

@@ -13,10 +13,8 @@ from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
 
-@click.command(
-    "scores",
-    short_help="Bound the leverage scores of the rows.",
-    epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv",
+@shared.command(
+    "scores", "rows.csv --target y --ridge 1e-4 --output scores.csv", "Bound the leverage scores of the rows."
 )
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
