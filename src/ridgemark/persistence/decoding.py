@@ -129,8 +129,12 @@ class Decoder:
         return node
 
     def _array(self, dtype: Any, node: Any, place: str, rule: Rule) -> NDArray[Any]:
-        if dtype is Any:
-            return self._words(node, place, rule)
+        if dtype is Any:  # text
+            [(tag, words)] = node.items()
+            if tag != "words" or not all(type(word) is str for word in words):
+                raise refusal(place, "must be an array of text")
+            self._match(rule.sides, (len(words),), place)
+            return np.array(words, dtype=object)
         values = self._take(node, place)
         n_sides = values.ndim if rule.sides is None else len(rule.sides)
         if values.dtype != dtype or values.ndim != n_sides:
@@ -140,13 +144,6 @@ class Decoder:
         if not self._is_right(values, rule, values.dtype.kind in "iu"):
             raise refusal(place, "has a value outside its range")
         return values
-
-    def _words(self, node: Any, place: str, rule: Rule) -> NDArray[Any]:
-        [(tag, content)] = node.items()
-        if tag != "words" or not all(type(word) is str for word in content):
-            raise refusal(place, "must be an array of text")
-        self._match(rule.sides, (len(content),), place)
-        return np.array(content, dtype=object)
 
     def _rows(self, node: Any, place: str, rule: Rule) -> Any:
         """Return finite rows in single or double precision, dense or CSR; where `below` is a rule, or row numbers."""

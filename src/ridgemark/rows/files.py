@@ -75,14 +75,6 @@ def require_file(path: str | os.PathLike[str]) -> Path:
     return found
 
 
-def is_directory(path: Path) -> bool:
-    """Return whether `path` is a directory; False for an invalid path."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 @contextmanager
 def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[None]:
     """Turn the reader's errors into one that names the file and its expected format."""
