@@ -2,6 +2,9 @@
 
 Sides of arrays: d features, t targets, p landmarks (or the points of `ExactKernelRidge`), r of them kept, n rows with
 leave-one-out residuals, m of them for intervals, k kept for later batches, s rows with scores, g ridges searched.
+
+A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where its arrays must
+agree with others in a side, where its numbers have a range, or where they may be infinite.
 """
 
 import math

@@ -75,7 +75,7 @@ class Decoder:
             return self._entries(inner, node, place, rule)
         if origin is np.ndarray:
             return self._array(get_args(inner[1])[0], node, place, rule)
-        if origin is Mapping or is_typeddict(hint):
+        if origin in (dict, Mapping) or is_typeddict(hint):
             return self._mapping(hint, node, place)
         if hint in (int, float):
             return self._number(hint, node, place, rule)
