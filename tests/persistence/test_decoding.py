@@ -27,6 +27,7 @@ class Search:
     names: list[str] | None
     matrix: NDArray[np.float64] | None
     score: float | NDArray[np.float64]
+    costs: dict[str, tuple[float, ...]]
 
 
 SEARCH = Search(
@@ -35,6 +36,7 @@ SEARCH = Search(
     names=["a"],
     matrix=None,
     score=np.zeros(3),
+    costs={"seconds": (1.0, 2.5)},
 )
 
 
@@ -58,6 +60,7 @@ def test_a_nested_record_comes_back():
         (("chosen",), 1.0, "must be an integer"),
         (("names",), [3], r"search\.names\.0 must be str"),
         (("score",), "high", "must be an array"),
+        (("costs",), {"dict": {"seconds": 3.0}}, r"search\.costs\.seconds must be a list"),
         (("levels", "tuple", 0, "name"), "other", r"search\.levels\.0\.name must be one of"),
         (("levels", "tuple", 0, "bounds"), {"tuple": [1.0]}, "has 1 entries; 2 are required"),
         (("levels", "tuple", 0, "bounds"), {"tuple": [1.0, np.nan]}, r"bounds\.1 must be a number"),

@@ -1,7 +1,5 @@
 """The command `ridgemark`: one file per subcommand, which parses options, calls the library and prints."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

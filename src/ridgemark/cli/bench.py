@@ -1,7 +1,5 @@
 """`ridgemark bench`: time a fit on this machine against its bare arithmetic and against scikit-learn."""
 
-from __future__ import annotations
-
 import click
 
 from ridgemark.cli import options as shared
@@ -10,7 +8,7 @@ from ridgemark.cli.output import print_result
 _BANDWIDTH, _RIDGE = 6.0, 1e-6
 
 
-@click.command("bench", epilog="Example: ridgemark bench --rows 100000 --landmarks 1000")
+@shared.command("bench", "--rows 100000 --landmarks 1000")
 @shared.count_option("--rows", "Number of synthetic rows.", 50_000, 1000)
 @shared.count_option("--features", "Number of features.", 20, 3)
 @shared.count_option("--landmarks", "Number of landmarks.", 500)

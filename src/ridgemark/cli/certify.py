@@ -1,7 +1,5 @@
 """`ridgemark certify`: bound the distance of a model from exact kernel ridge regression on its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,7 @@ from ridgemark.cli.output import print_json
 from ridgemark.cli.progress import progress
 
 
-@click.command(
-    "certify",
-    short_help="Bound how far a model is from exact.",
-    epilog="Example: ridgemark certify model.ridgemark rows.csv --kind audit",
-)
+@shared.command("certify", "model.ridgemark rows.csv --kind audit", "Bound how far a model is from exact.")
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @shared.option(

@@ -1,7 +1,5 @@
 """The contenders of `ridgemark bench`: bare arithmetic, this package and scikit-learn, timed in turn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial

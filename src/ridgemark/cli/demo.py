@@ -1,7 +1,5 @@
 """`ridgemark demo`: the paper's synthetic design, scored exactly, and a simulated robot arm, fitted and certified."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -34,9 +32,7 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@click.command(
-    "demo", short_help="Run a small example and write a page about it.", epilog="Example: ridgemark demo --seed 3"
-)
+@shared.command("demo", "--seed 3", "Run a small example and write a page about it.")
 @shared.seed_option
 @shared.json_option
 def command(seed: int, as_json: bool) -> None:

@@ -1,7 +1,5 @@
 """`ridgemark fit`: fit a model to the rows of a file and save it."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 import time
@@ -35,11 +33,7 @@ from ridgemark.selection import NAMED as SELECTIONS
 _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 
 
-@click.command(
-    "fit",
-    short_help="Fit a model to the rows of a file.",
-    epilog="Example: ridgemark fit rows.csv --target y --output model.ridgemark",
-)
+@shared.command("fit", "rows.csv --target y --output model.ridgemark", "Fit a model to the rows of a file.")
 @click.argument("data", type=shared.PATH)
 @shared.target_option
 @click.option("--output", required=True, type=shared.PATH, help="Model file to write.")

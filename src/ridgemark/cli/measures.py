@@ -1,7 +1,5 @@
 """Errors and summaries of a fit as plain numbers, for printing and for its page."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from typing import Any

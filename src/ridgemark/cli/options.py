@@ -1,7 +1,5 @@
 """Options shared by several commands: columns, kernels, numbers or words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import reduce
@@ -57,6 +55,11 @@ def count_or_auto(text: str) -> Any:
 
 
 PATH = click.Path(path_type=Path)
+
+
+def command(name: str, example: str, short_help: str | None = None) -> Command:
+    """Return the decorator of a command; its help ends with an example."""
+    return click.command(name, short_help=short_help, epilog=f"Example: ridgemark {name} {example}")
 
 
 def option(name: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:

@@ -6,8 +6,6 @@
 - A file is written completely or not at all. A table is written as CSV, NPY or Parquet.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """`ridgemark predict`: write a table of predictions of a model for the rows of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,31 +20,25 @@ _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same 
 _MOST_BLOCKS = 32
 
 
-@click.command(
+@shared.command(
     "predict",
-    short_help="Predict the target for the rows of a file.",
-    epilog="Example: ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9",
+    "model.ridgemark new.csv --output predictions.csv --interval 0.9",
+    "Predict the target for the rows of a file.",
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")
-@click.option(
+@shared.option(
     "--interval",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="SHARE",
-    help="Also write prediction intervals with this target coverage, e.g. 0.9.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    "Also write prediction intervals with this target coverage, e.g. 0.9.",
+    "SHARE",
 )
 @shared.columns_option
 @shared.force_option
 @shared.json_option
 def command(
-    model: Path,
-    data: Path,
-    output: Path,
-    interval: float | None,
-    columns: list[shared.Key] | None,
-    force: bool,
-    as_json: bool,
+    model: Path, data: Path, output: Path, interval: float | None, force: bool, as_json: bool, **options: Any
 ) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
@@ -62,7 +54,7 @@ def command(
             "which keeps them"
         )
         raise ParameterError(msg)
-    source = open_like(run, Columns.of(fitted), data, {"columns": columns}, with_target=False)
+    source = open_like(run, Columns.of(fitted), data, options, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)

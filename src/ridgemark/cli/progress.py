@@ -1,7 +1,5 @@
 """A progress bar with rate and remaining time on the error stream, if that is a terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`ridgemark report`: write an HTML page about a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +18,7 @@ from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
-@click.command(
-    "report",
-    short_help="Write an HTML page about a model.",
-    epilog="Example: ridgemark report model.ridgemark --output model.html --test other.csv",
-)
+@shared.command("report", "model.ridgemark --output model.html --test other.csv", "Write an HTML page about a model.")
 @click.argument("model", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
 @shared.test_option

@@ -1,7 +1,5 @@
 """`ridgemark reproduce`: the paper's experiments, as one page and its records."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -27,11 +25,7 @@ from ridgemark.report.plots import require_matplotlib
 _PAGE = "index.html"
 
 
-@click.command(
-    "reproduce",
-    short_help="Repeat the paper's experiments and write a page.",
-    epilog="Example: ridgemark reproduce --output reproduction --data data",
-)
+@shared.command("reproduce", "--output reproduction --data data", "Repeat the paper's experiments and write a page.")
 @click.option(
     "--output",
     required=True,

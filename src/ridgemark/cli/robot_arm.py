@@ -1,7 +1,5 @@
 """A simulated robot arm: the acceleration of its hand from 32 inputs, similar to the pumadyn data sets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

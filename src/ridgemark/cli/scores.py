@@ -1,7 +1,5 @@
 """`ridgemark scores`: lower and upper bounds of the ridge leverage scores of all rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,8 @@ from ridgemark.cli.progress import progress
 from ridgemark.functions import leverage_scores
 
 
-@click.command(
-    "scores",
-    short_help="Bound the leverage scores of the rows.",
-    epilog="Example: ridgemark scores rows.csv --target y --ridge 1e-4 --output scores.csv",
+@shared.command(
+    "scores", "rows.csv --target y --ridge 1e-4 --output scores.csv", "Bound the leverage scores of the rows."
 )
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")

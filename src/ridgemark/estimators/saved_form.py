@@ -2,9 +2,11 @@
 
 Sides of arrays: d features, t targets, p landmarks (or the points of `ExactKernelRidge`), r of them kept, n rows with
 leave-one-out residuals, m of them for intervals, k kept for later batches, s rows with scores, g ridges searched.
+
+A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where its arrays must
+agree with others in a side, where its numbers have a range, or where they may be infinite.
 """
 
-# Annotations stay types here: those of a TypedDict say which keys are required.
 import math
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -50,6 +52,7 @@ class SavedFit(NamedTuple):
     effective_dimension: Bracket
 
 
+# Annotations here must stay types (no `from __future__ import annotations`): they say which keys are required.
 class _Inputs(TypedDict):
     """The inputs of a certificate that are read again."""
 

@@ -1,7 +1,5 @@
 """Fitted models to files and back, through `ridgemark.persistence`."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os
@@ -15,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
-from ridgemark.certificates import Certificate
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
@@ -113,16 +110,11 @@ def _saved(fitted: Any, sums: bool) -> Any:
         factor = fit.factor
         rest = (getattr(fit, name) for name in SavedFit._fields[3:])
         fit = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
-    solution = replace(fitted.solution, certificate=_untimed(fitted.solution.certificate))
-    return replace(fitted, solution=solution, sums=fit)
-
-
-def _untimed(certificate: Certificate | None) -> Certificate | None:
-    """Return a certificate without the time it took, in plain dicts."""
-    if certificate is None:
-        return None
-    cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
-    return replace(certificate, inputs=dict(certificate.inputs), cost=cost)
+    certificate = fitted.solution.certificate
+    if certificate is not None:
+        cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
+        certificate = replace(certificate, inputs=dict(certificate.inputs), cost=cost)
+    return replace(fitted, solution=replace(fitted.solution, certificate=certificate), sums=fit)
 
 
 def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tuple[Any, RunRecord | None]:

@@ -7,8 +7,6 @@ The package safetensors reads and checks the file. The file is written here, wit
 `save` makes two copies of every array, and its `save_file` replaces the file itself and changes its mode.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

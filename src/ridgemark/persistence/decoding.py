@@ -4,8 +4,6 @@ A record's annotations say what its fields hold; a `Rule` adds what a type canno
 arrays have names of one letter: the first array with the side `p` sets p, and all others must agree.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,7 +75,7 @@ class Decoder:
             return self._entries(inner, node, place, rule)
         if origin is np.ndarray:
             return self._array(get_args(inner[1])[0], node, place, rule)
-        if origin is Mapping or is_typeddict(hint):
+        if origin in (dict, Mapping) or is_typeddict(hint):
             return self._mapping(hint, node, place)
         if hint in (int, float):
             return self._number(hint, node, place, rule)
@@ -117,7 +115,7 @@ class Decoder:
         lowest = 0 if whole else -math.inf
         right = values >= (lowest if rule.lowest is None else rule.lowest)  # not of NaN
         if rule.finite:
-            right &= abs(values) < math.inf
+            right &= (values > -math.inf) & (values < math.inf)
         if rule.below is not None:
             right &= values < self.sizes[rule.below]
         return bool(np.all(right)) and not (rule.ascending and (values[1:] <= values[:-1]).any())
@@ -125,15 +123,18 @@ class Decoder:
     def _number(self, kind: type, node: Any, place: str, rule: Rule) -> Any:
         allowed = (int,) if kind is int else (int, float)
         if type(node) not in allowed or not self._is_right(node, rule, kind is int):
-            raise refusal(
-                place, f"must be {'an integer' if kind is int else 'a number'} in its range, got {shown(node)}"
-            )
+            what = "an integer" if kind is int else "a number"
+            raise refusal(place, f"must be {what} in its range, got {shown(node)}")
         self._match(rule.sides if kind is int else None, (node,), place)
         return node
 
     def _array(self, dtype: Any, node: Any, place: str, rule: Rule) -> NDArray[Any]:
-        if dtype is Any:
-            return self._words(node, place, rule)
+        if dtype is Any:  # text
+            [(tag, words)] = node.items()
+            if tag != "words" or not all(type(word) is str for word in words):
+                raise refusal(place, "must be an array of text")
+            self._match(rule.sides, (len(words),), place)
+            return np.array(words, dtype=object)
         values = self._take(node, place)
         n_sides = values.ndim if rule.sides is None else len(rule.sides)
         if values.dtype != dtype or values.ndim != n_sides:
@@ -143,13 +144,6 @@ class Decoder:
         if not self._is_right(values, rule, values.dtype.kind in "iu"):
             raise refusal(place, "has a value outside its range")
         return values
-
-    def _words(self, node: Any, place: str, rule: Rule) -> NDArray[Any]:
-        [(tag, content)] = node.items()
-        if tag != "words" or not all(type(word) is str for word in content):
-            raise refusal(place, "must be an array of text")
-        self._match(rule.sides, (len(content),), place)
-        return np.array(content, dtype=object)
 
     def _rows(self, node: Any, place: str, rule: Rule) -> Any:
         """Return finite rows in single or double precision, dense or CSR; where `below` is a rule, or row numbers."""

@@ -1,7 +1,5 @@
 """Encode the values of a model as JSON and arrays; `decoding` decodes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Reading model files and replacing them atomically; every failure is a `ModelFileError`."""
 
-from __future__ import annotations
-
 import io
 import os
 import secrets

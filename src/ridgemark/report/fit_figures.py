@@ -1,7 +1,5 @@
 """The figures on the page of a fit: ridges searched, observed against predicted, scores."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

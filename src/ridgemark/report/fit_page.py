@@ -1,7 +1,5 @@
 """The page of a fit: what was fitted, its errors, its distance to exact, and the influential rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +40,7 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
     "ritz_value": "largest Ritz value",
     "failure_probability": "failure probability",
 }
+_INFLUENCE = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f", "cook_distance": ".2e"}
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 
 
@@ -222,15 +221,8 @@ def _rows(fit: _Fit) -> list[Html]:
     if influential:
         numbers = html.number_columns("row", "leverage", "leave-one-out residual", "studentised", "Cook's distance")
         rows = [
-            [
-                str(one["row"]),
-                f"{one['leverage']:.3f}",
-                f"{one['loo_residual']:.4g}",
-                f"{one['studentised']:.2f}",
-                f"{one['cook_distance']:.2e}",
-                "yes" if one["landmark"] else "no",
-                str(one["why"]),
-            ]
+            [format(one[name], form) for name, form in _INFLUENCE.items()]
+            + ["yes" if one["landmark"] else "no", str(one["why"])]
             for one in influential
         ]
         caption = "The most influential rows, numbered from 0"

@@ -1,8 +1,5 @@
 """A fitted model in words and numbers, for a page and for printing."""
 
-from __future__ import annotations
-
-import math
 import re
 from typing import Any
 
@@ -51,11 +48,7 @@ def landmark_words(model: Any) -> str:
 
 def spoken(seconds: float) -> str:
     """Return a time in a suitable unit."""
-    unit, size = next(
-        (unit, size)
-        for limit, unit, size in ((90, "s", 1), (5400, "min", 60), (math.inf, "h", 3600))
-        if seconds < limit
-    )
+    unit, size = ("s", 1) if seconds < 90 else ("min", 60) if seconds < 5400 else ("h", 3600)
     return f"{seconds / size:.2g} {unit}"
 
 

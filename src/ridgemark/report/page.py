@@ -1,7 +1,5 @@
 """Building blocks of a self-contained page: each takes plain text, escapes it and returns HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

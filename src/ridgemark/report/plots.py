@@ -1,7 +1,5 @@
 """Charts as inline SVG: text stays text, and colours are those of the page in light, dark and print mode."""
 
-from __future__ import annotations
-
 import io
 import math
 import re
@@ -127,14 +125,10 @@ def _plain_ticks(axes: Any, chart: Chart) -> None:
     for axis, logarithmic in ((axes.xaxis, chart.log_x), (axes.yaxis, chart.log_y)):
         if logarithmic:
             low, high = sorted(axis.get_view_interval())
-            axis.set_major_formatter(FuncFormatter(_number))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             span = high / low if low > 0 else math.inf
             between = "2357" if span < 10 else "25" if span < 100 else ""
             axis.set_minor_formatter(FuncFormatter(partial(_minor, between)) if between else NullFormatter())
-
-
-def _number(value: float, _: object = None) -> str:
-    return f"{value:g}"
 
 
 def _minor(between: str, value: float, _: object = None) -> str:

@@ -1,7 +1,5 @@
 """CSV tables that are safe in a spreadsheet: no text cell is read as a formula, and numbers stay numbers."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows in memory or memory-mapped: arrays, sparse matrices and other data with random access to rows."""
 
-from __future__ import annotations
-
 import copy
 import mmap
 from abc import ABC, abstractmethod
@@ -216,22 +214,18 @@ class ArrayRows(BaseRows):
             msg = f"{self._targets.header.source} has no column; omit target if there is none"
             raise DataError(msg)
         if self._weights is not None and len(self._weights.which) != 1:
-            got = f"{len(self._weights.which)} columns"
-            msg = f"{self._weights.header.source} must have one number for each row; got {got}"
+            n_columns = len(self._weights.which)
+            msg = f"{self._weights.header.source} must have one number for each row; got {n_columns} columns"
             raise DataError(msg)
 
     def _check_values(self) -> None:
         """Read data in memory once, so that a bad cell is refused before any work begins."""
         step = max(1, _CHECK_BYTES // (8 * (self.n_features + self.n_targets + 1)))
-        total_weight = 0.0
-        for rows in _slices(step, 0, self.n_rows):
-            for part in self._parts:
-                if part is self._weights and part.in_memory:
-                    total_weight += float(self._read_weights(part, rows).sum())
-                elif part.in_memory:
-                    part.read(rows, self.dtype if part is self._features else DOUBLE)
+        for part in self._parts:
+            for rows in _slices(step, 0, self.n_rows) if part.in_memory else ():
+                part.read(rows, self.dtype if part is self._features else DOUBLE)
         if self._weights is not None and self._weights.in_memory:
-            check_total_weight(total_weight)
+            check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for rows in _slices(block_rows, start, stop):

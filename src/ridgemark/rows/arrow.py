@@ -55,7 +55,7 @@ class ArrowRows(ScannedRows):
         self, paths: Sequence[str | os.PathLike[str]], target: Any = None, columns: Any = None, weight: Any = None
     ) -> None:
         self._readers = [_open(require_file(path)) for path in paths]
-        files = [FileState(reader.path) for reader in self._readers]
+        files = FileState(*(reader.path for reader in self._readers))
         header = self._readers[0].header
         choice = header.choose(target, columns, weight)
         names = header.names_of(choice.all) or ()

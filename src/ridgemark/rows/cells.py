@@ -1,7 +1,5 @@
 """Conversion of columns and matrices from any source to checked floats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real

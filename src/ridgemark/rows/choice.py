@@ -1,7 +1,5 @@
 """Which columns are features, targets and weight, from names or positions."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Plain numbers are parsed fast, and everything else cell by cell.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -75,7 +73,7 @@ class CsvRows(ScannedRows):
     ) -> None:
         self._path = require_file(path)
         source = shown(self._path)
-        files = [FileState(self._path)]
+        files = FileState(self._path)
         with open_csv(self._path) as file:
             first = read_first_row(file, source)
             has_header = _has_header(first, source, target, columns, weight)

@@ -4,8 +4,6 @@ Only line ends, delimiters and quotes are examined. Every quote opens or closes 
 the quotes before a byte says whether the byte is inside quotes.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from dataclasses import dataclass

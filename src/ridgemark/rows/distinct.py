@@ -1,7 +1,5 @@
 """Which rows are equal: the candidates for landmarks, found by hashes of their bits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,15 +4,13 @@ A hostile or broken file is refused before it takes time or memory; the environm
 limit.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ridgemark.errors import ParameterError, RidgemarkError, SourceFileError
+from ridgemark.errors import DataError, ParameterError, RidgemarkError, SourceFileError
 from ridgemark.rows.places import shown
 
 
@@ -77,14 +75,6 @@ def require_file(path: str | os.PathLike[str]) -> Path:
     return found
 
 
-def is_directory(path: Path) -> bool:
-    """Return whether `path` is a directory; False for an invalid path."""
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 @contextmanager
 def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[None]:
     """Turn the reader's errors into one that names the file and its expected format."""
@@ -115,25 +105,37 @@ def bomb(path: Path) -> SourceFileError:
 
 
 class FileState:
-    """A file's inode, size and modification time, to detect a change while it is in use.
+    """Inode, size and modification time of some files, to detect a change while they are in use.
 
     Not detected: a file overwritten in place with the same number of bytes whose modification time is set back, or
     differs by less than the resolution of the file system's clock.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._known = self._now()
+    def __init__(self, *paths: Path) -> None:
+        self._known = {path: _state(path) for path in paths}
 
     def check(self) -> None:
-        """Refuse the file if it has changed."""
-        if self._now() != self._known:
-            msg = f"{shown(self.path)} has changed or is gone since it was opened; open it again"
-            raise SourceFileError(msg)
+        """Refuse a file that has changed."""
+        for path, known in self._known.items():
+            if _state(path) != known:
+                msg = f"{shown(path)} has changed or is gone since it was opened; open it again"
+                raise SourceFileError(msg)
 
-    def _now(self) -> tuple[int, ...] | None:
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Check before and after reading; a change is also the better explanation of an error."""
+        self.check()
         try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+            yield
+        except DataError:
+            self.check()
+            raise
+        self.check()
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

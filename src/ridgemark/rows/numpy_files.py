@@ -1,12 +1,11 @@
 """NumPy files: `.npy`, read in blocks, and `.npz` archives. Pickled objects are never loaded."""
 
-from __future__ import annotations
-
 import math
 import sys
 import tokenize
 import zipfile
 import zlib
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,7 +34,7 @@ class NpyColumns(MatrixColumns):
     """
 
     def __init__(self, path: Path) -> None:
-        self._state = FileState(path)
+        self._path, self._state = path, FileState(path)
         with reading(path, _ARRAY, *_PARSING), path.open("rb") as file:
             shape, self._fortran, dtype = _header(file, path, _ARRAY)
             self._offset = file.tell()
@@ -47,23 +46,15 @@ class NpyColumns(MatrixColumns):
 
     def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows; features, targets and weights are read together."""
-        self._state.check()
         whole = self._latest.get((rows.start, rows.stop)) if isinstance(rows, slice) else None
-        values = self._from_file(rows) if whole is None else whole[:, self.selection]
+        if whole is not None:
+            self._state.check()
+            return numbers(whole[:, self.selection], dtype, self.place(rows))
+        with self._state.unchanged(), reading(self._path, _ARRAY), self._path.open("rb", buffering=0) as file:
+            values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
         return numbers(values, dtype, self.place(rows))
 
-    def _from_file(self, rows: slice | npt.NDArray[np.intp]) -> Array:
-        """Return the chosen columns of some rows; refuse a file that changed meanwhile."""
-        try:
-            with reading(self._state.path, _ARRAY), self._state.path.open("rb", buffering=0) as file:
-                values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
-        except DataError:
-            self._state.check()  # truncated or removed: this message is clearer than the system's
-            raise
-        self._state.check()
-        return values
-
-    def _at(self, file: IO[bytes], rows: npt.NDArray[np.intp]) -> Array:
+    def _at(self, file: FileIO, rows: npt.NDArray[np.intp]) -> Array:
         """Return rows by number, in the requested order; rows close in the file are read together."""
         values = np.empty((len(rows), len(self.which)), self.stored_dtype)
         step = max(1, _NEAR_BYTES // (self.header.n_columns * self.stored_dtype.itemsize))
@@ -74,30 +65,28 @@ class NpyColumns(MatrixColumns):
             values[group] = self._between(file, slice(first, last + 1))[rows[group] - first]
         return values
 
-    def _between(self, file: IO[bytes], rows: slice, keep: bool = False) -> Array:
+    def _between(self, file: FileIO, rows: slice, keep: bool = False) -> Array:
         """Return the chosen columns of consecutive rows."""
-        n_rows = rows.stop - rows.start
+        n_rows, n_columns = rows.stop - rows.start, self.header.n_columns
         if self._fortran:
-            columns = np.empty((len(self.which), n_rows), self.stored_dtype)
-            for column, j in zip(columns, self.which, strict=True):
-                self._fill(file, column, j * self.n_rows + rows.start)
-            return columns.T
-        whole = np.empty((n_rows, self.header.n_columns), self.stored_dtype)
-        self._fill(file, whole, rows.start * self.header.n_columns)
+            return np.array([self._numbers(file, j * self.n_rows + rows.start, n_rows) for j in self.which]).T
+        whole = self._numbers(file, rows.start * n_columns, n_rows * n_columns).reshape(n_rows, n_columns)
         if keep:
             self._latest.clear()
             self._latest[rows.start, rows.stop] = whole
         return whole[:, self.selection]
 
-    def _fill(self, file: IO[bytes], values: Array, position: int) -> None:
-        """Fill a contiguous array with the numbers from a position in the file's array."""
-        file.seek(self._offset + position * self.stored_dtype.itemsize)
-        rest: Any = values.reshape(-1).view(np.uint8).data
-        while rest:
-            read: int = file.readinto(rest)  # type: ignore[attr-defined]
+    def _numbers(self, file: FileIO, position: int, count: int) -> Array:
+        """Return some numbers from a position in the file's array."""
+        values = np.empty(count, self.stored_dtype)
+        file.seek(self._offset + position * values.itemsize)
+        rest = values.view(np.uint8).data
+        while rest:  # one read may give less than was asked for
+            read = file.readinto(rest)
             if not read:
-                raise unreadable(self._state.path, _ARRAY, f"it is {len(rest)} bytes too short")
+                raise unreadable(self._path, _ARRAY, f"it is {len(rest)} bytes too short")
             rest = rest[read:]
+        return values
 
 
 class Archive:

@@ -1,7 +1,5 @@
 """`open_rows`: opens data of any supported kind as a `RowSource`."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import RowSource
 from ridgemark.rows.csv import CsvRows
-from ridgemark.rows.files import is_directory, require_file
+from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
 from ridgemark.rows.tables import is_a, table_columns
@@ -78,7 +76,7 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
     name = path.name.lower()
-    if is_directory(path):
+    if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
     found = require_file(path)
     if name.endswith(".npy"):

@@ -1,7 +1,5 @@
 """Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ridgemark.errors import DataError
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
 from ridgemark.rows.choice import Choice, Header
@@ -30,14 +27,14 @@ class ScannedRows(BaseRows):
         Number of rows in each chunk.
     dtype : numpy.dtype
         float32 or float64, for the features.
-    files : list of FileState
+    files : FileState
         The files, which must not change while they are in use.
     """
 
     reads_ahead = True
 
     def __init__(
-        self, header: Header, choice: Choice, chunk_rows: Sequence[int], dtype: np.dtype[Any], files: list[FileState]
+        self, header: Header, choice: Choice, chunk_rows: Sequence[int], dtype: np.dtype[Any], files: FileState
     ) -> None:
         self._source = header.source
         self._choice = choice
@@ -64,19 +61,14 @@ class ScannedRows(BaseRows):
 
     def _unchanged(self, chunks: Sequence[int]) -> Iterator[Block]:
         """Iterate like `_read`, and check before and after every block that the files have not changed."""
-        self._check_files()
-        try:
-            for block in self._read(chunks):
-                self._check_files()
-                yield block
-                self._check_files()  # again before the next read: a truncated file must not be read through a map
-        except DataError:
-            self._check_files()  # a changed file is the better explanation of the error
-            raise
-
-    def _check_files(self) -> None:
-        for file in self._files:
-            file.check()
+        blocks = self._read(chunks)
+        while True:
+            # Before the next read too: a truncated file must not be read through a map.
+            with self._files.unchanged():
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")

@@ -3,8 +3,6 @@
 Frames are recognised by their class names: pandas and polars are never imported here.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
