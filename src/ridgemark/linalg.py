@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
@@ -124,6 +126,23 @@ def cholesky_(matrix: Array) -> Array | None:
     factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
     _check_info("dpotrf", min(info, 0))
     return None if info else factor
+
+
+def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
+    """Return U with `U'U = A + s I` for the matrix A that `make` returns, in Fortran order.
+
+    s is the ridge, raised to the rounding error of A, and further until rounding leaves `A + s I` definite.
+    """
+    while True:
+        with all_blas_threads():
+            matrix = make()
+            diagonal = check_range(np.einsum("ii->i", matrix))
+            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0)))
+            diagonal += ridge
+            factor = cholesky_(matrix)
+        if factor is not None:
+            return factor
+        ridge *= 10.0
 
 
 def times_own_transpose_(triangle: Array) -> Array:

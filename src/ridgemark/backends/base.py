@@ -15,6 +15,8 @@ Array: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
+_PANEL = 256  # columns of a product that is subtracted from an array
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -111,7 +113,9 @@ class Backend:
 
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
         """Overwrite values by `values - left right`."""
-        values -= self.xp.matmul(left, right)
+        for first in range(0, values.shape[1], _PANEL):  # small temporary arrays
+            panel = slice(first, min(first + _PANEL, values.shape[1]))
+            values[:, panel] -= self.xp.matmul(left, right[:, panel])
         return values
 
     def squared_norms(self, rows: Array) -> Array:
