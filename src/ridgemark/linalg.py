@@ -1,7 +1,5 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The array operations that kernels and solvers use, for any library that follows the array API standard."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf

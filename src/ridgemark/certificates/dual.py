@@ -1,7 +1,5 @@
 """A fit on its own rows as a primal point (a function) and a dual point (one coefficient for each row)."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import ClassVar

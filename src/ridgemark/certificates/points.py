@@ -1,7 +1,5 @@
 """Bounds on the distance of predictions at new points from exact kernel ridge regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

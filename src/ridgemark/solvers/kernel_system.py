@@ -1,7 +1,5 @@
 """The linear system of exact kernel ridge regression on merged rows, its rounding errors, and its preconditioners."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Coefficients of very many landmarks by conjugate gradients, without forming B'WB."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
