@@ -1,6 +1,7 @@
 """Products and inverses of triangular matrices agree with those of full matrices."""
 
 import ctypes
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from ridgemark.linalg import (
     congruence,
     inverse_triangle_,
     pivoted_cholesky,
+    product_in_blocks,
     solve_triangle,
+    sum_rounding,
     symmetric_eigen,
     times_own_transpose_,
 )
@@ -147,3 +150,20 @@ def test_entries_far_below_rounding_do_not_spoil_eigenvalues():
     matrix += np.where(scattered | scattered.T, 10.0 ** rng.uniform(-315, -150, (200, 200)), 0.0)
     values, vectors = symmetric_eigen((matrix + matrix.T) / 2)
     assert vectors @ np.diag(values) @ vectors.T == pytest.approx(matrix, abs=1e-13)
+
+
+@pytest.mark.parametrize("at_once", [64, 256])
+@pytest.mark.parametrize("n_terms", [1, 64, 700])
+def test_a_product_in_blocks_is_within_its_rounding_of_exact_arithmetic(n_terms, at_once):
+    rng = np.random.default_rng(n_terms)
+    left, right = (
+        rng.uniform(size=(3, n_terms)),
+        rng.choice([-1e9, 1e9], size=(n_terms, 1)) * rng.uniform(size=(n_terms, 1)),
+    )
+    product = product_in_blocks(left, right, at_once)[:, 0]
+    for row, computed in zip(left, product, strict=True):
+        exact = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(row, right[:, 0], strict=True))
+        allowed = sum_rounding(n_terms, at_once) * float(row @ np.abs(right[:, 0]))
+        assert abs(Fraction(float(computed)) - exact) <= allowed
+    if n_terms == 700:
+        assert sum_rounding(n_terms, 64) < sum_rounding(n_terms, 256) / 3

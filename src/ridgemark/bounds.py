@@ -6,8 +6,6 @@ probabilities are to the scores), `t` the spectral error of the sketch. All stat
 rows (in-sample), for a lambda chosen independently of the targets.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

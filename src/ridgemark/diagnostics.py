@@ -1,7 +1,5 @@
 """Which rows drive a fit: leverage and leave-one-out residuals, the classical outlier diagnostics in kernel form."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ Functions take `scaled_ridge`, the paper's n lambda, and the kernel matrix K or 
 w, pass `weighted_kernel(K, w)`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Public functions: leverage scores, effective dimension, and loading of models."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any, Literal
 

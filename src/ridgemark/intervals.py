@@ -1,7 +1,5 @@
 """Uncertainty of predictions: standard deviations, and jackknife+ intervals from leave-one-out residuals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

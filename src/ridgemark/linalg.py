@@ -1,6 +1,6 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -9,28 +9,28 @@ from ridgemark.backends import NUMPY, Array, Indices
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
-# Products with vectors are summed in blocks of at most this many terms.
-SUMMED_AT_ONCE = 256
+# Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are
+# often huge and of both signs, in smaller ones.
+SUMMED_AT_ONCE, LANDMARKS_AT_ONCE = 256, 64
 # A negative eigenvalue beyond this fraction of the largest is not a rounding error, even in single precision.
 _INDEFINITE = 1e-5
 # An entry below this share of the largest one changes no eigenvalue by more than its rounding error.
 _NEGLIGIBLE = 1e-30
 
 
-def sum_rounding(n_terms: int) -> float:
+def sum_rounding(n_terms: int, at_once: int = SUMMED_AT_ONCE) -> float:
     """Return a bound on the rounding error of `sum_j u_j v_j`, relative to `sum_j |u_j v_j|`.
 
-    `m u` for one sum of m terms, u the unit roundoff; `(256 + number of blocks) u` with blocks of 256.
+    `m u` for one sum of m terms, u the unit roundoff; `(b + number of blocks) u` with blocks of b terms.
     """
-    at_once = min(n_terms, SUMMED_AT_ONCE)
-    return (at_once + n_terms / SUMMED_AT_ONCE + 4.0) * float(np.finfo(np.float64).eps) / 2.0
+    return (min(n_terms, at_once) + n_terms / at_once + 4.0) * float(np.finfo(np.float64).eps) / 2.0
 
 
-def product_in_blocks(left: Array, right: Array) -> Array:
-    """Return `A V`, every entry a sum of blocks of at most `SUMMED_AT_ONCE` terms."""
-    total = left[:, :SUMMED_AT_ONCE] @ right[:SUMMED_AT_ONCE]
-    for start in range(SUMMED_AT_ONCE, left.shape[1], SUMMED_AT_ONCE):
-        block = slice(start, start + SUMMED_AT_ONCE)
+def product_in_blocks(left: Array, right: Array, at_once: int = SUMMED_AT_ONCE) -> Array:
+    """Return `A V`, every entry a sum of blocks of at most `at_once` terms."""
+    total = left[:, :at_once] @ right[:at_once]
+    for start in range(at_once, left.shape[1], at_once):
+        block = slice(start, start + at_once)
         total += left[:, block] @ right[block]
     return total
 
@@ -124,6 +124,23 @@ def cholesky_(matrix: Array) -> Array | None:
     factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
     _check_info("dpotrf", min(info, 0))
     return None if info else factor
+
+
+def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
+    """Return U with `U'U = A + s I` for the matrix A that `make` returns, in Fortran order.
+
+    s is the ridge, raised to the rounding error of A, and further until rounding leaves `A + s I` definite.
+    """
+    while True:
+        with all_blas_threads():
+            matrix = make()
+            diagonal = check_range(np.einsum("ii->i", matrix))
+            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0)))
+            diagonal += ridge
+            factor = cholesky_(matrix)
+        if factor is not None:
+            return factor
+        ridge *= 10.0
 
 
 def times_own_transpose_(triangle: Array) -> Array:

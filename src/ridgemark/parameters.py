@@ -1,7 +1,5 @@
 """Base class of objects defined by their constructor's arguments, for `clone` and `kernel__bandwidth`."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from numbers import Real

@@ -1,7 +1,5 @@
 """Random draws of row numbers from probabilities, independent of kernels and data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Operators, in-place operators, slices and boolean masks mean the same for every 
 directly. Every other operation is a method of `Backend`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import array_api_compat

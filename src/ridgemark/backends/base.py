@@ -1,7 +1,5 @@
 """The array operations that kernels and solvers use, for any library that follows the array API standard."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf
@@ -14,6 +12,8 @@ Array: TypeAlias = Any
 """An array of the backend in use: a NumPy array, a tensor, ..."""
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
+
+_PANEL = 256  # columns of a product that is subtracted from an array
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ class Backend:
 
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
         """Overwrite values by `values - left right`."""
-        values -= self.xp.matmul(left, right)
+        for first in range(0, values.shape[1], _PANEL):  # small temporary arrays
+            panel = slice(first, min(first + _PANEL, values.shape[1]))
+            values[:, panel] -= self.xp.matmul(left, right[:, panel])
         return values
 
     def squared_norms(self, rows: Array) -> Array:

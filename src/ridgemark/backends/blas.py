@@ -5,8 +5,6 @@ for Cython; ctypes calls it here without the lock. If SciPy was built with 64-bi
 instead.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any

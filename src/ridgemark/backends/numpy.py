@@ -1,7 +1,5 @@
 """The backend on NumPy arrays: the operations for which NumPy or SciPy has a faster way than the generic one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ So a fit limits BLAS to one thread, processes blocks of rows in parallel, and le
 matrices.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

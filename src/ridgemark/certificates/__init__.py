@@ -1,7 +1,5 @@
 """Certificates: bounds on the distance of a fit from exact kernel ridge regression, with their certainty."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

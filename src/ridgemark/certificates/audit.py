@@ -1,7 +1,5 @@
 """The audit: a bound on the distance from exact for this y, by one product with K or with a sample of its rows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

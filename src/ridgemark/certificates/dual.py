@@ -1,7 +1,5 @@
 """A fit on its own rows as a primal point (a function) and a dual point (one coefficient for each row)."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +9,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.certificates.rounding import EPS, condition, landmark_rounding
 from ridgemark.errors import DataError
-from ridgemark.linalg import sum_rounding
+from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks, sum_rounding
 from ridgemark.operators import Cross, CrossTask, cross_block, kernel_diagonal
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
@@ -82,7 +80,7 @@ class FittedRows:
         roots = np.sqrt(weights)[:, None]
         self.sizes = self.lengths[:, None] * roots * np.abs(self.residual) / ridge
         self.function_size = factor.function_size(coef)
-        self.share = landmark_rounding(factor) + errors[:, 0]
+        self.share = sum_rounding(len(coef), LANDMARKS_AT_ONCE) + errors[:, 0]
         own = (landmark_rounding(factor) + factor.cross_kernel.landmark_error) * self.function_size
         self.unsolved_rounding = (sum_rounding(len(weights)) + self.share) @ self.sizes + own
         cancelled = 4 * EPS * roots * (np.abs(targets) + np.abs(self.values) + np.abs(fit.intercept))
@@ -156,11 +154,12 @@ class FittedRows:
         fit, moments, coefficients = self.fit, self.fit.moments, np.abs(self.fit.solution.coefficients)
         length = np.sqrt((coefficients**2).sum(axis=0))
         sizes = fit.factor.feature_sizes
-        at_rows = float(np.sqrt(self.diagonal @ (self.share + sum_rounding(moments.n_rows)) ** 2))
+        summed = sum_rounding(moments.n_rows) + landmark_rounding(fit.factor)
+        at_rows = float(np.sqrt(self.diagonal @ (self.share + summed) ** 2))
         features = np.sqrt(moments.trace_kernel) * length + np.sqrt(moments.target_square)
         others = np.outer(np.sqrt(np.diagonal(moments.gram)), sizes @ coefficients)
-        summed = at_rows * (np.outer(sizes, features) + others) / fit.scaled_ridge
-        return (1e-8 + 1e3 * EPS * condition(fit)) * length + summed
+        of_sums = at_rows * (np.outer(sizes, features) + others) / fit.scaled_ridge
+        return (1e-8 + 1e3 * EPS * condition(fit)) * length + of_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +171,8 @@ class ValuesAndTargets(CrossTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         assert block.targets is not None
-        values = cross_block(self.cross_kernel, block, workspace) @ self.dual_coef
+        cross = cross_block(self.cross_kernel, block, workspace)
+        values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE)
         return np.hstack([values, block.targets, self.cross_kernel.entry_error(block.features)[:, None]])
 
 

@@ -1,7 +1,5 @@
 """Bounds on the distance of predictions at new points from exact kernel ridge regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,10 +7,10 @@ import numpy as np
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
-from ridgemark.certificates.rounding import EPS, landmark_rounding
+from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.leverage import posterior_factor
-from ridgemark.linalg import sum_rounding
+from ridgemark.linalg import LANDMARKS_AT_ONCE, sum_rounding
 from ridgemark.operators import CrossTask, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
@@ -101,7 +99,8 @@ class PointwiseDistance(CrossTask):
         variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in self.factors], axis=1)
         share = sum_rounding(cross_kernel.n_landmarks) + cross_kernel.entry_error(block.features)
         variance += np.outer(share * diagonal, 2.0 + self.amplified)
-        predicted = landmark_rounding(fit.factor) + fit.factor.cross_kernel.entry_error(block.features)
+        of_fit = fit.factor.cross_kernel
+        predicted = sum_rounding(of_fit.n_landmarks, LANDMARKS_AT_ONCE) + of_fit.entry_error(block.features)
         rounding = np.outer(predicted * np.sqrt(diagonal), self.own_size) + 4 * EPS * np.abs(fit.intercept)
         return np.sqrt(self.gaps * variance[:, self.which]) + rounding
 

@@ -1,7 +1,5 @@
 """The record of a certificate: its claim in words, its numbers, JSON and HTML."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

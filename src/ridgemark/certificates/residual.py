@@ -1,7 +1,5 @@
 """Trace and operator certificates: from the trace or the largest eigenvalue of K - L, for every signal at once."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ A sum `sum_j c_j k(x, z_j)` computed from kernel values with the relative error 
 number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark.backends import Floats

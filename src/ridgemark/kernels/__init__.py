@@ -1,7 +1,5 @@
 """Kernels: positive semidefinite functions of two rows, with the formulas of the theory page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ridgemark.errors import ParameterError

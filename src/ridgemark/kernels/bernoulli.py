@@ -1,7 +1,5 @@
 """The Bernoulli kernel of the paper's synthetic experiment."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

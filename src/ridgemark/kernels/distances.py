@@ -9,8 +9,6 @@ centre both sides at the landmarks' median and divide by the bandwidth first. Th
 For a kernel that is singular at zero distance, so are near pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels given by the user: a function of two sets of rows, or the values themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Kernels of the difference of two rows that are one at zero: Gaussian, Matern, power exponential, Laplacian."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable

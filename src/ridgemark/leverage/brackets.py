@@ -1,7 +1,5 @@
 """Lower and upper bounds on ridge leverage scores, and quantities derived from them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Scores of all rows from a few landmarks: at least the paper's approximation, at most a posterior variance."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

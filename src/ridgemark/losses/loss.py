@@ -1,7 +1,5 @@
 """The interface of a loss, the squared loss, and the functions at which losses are expanded."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar

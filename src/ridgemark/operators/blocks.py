@@ -1,7 +1,5 @@
 """Kernel values and features of one block of rows, in scratch memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

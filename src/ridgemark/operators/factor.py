@@ -1,7 +1,5 @@
 """The Nystrom approximation `L = C W^+ C'` as features: landmarks and the whitener of their kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

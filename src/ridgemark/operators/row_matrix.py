@@ -12,7 +12,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel
-from ridgemark.linalg import product_in_blocks
+from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
 from ridgemark.operators.blocks import cross_block, feature_block, tiles
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -46,8 +46,8 @@ class MatrixValues(MatrixTask):
         return min(self.n_columns, _WIDEST_TILE)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        parts = tiles(block, self.n_columns)
-        return np.concatenate([product_in_blocks(self.evaluate(tile, workspace), self.vectors) for tile in parts])
+        parts = (self.evaluate(tile, workspace) for tile in tiles(block, self.n_columns))
+        return np.concatenate([product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE) for part in parts])
 
 
 @dataclass(frozen=True, eq=False)

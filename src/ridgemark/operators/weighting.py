@@ -1,7 +1,5 @@
 """Weights and the intercept on one side of a matrix, `P W^1/2`, and `(L + s)^-1` with both."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark.backends import Floats, Indices

@@ -10,8 +10,6 @@ multiplies the rounding error of the sum by it. The residual kernel is far bette
 leading landmarks. With no leading landmark `h` is the kernel itself, and all whitening is deferred.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Passes over one source: run a task on every block, stack or add up the results, and keep count of the cost."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

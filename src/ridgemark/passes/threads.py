@@ -1,7 +1,5 @@
 """The executor for one machine: threads read blocks ahead and process them; results come in row order."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

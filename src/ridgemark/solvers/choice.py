@@ -1,7 +1,5 @@
 """The choice of a solver by its number of operations."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 _ENTRY = 200.0  # operations for one kernel value, besides 2 for each feature

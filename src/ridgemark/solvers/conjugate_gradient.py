@@ -1,7 +1,5 @@
 """The preconditioned conjugate gradient, for several right sides at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The linear system of exact kernel ridge regression on merged rows, its rounding errors, and its preconditioners."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import Kernel
-from ridgemark.linalg import check_range, cholesky_, solve_cholesky, sum_rounding, symmetric_eigen
+from ridgemark.linalg import raised_cholesky, solve_cholesky, sum_rounding, symmetric_eigen
 from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, kernel_diagonal
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -244,10 +241,11 @@ class DirectPreconditioner:
     def __init__(self, system: KernelSystem) -> None:
         assert system.matrix is not None
         weighted = system.weighting(system.weighting(system.matrix).T)
-        self._matrix = check_range((weighted + weighted.T) / 2)
-        self._factors = {ridge: self._factor(float(ridge)) for ridge in np.unique(system.scaled_ridge)}
+        matrix = (weighted + weighted.T) / 2
         self._system, self._ridges = system, system.scaled_ridge
-        del self._matrix
+        self._factors = {
+            ridge: raised_cholesky(lambda: matrix.copy(order="F"), float(ridge)) for ridge in np.unique(self._ridges)
+        }
 
     def __call__(self, vectors: Floats, columns: Columns) -> Floats:
         """Return `(A + s)^-1 v`."""
@@ -256,14 +254,3 @@ class DirectPreconditioner:
             chosen = np.flatnonzero(self._ridges[columns] == ridge)
             solution[:, chosen] = solve_cholesky(self._factors[ridge], vectors[:, chosen])
         return self._system.weighting.project(solution)  # P commutes with A + s, but not its rounding error
-
-    def _factor(self, ridge: float) -> Floats:
-        raised = max(ridge, float(np.finfo(np.float64).eps) * float(np.trace(self._matrix)))
-        while True:
-            shifted = self._matrix.copy(order="F")
-            np.einsum("ii->i", shifted)[:] += raised
-            with all_blas_threads():
-                factor = cholesky_(shifted)
-            if factor is not None:
-                return factor
-            raised *= 10.0

@@ -1,7 +1,5 @@
 """Ridge regression on the features from their moments, for one ridge or for every ridge; and the fit from landmarks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple

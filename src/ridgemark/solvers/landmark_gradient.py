@@ -1,7 +1,5 @@
 """Coefficients of very many landmarks by conjugate gradients, without forming B'WB."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +7,13 @@ import numpy as np
 
 from ridgemark import linalg
 from ridgemark.backends import Floats, Indices
-from ridgemark.backends.threads import all_blas_threads, one_blas_thread
+from ridgemark.backends.threads import one_blas_thread
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, Outcome, conjugate_gradient
 
-_EPS = float(np.finfo(np.float64).eps)
 _HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
 
 
@@ -172,13 +169,5 @@ def _preconditioner(triangle: Floats, landmark_weights: Floats, ridge: float) ->
     if not len(triangle):
         return triangle
     raised = max(ridge, float(np.median(landmark_weights * np.diagonal(triangle) ** 2)))
-    while True:
-        with all_blas_threads():
-            matrix = linalg.times_own_transpose_(np.multiply(triangle, np.sqrt(landmark_weights), order="F"))
-            diagonal = linalg.check_range(np.einsum("ii->i", matrix))
-            raised = max(raised, len(matrix) * _EPS * float(diagonal.max()))
-            diagonal += raised
-            factor = linalg.cholesky_(matrix)
-        if factor is not None:
-            return factor
-        raised *= 100.0
+    roots = np.sqrt(landmark_weights)
+    return linalg.raised_cholesky(lambda: linalg.times_own_transpose_(np.multiply(triangle, roots, order="F")), raised)

@@ -1,7 +1,5 @@
 """From a landmark fit to exact kernel ridge regression, with a bound on the distance after every step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
