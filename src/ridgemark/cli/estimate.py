@@ -20,17 +20,20 @@ _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
 _SEARCHED = 41  # ridges searched; their residuals and squared residuals are held at once
 _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
 _PILOTS = 4  # passes over the rows with the landmarks of the pilot
+_TUNING, _TUNING_ROWS = 1.2e12, 8000  # multiplications and additions of a default tuning, and the rows it may take
 _SIDE = 384  # size of the matrices whose product measures the speed
 _SHARE = 0.27  # fraction of that speed that a whole fit reaches, with exponentials, reading and sums
 
 
-def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float, float]:
+def estimate(source: RowSource, n_landmarks: Any, searched: bool, tuned: bool = False) -> tuple[float, float]:
     """Return seconds and bytes a fit may take; "auto" counts as the most landmarks it may take."""
     n, t = source.n_rows, source.n_targets
     p = min(n, work_limit(n), memory_limit(None)) if n_landmarks == "auto" else min(n, int(n_landmarks))
     cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
     pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
-    seconds = (min(cost.direct, 2 * cost.gradient) + 0.7 * pilots) / (_SHARE * _operations_per_second())
+    tuning = _TUNING * min(1.0, n / _TUNING_ROWS) ** 3 if tuned else 0.0
+    operations = min(cost.direct, 2 * cost.gradient) + 0.7 * pilots + tuning
+    seconds = operations / (_SHARE * _operations_per_second())
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
     held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not held
     rows = 8.0 * n * (_PER_ROW + held)
@@ -39,9 +42,9 @@ def estimate(source: RowSource, n_landmarks: Any, searched: bool) -> tuple[float
     return seconds, memory
 
 
-def forecast(source: RowSource, n_landmarks: Any, searched: bool) -> str | None:
+def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuned: bool = False) -> str | None:
     """Return the estimate as text if the run may be long, else None."""
-    seconds, memory = estimate(source, n_landmarks, searched)
+    seconds, memory = estimate(source, n_landmarks, searched, tuned)
     if seconds < LONG:
         return None
     size = f"up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB"

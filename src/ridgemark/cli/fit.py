@@ -29,6 +29,7 @@ from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
 from ridgemark.selection import NAMED as SELECTIONS
+from ridgemark.tuning import make_tuner
 
 _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 
@@ -44,7 +45,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
     "NUMBER",
     "loo",
 )
-@shared.kernel_options
+@shared.tuned_kernel_options
 @shared.option(
     "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
@@ -81,8 +82,8 @@ def command(
     about = _about(data, source, options, levels)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, {})
-    searched = not isinstance(options["ridge"], float)
-    if (expected := forecast(source, options["landmarks"], searched)) is not None:
+    searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
+    if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
         click.echo(expected, err=True)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ridgemark.kernels import NAMED as KERNELS
+from ridgemark.tuning import LEVELS
 
 Command = Callable[..., Any]
 Key = str | int
@@ -91,12 +92,32 @@ seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 kernel_options = together(
-    option("--kernel", click.Choice(sorted(set(KERNELS) - {"precomputed"})), "Kernel function.", default="gaussian"),
+    option(
+        "--kernel", click.Choice(sorted({*KERNELS} - {"precomputed", "auto"})), "Kernel function.", None, "gaussian"
+    ),
     option(
         "--bandwidth",
         numbers_or("median"),
-        "Kernel bandwidth: median (distance between rows), a number, or one per feature separated by commas.",
+        "Kernel bandwidth: median (distance between rows in units of the columns), a number, or one per feature "
+        "separated by commas.",
         "NUMBER",
         "median",
+    ),
+)
+tuned_kernel_options = together(
+    option(
+        "--kernel",
+        click.Choice(sorted({*KERNELS} - {"precomputed"})),
+        "Kernel function; auto: by tuning.",
+        None,
+        "auto",
+    ),
+    option(
+        "--bandwidth",
+        numbers_or("auto", *LEVELS, "median"),
+        "Kernel bandwidth: auto (tuned; shared, per_feature and metric ask for one level), median (distance between "
+        "rows in units of the columns), a number, or one per feature separated by commas.",
+        "NUMBER",
+        "auto",
     ),
 )
