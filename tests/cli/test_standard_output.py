@@ -44,7 +44,7 @@ def test_json_of_fits_with_few_features_parses(tmp_path):
     write_csv(tmp_path / _TWO_COLUMNS, "a,b,y", [a, b, a + 0.1 * rng.normal(size=200)])
     fits = [
         ["fit", data, "--target", "y", "--kernel", kernel, "--landmarks", landmarks, "--ridge", ridge,
-         "--output", f"m{number}", "--json"]
+         "--output", f"m{number}", "--json", *(() if kernel in ("linear", "cosine") else ("--bandwidth", "median"))]
         for number, (data, kernel, landmarks, ridge) in enumerate(_FITS)
     ]  # fmt: skip
     done = subprocess.run(

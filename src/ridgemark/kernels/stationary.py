@@ -76,6 +76,11 @@ class RadialKernel(StationaryKernel):
     def has_metric(self) -> bool:  # type: ignore[override]
         return self.metric is not None
 
+    @property
+    def smoothness(self) -> float:
+        """The nu of `phi = polynomial in r^2 + c r^(2 nu) + ...` near zero; infinite for a smooth kernel."""
+        return math.inf
+
     def value_and_derivative(self, squared_distances: Array, rounding: Any = 0.0) -> tuple[Array, Array]:
         """Return `phi(rho)` and `dphi/drho` for an array of squared distances rho.
 
@@ -214,6 +219,11 @@ class PowerExponential(RadialKernel):
         self.exponent = exponent
 
     @property
+    def smoothness(self) -> float:
+        exponent = self._checked_exponent()
+        return exponent / 2.0 if exponent < 2 else math.inf
+
+    @property
     def _form(self) -> Form:  # type: ignore[override]
         q = self._checked_exponent()
         few = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
@@ -251,6 +261,7 @@ class Matern12(RadialKernel):
     """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
 
     # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
+    smoothness = 0.5
     _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
@@ -265,6 +276,7 @@ class Matern12(RadialKernel):
 class Matern32(RadialKernel):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
+    smoothness = 1.5
     _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
@@ -278,6 +290,7 @@ class Matern32(RadialKernel):
 class Matern52(RadialKernel):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
+    smoothness = 2.5
     _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
 
     def _profile(self, distances: Array, backend: Backend) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
-from ridgemark.kernels import Kernel, has_bandwidth, make_kernel
+from ridgemark.kernels import NAMED, Kernel, has_bandwidth, make_kernel
+from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses
 from ridgemark.tuning.levels import LEVELS
 from ridgemark.tuning.median import median_distance
@@ -34,10 +35,16 @@ def choose_kernel(
     """
     tuner = make_tuner(bandwidth)
     by_default = isinstance(bandwidth, str) and bandwidth in ("auto", "median")
-    if has_bandwidth(kernel) and tuner is not None:
+    if tuner is not None and has_bandwidth(kernel) and issubclass(NAMED[kernel], StationaryKernel):
         return _tuned(tuner, kernel, passes, ridge, fit_intercept, rng)
-    if has_bandwidth(kernel) and by_default:
+    if by_default and has_bandwidth(kernel):
         return _by_median(kernel, passes, rng), None
+    if tuner is not None and not by_default:
+        msg = (
+            f"bandwidth={bandwidth!r} cannot tune kernel={kernel!r}; give the name of a kernel of the distance, such "
+            'as "gaussian", or "auto"'
+        )
+        raise ParameterError(msg)
     given: Any = None if by_default else bandwidth
     if given is not None and np.ndim(given) and not isinstance(given, str):
         try:

@@ -163,9 +163,11 @@ class Search:
     ) -> tuple[Any, float, tuple[TriedKernel, ...]]:
         """Return the family and the factor of all bandwidths that do best on the judging rows, and all families' best.
 
-        A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better. The
-        family that the metric was tuned for is kept unless another saves a share of its error.
+        A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
+        the family that the metric was tuned for is compared with rougher ones only. It is kept unless another saves a
+        share of its error.
         """
+        families = [family, *(one for one in families if one.smoothness < family.smoothness)]
         grid = [(one, factor) for one in families for factor in _LENGTHS]
         errors = np.array(self.judged_errors([with_metric(one, metric / factor) for one, factor in grid]))
         errors[[one is not family for one, _ in grid]] *= 1.0 + _WORTH_CHANGING

@@ -107,7 +107,7 @@ class Tuner(Parameterised):
         uniform = False
         if descents:
             larger = replace(search, tuning=rows.larger)
-            family, scale, compared = larger.compare([one.family for one in best_of_families[:3]], family, metric)
+            family, scale, compared = larger.compare(families, family, metric)
             metric = metric / scale
             uniform = larger.uniform_is_better(with_metric(family, metric), rng)
         counter.finish()
