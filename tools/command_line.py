@@ -31,6 +31,7 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
   output.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
+  The page of a fit shows how the kernel was tuned, errors, distance to exact, the columns and the rows that matter.
 - **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing
   file is replaced only with `--force`; an input or another output of the command is never replaced, whatever its name
   or link. For a link, its target is written; a pipe or a device is written to directly. A table for `/dev/stdout` is

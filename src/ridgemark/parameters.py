@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.errors import ParameterError
 
-_PRINTED_ENTRIES = 16  # of a matrix
+_PRINTED_ENTRIES = 16  # of an array
 
 
 class Parameterised:
@@ -82,12 +82,12 @@ def real_number(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    """Return the repr of an argument on one line; of a large matrix, its shape."""
-    if np.ndim(value) != 2 or not isinstance(value, np.ndarray | list):
+    """Return the repr of an argument on one line; of a large array, its shape."""
+    if np.ndim(value) not in (1, 2) or not isinstance(value, np.ndarray | list):
         return repr(value)
     if np.size(value) > _PRINTED_ENTRIES:
-        return f"<matrix of shape {np.shape(value)}>"
-    return f"array({np.asarray(value).tolist()})"
+        return f"<{'vector' if np.ndim(value) == 1 else 'matrix'} of shape {np.shape(value)}>"
+    return repr(value) if isinstance(value, list) else f"array({value.tolist()})"
 
 
 def _same(mine: Any, other: Any) -> bool:

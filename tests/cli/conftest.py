@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ridgemark.cli import main
+from ridgemark.tuning import Tuner
 
 ODD = "<script>alert(1)</script>"
 
@@ -18,6 +19,15 @@ def write_rows(path, n, seed):
     rows = zip(X.tolist(), colours, y.tolist(), strict=True)
     lines = [f"{a!r},{b!r},{c!r},{colour},{t!r}" for (a, b, c), colour, t in rows]
     path.write_text(f"a,b,{ODD},colour,y\n" + "\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="package", autouse=True)
+def quick_tuning():
+    """Make default tuning take few rows and one family."""
+    few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 8, "kernels": ("gaussian",)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tuner.__init__, "__defaults__", tuple((Tuner().get_params() | few).values()))
+        yield
 
 
 @pytest.fixture(scope="session")

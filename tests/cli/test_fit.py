@@ -16,6 +16,9 @@ import pytest
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import estimate, output
+from ridgemark.cli.fit import fit_and_measure, fit_lines
+from ridgemark.cli.measures import summary
+from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
 
 NUMBERS = f"a,b,{ODD}"
@@ -25,7 +28,7 @@ NUMBERS = f"a,b,{ODD}"
 def fitted(folder):
     """A model fitted in Python, and its rows."""
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
-    model = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0).fit(source)
+    model = NystromRidge(n_landmarks=60, random_state=0).fit(source)
     return model, source
 
 
@@ -88,6 +91,25 @@ def test_fit_prints_its_summary_as_json(folder, ridgemark, tmp_path):
     assert 0.8 < record["held_out"]["coverage"][0] <= 1
     assert 0 <= record["waiting_share"] <= 1
     assert record["model"] == str(tmp_path / "m")
+
+
+def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
+    source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
+    small = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=8, kernels=("gaussian",))
+    model = NystromRidge(bandwidth=small, n_landmarks=60, random_state=0)
+    run = fit_and_measure(model, source)
+    tuning, lines, record = model.tuning_, dict(fit_lines(model, run)), summary(model, run)
+    level = {"per_feature": "one bandwidth per feature", "metric": "a matrix"}[tuning.level]
+    assert lines["tuning"] == f"{level}, Gaussian, judged error {tuning.judged_error:.3g} of the target's deviation"
+    told = record["tuning"]
+    assert (told["level"], told["kernel"], told["judged_error"]) == (tuning.level, "Gaussian", tuning.judged_error)
+    order = np.argsort(-model.feature_importances_)
+    names = [("a", "b", ODD)[k] for k in order]
+    assert [one["column"] for one in record["important_columns"]] == names
+    assert [one["share"] for one in record["important_columns"]] == model.feature_importances_[order].tolist()
+    assert lines["importance"].startswith(f"{names[0]} {model.feature_importances_[order[0]]:.0%}, {names[1]} ")
+    assert len(lines["kernel"]) < 60
+    json.dumps(record)
 
 
 def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
@@ -390,6 +412,15 @@ def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
         for done in (100, 200, 50):
             tell("moments", done, 200)
     assert "rows/s" in terminal.getvalue()
+
+
+def test_tuning_counts_evaluations_on_a_terminal(monkeypatch):
+    terminal = watched(monkeypatch)
+    with output.progress() as tell:
+        tell("tuning", 57, 240)
+    lines = [line for line in terminal.getvalue().splitlines() if "tuning" in line]
+    assert "57 of 240" in lines[-1]
+    assert not any("rows" in line for line in lines)
 
 
 def test_scores_show_progress_only_on_a_terminal(folder, ridgemark, monkeypatch):

@@ -82,8 +82,8 @@ def test_a_hostile_record_of_the_run_is_refused(name, value, model_file, tmp_pat
 def test_a_model_refitted_on_other_rows_reports_no_old_file(model_file, ridgemark, tmp_path):
     pytest.importorskip("matplotlib")
     model = load(model_file)
-    rows = np.random.default_rng(0).normal(size=(90, 2))
-    model.fit(rows, rows[:, 0])
+    rows = np.random.default_rng(0).normal(size=(90, 3))
+    model.fit(rows[:, :2], rows[:, 0] + 0.1 * rows[:, 2])
     assert ridgemark("report", model.save(tmp_path / "m"), "--output", tmp_path / "page.html")[0] == 0
     page = (tmp_path / "page.html").read_text()
     assert "A fit from landmarks" in page

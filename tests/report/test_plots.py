@@ -3,6 +3,7 @@
 import functools
 import re
 import sys
+from html import escape
 
 import pytest
 
@@ -76,6 +77,15 @@ def test_markers_of_a_line_can_be_turned_off():
     x = tuple(range(50))
     marked, plain = (draw(Chart("x", "y", [Series("one", x, x, marked=mark)]), "line") for mark in (True, False))
     assert marked.count("<use") - plain.count("<use") >= 50
+
+
+def test_bars_are_named_from_the_top_without_a_legend():
+    names = ("a <b>", "a rather long name", "$c$")
+    svg = draw(Chart("share", "", [Series("unseen", (0.6, 0.3, 0.1), range(3), kind="bars")], names=names), "bars")
+    places = [re.search(rf'<text[^>]*y="([\d.]+)"[^>]*>{re.escape(escape(name))}</text>', svg) for name in names]
+    heights = [float(place[1]) for place in places]
+    assert heights == sorted(heights)
+    assert "unseen" not in svg
 
 
 def test_settings_of_the_user_do_not_reach_the_page(matplotlib):

@@ -200,6 +200,15 @@ def test_tuning_is_told_as_progress_and_ends():
     assert all(done < total for done, total in tuning[:-1])
 
 
+def test_progress_counts_the_descents_that_run():
+    X, y = product_of_two(150)
+    seen = []
+    five = Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=1)
+    NystromRidge(bandwidth=five, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
+    tuning = [(done, total) for what, done, total in seen if what == "tuning"]
+    assert {done for done, _ in tuning} == set(range(1, tuning[-1][1] + 1))
+
+
 def test_an_interruption_ends_all_descents():
     X, y = product_of_two(600)
     calls, before = [], threading.active_count()

@@ -23,7 +23,7 @@ from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken
+from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import listed, shown
@@ -205,6 +205,7 @@ def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     return [
         ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
         ("kernel", kernel_words(model)),
+        *tuning_lines(model),
         ("lambda", f"{ridges} ({chosen})"),
         ("landmarks", landmark_words(model)),
         ("leave-one-out", _rms(error)),

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import COVERAGE, leave_one_out_error, selection_name
+from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
 from ridgemark.rows import RowSource, open_rows, row_weights
 
 _SHOWN = 300  # rows in the plot of observed against predicted
+_TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
 
 def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
@@ -74,11 +75,13 @@ def peak_memory() -> int | None:
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return what a fit is in plain numbers, for a machine."""
     certificate = model.certificate_
-    bandwidth = model.bandwidth_
+    bandwidth, tuning = model.bandwidth_, getattr(model, "tuning_", None)
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
     record = {name: getattr(run, name) for name in shown} | {
         "n_features": model.n_features_in_,
-        "kernel": repr(model.kernel_),
+        "kernel": kernel_words(model),
+        "tuning": None if tuning is None else {name: getattr(tuning, name) for name in _TUNING},
+        "important_columns": [{"column": name, "share": share} for name, share in important_columns(model, 3)],
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
         "ridge": np.atleast_1d(model.ridge_).tolist(),
         "n_landmarks": model.n_landmarks_,

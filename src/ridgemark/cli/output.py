@@ -252,7 +252,9 @@ def _open_stream(path: Path) -> IO[bytes]:
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} rows, {task.speed or 0:,.0f} rows/s")
+        done = f"{task.completed:,.0f} of {task.total or 0:,.0f}"
+        counts_rows = task.description != "tuning"  # which counts evaluations
+        return Text(f"{done} rows, {task.speed or 0:,.0f} rows/s" if counts_rows else done)
 
 
 def terminal() -> Console | None:

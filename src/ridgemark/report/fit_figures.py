@@ -1,15 +1,54 @@
-"""The figures on the page of a fit: ridges searched, observed against predicted, scores."""
+"""The figures on the page of a fit: tuning, importances, ridges searched, observed against predicted, scores."""
 
 from typing import Any
 
 import numpy as np
 
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, CRITERIA, printable
+from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, printable
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, draw
 
 _POINTS = 200  # points in a plot of scores
+_COLUMNS, _LETTERS = 20, 24  # in a plot of importances: columns, and letters of a name
+_SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"}
+
+
+def tuning_figure(tuning: Any) -> Html | None:
+    """Return the errors that the judging rows found in the course of every descent; None without descents."""
+    if not tuning.descents:
+        return None
+    lines = [
+        Series(f"{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}", *one.looks.T.tolist())
+        for one in tuning.descents
+    ]
+    levels = [(_SHORT[one.level], one.judged_error) for one in tuning.levels if one.level == "shared"]
+    chart = Chart("evaluations", "judged RMS error / spread of y", lines, levels, log_y=True)
+    least = min(tuning.descents, key=lambda one: one.judged_error)
+    ends = "; ".join(f"{line.label}, from {line.y[0]:.3g} to {min(line.y):.3g}" for line in lines)
+    return html.figure(
+        draw(chart, "tuning"),
+        f"Judged error against evaluations, one line for each descent: {ends}.",
+        f"The error on the rows that judge while {len(lines)} descents lower the leave-one-out error on others, each "
+        f"named by its level and its start. The least is {least.judged_error:.3g}.",
+    )
+
+
+def importance_figure(model: Any) -> Html | None:
+    """Return the largest importances as bars; None where they are not known or there is one column."""
+    largest = important_columns(model, _COLUMNS)
+    if not largest:
+        return None
+    names, shares = [printable(name) for name, _ in largest], [share for _, share in largest]
+    short = [one if len(one) <= _LETTERS else f"{one[: _LETTERS - 11]}...{one[-8:]}" for one in names]
+    bars = Series("importance", shares, range(len(shares)), kind="bars")
+    listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
+    return html.figure(
+        draw(Chart("importance", "", [bars], names=short), "importance"),
+        f"The importance of {len(names)} of {model.n_features_in_} columns, the largest first: {listed}.",
+        "The importance of a column is its share of the mean squared gradient of the prediction times the column's "
+        f"variance. Shown: {len(names)} of {model.n_features_in_} columns, {sum(shares):.1%} of the total.",
+    )
 
 
 def path_figure(path: Any, spread: list[float | None]) -> Html:

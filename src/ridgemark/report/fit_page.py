@@ -1,4 +1,4 @@
-"""The page of a fit: what was fitted, its errors, its distance to exact, and the influential rows."""
+"""The page of a fit: what was fitted, how it was tuned, its errors, its distance to exact, and the influential rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,11 @@ import numpy as np
 
 from ridgemark.certificates.record import rounded_up, spent
 from ridgemark.report import page as html
-from ridgemark.report.fit_figures import path_figure, predicted_figure, scores_figure
+from ridgemark.report.fit_figures import importance_figure, path_figure, predicted_figure, scores_figure, tuning_figure
 from ridgemark.report.fit_words import (
     COVERAGE,
     CRITERIA,
+    LEVELS,
     kernel_words,
     landmark_words,
     leave_one_out_error,
@@ -68,11 +69,13 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, furth
 
     It is one HTML document, with the package's version and with further sections at its end.
     """
-    fit = _Fit(model, run)
+    fit, importance = _Fit(model, run), importance_figure(model)
     parts: list[html.Section] = [
         ("What was fitted", "fitted", _fitted(fit, version)),
+        *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
         ("How good it is", "good", _good(fit)),
         ("How far from exact", "exact", _exact(fit.certificate)),
+        *([("Which columns matter", "columns", [importance])] if importance is not None else []),
         ("Which rows matter", "rows", _rows(fit)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
         *further,
@@ -158,6 +161,30 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         blocks.append(html.paragraph(f"Features: {', '.join(names[:_MOST_NAMES])}{more}."))
     return blocks
+
+
+def _tuned(tuning: Any) -> list[Html]:
+    sentence = f"The kernel is {tuning.kernel} with {LEVELS[tuning.level]}, since {tuning.reason}; it was tuned on "
+    sentence += f"{tuning.n_tuning:,} rows with {tuning.n_landmarks:,} landmarks"
+    if tuning.levels:
+        sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
+    levels = [
+        [LEVELS[one.level], f"{one.judged_error:.4g}"]
+        + (["-", "-"] if one.level == "shared" else [f"{one.gain:.1%}", f"{one.standard_errors:.1f}"])
+        + ["yes" if one.level == tuning.level else "surpassed" if one.taken else "no"]
+        for one in tuning.levels
+    ]
+    again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
+    families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]
+    of_levels = [Column("level"), *html.number_columns("judged error", "gain", "standard errors"), Column("taken")]
+    of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "final judged error")
+    figure = tuning_figure(tuning)
+    return [
+        html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
+        *([html.table("Levels", of_levels, levels, stacked=True)] if levels else []),
+        html.table("Families tried", [Column("family"), *of_families], families, stacked=True),
+        *([] if figure is None else [figure]),
+    ]
 
 
 def _good(fit: _Fit) -> list[Html]:

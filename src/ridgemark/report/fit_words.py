@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.selection import Auto, Selection
+from ridgemark.tuning.search import family_name
 
 COVERAGE = 0.9
+LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 
 
@@ -35,8 +37,14 @@ def selection_name(model: Any) -> str:
 
 
 def kernel_words(model: Any) -> str:
-    """Return the repr of the kernel with numbers to six digits."""
-    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(model.kernel_))
+    """Return the kernel's family and the range of its bandwidths or the shape of its metric; otherwise its repr."""
+    kernel = model.kernel_
+    metric, widths = getattr(kernel, "metric", None), getattr(kernel, "bandwidth", 1.0)
+    if metric is not None:
+        return f"{family_name(kernel)} with a {' x '.join(map(str, np.shape(metric)))} metric"
+    if np.size(widths) > 1:
+        return f"{family_name(kernel)}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
+    return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(kernel))
 
 
 def landmark_words(model: Any) -> str:
@@ -44,6 +52,25 @@ def landmark_words(model: Any) -> str:
     rule = model.landmark_count_.rule
     why = "their number given" if rule == "given" else f"number by the rule: {rule}"
     return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
+
+
+def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
+    """Return the columns of largest importance with their shares; none where they are not known or all are zero."""
+    shares = getattr(model, "feature_importances_", np.zeros(1))
+    names = getattr(model, "feature_names_in_", [f"column {number}" for number in range(len(shares))])
+    largest = np.argsort(-shares, kind="stable")[:most]
+    return [(str(names[k]), float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
+
+
+def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
+    """Return how the kernel was tuned, and the three most important columns, as labels and values."""
+    tuning, words = getattr(model, "tuning_", None), None
+    if tuning is not None:
+        judged = tuning.judged_error
+        error = "" if judged is None else f", judged error {judged:.3g} of the target's deviation"
+        words = f"{LEVELS[tuning.level]}, {tuning.kernel}{error}"
+    important = [f"{printable(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]
+    return [("tuning", words), ("importance", ", ".join(important) or None)]
 
 
 def spoken(seconds: float) -> str:

@@ -32,7 +32,7 @@ class Series:
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    kind: Literal["line", "dashed", "points", "mark"] = "line"
+    kind: Literal["line", "dashed", "points", "mark", "bars"] = "line"
     colour: int | None = None  # index in the palette; by default the index of the series
     marked: bool = True  # whether a line has markers; False for lines through very many points
 
@@ -48,6 +48,7 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     diagonal: str | None = None  # label of the line y = x
+    names: Sequence[str] = ()  # labels of y = 0, 1, ... from the top, in place of numbers
 
 
 def draw(chart: Chart, name: str) -> str:
@@ -61,11 +62,16 @@ def draw(chart: Chart, name: str) -> str:
         with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
             matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
         matplotlib.rcParams["svg.hashsalt"] = name
-        figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
+        figure = matplotlib.figure.Figure(figsize=_size(chart), layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(text.getvalue(), name)
+
+
+def _size(chart: Chart) -> tuple[float, float]:
+    """Return width and height; every name gets a line of its own."""
+    return (_SIZE[0], 0.7 + 0.2 * len(chart.names)) if chart.names else _SIZE
 
 
 def require_matplotlib() -> Any:
@@ -96,6 +102,11 @@ def _fill(figure: Any, chart: Chart) -> None:
         further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
         axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
     _plain_ticks(axes, chart)
+    if chart.names:
+        axes.set_yticks(range(len(chart.names)), chart.names)
+        axes.invert_yaxis()
+        axes.grid(False, axis="y")
+        return
     columns = 2 if len(chart.series) + len(chart.levels) + (chart.diagonal is not None) > 1 else 1
     figure.legend(loc="outside lower center", ncols=columns)
 
@@ -106,6 +117,8 @@ def _add(axes: Any, series: Series, number: int) -> None:
     look = {"color": colour, "label": series.label}
     if series.kind == "mark":
         axes.scatter(x, y, s=90, marker=_MARK, edgecolors=_INK, linewidths=0.6, zorder=5, **look)
+    elif series.kind == "bars":
+        axes.barh(y, x, height=0.7, **look)
     elif series.kind == "points":
         if low is not None:
             axes.vlines(x, low, high, color=colour, alpha=0.25, linewidth=0.8)

@@ -89,3 +89,8 @@ class TuningResult:
     uniform_landmarks: bool
     n_evaluations: int
     seconds: float | None = field(default=None, compare=False, metadata={"saved": False})
+
+    @property
+    def judged_error(self) -> float | None:
+        """The error on the judging rows of the level taken; None if no level was judged."""
+        return next((one.judged_error for one in reversed(self.levels) if one.taken), None)

@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # bandwidths tried, over the median distance
 _AS_GOOD = 2e-3  # share of the squared error by which bandwidths do not differ; the one nearest the median is taken
 _GRID_ROWS = 2000  # rows on which families and bandwidths are compared
-_FAMILIES = 3  # that go beyond one bandwidth
+MOST_FAMILIES = 3  # that go beyond one bandwidth
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
@@ -134,7 +134,7 @@ class Search:
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
-        trials = [(shared, start) for shared in families[:_FAMILIES] for start in ("shared", "outer products")]
+        trials = [(shared, start) for shared in families[:MOST_FAMILIES] for start in ("shared", "outer products")]
         tried = self._in_threads(lambda trial: few._from(trial[0], diagonal, trial[1]), trials)
         starts: list[tuple[Shared, Metrics, str, Candidate | None]] = []
         best = self._best([one for one in tried if one is not None])

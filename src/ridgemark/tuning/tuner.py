@@ -21,7 +21,7 @@ from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose_level
 from ridgemark.tuning.metrics import PerFeature
 from ridgemark.tuning.record import TriedKernel, TuningResult
-from ridgemark.tuning.search import FACTORS, Counter, Search, family_name
+from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +93,8 @@ class Tuner(Parameterised):
         families = self._families(kernel)
         rows = draw_rows(passes, self.rows, self.judging_rows, self.landmarks, fit_intercept, rng)
         levels, only_shared = self._levels(families, rows)
-        descents = 0 if levels == ("shared",) else 2 * len(families) + (4 if "metric" in levels else 2)
+        trials = 2 * min(len(families), MOST_FAMILIES)
+        descents = 0 if levels == ("shared",) else trials + (4 if "metric" in levels else 2)
         counter = Counter(len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
         search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
