@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
-from ridgemark.cli import estimate, progress
+from ridgemark.cli import estimate, output
 from tests.cli.conftest import ODD
 
 NUMBERS = f"a,b,{ODD}"
@@ -325,7 +325,6 @@ def test_ctrl_c_ends_a_running_fit_and_leaves_nothing(tmp_path):
 
 
 def test_an_interrupted_table_leaves_the_old_one(folder, model_file, ridgemark, tmp_path, monkeypatch):
-    from ridgemark.cli import output
 
     def interrupt(path, *_):
         path.write_text("half")
@@ -386,7 +385,7 @@ def watched(monkeypatch):
 
 def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
     terminal = watched(monkeypatch)
-    with progress.progress() as tell:
+    with output.progress() as tell:
         assert tell is not None
         for done in (100, 200, 50):
             tell("moments", done, 200)
@@ -405,5 +404,5 @@ def test_scores_show_progress_only_on_a_terminal(folder, ridgemark, monkeypatch)
 
 def test_there_is_no_progress_callback_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    with progress.progress() as tell:
+    with output.progress() as tell:
         assert tell is None

@@ -23,7 +23,7 @@ from ridgemark.kernels import Gaussian, Linear
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(bandwidth="median"),
+        NystromRidge(),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2),
         pytest.param(NystromRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),

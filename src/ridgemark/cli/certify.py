@@ -7,8 +7,7 @@ import click
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
-from ridgemark.cli.output import print_json
-from ridgemark.cli.progress import progress
+from ridgemark.cli.output import print_json, progress
 
 
 @shared.command("certify", "model.ridgemark rows.csv --kind audit", "Bound how far a model is from exact.")

@@ -16,8 +16,7 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast
 from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
-from ridgemark.cli.output import check_outputs, is_stream, print_result, staged
-from ridgemark.cli.progress import progress
+from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromRidge

@@ -91,10 +91,9 @@ test_option = option("--test", PATH, "Data file with test rows and their target,
 seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+_KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
 kernel_options = together(
-    option(
-        "--kernel", click.Choice(sorted({*KERNELS} - {"precomputed", "auto"})), "Kernel function.", None, "gaussian"
-    ),
+    option("--kernel", click.Choice(_KERNELS), "Kernel function.", default="gaussian"),
     option(
         "--bandwidth",
         numbers_or("median"),
@@ -105,13 +104,7 @@ kernel_options = together(
     ),
 )
 tuned_kernel_options = together(
-    option(
-        "--kernel",
-        click.Choice(sorted({*KERNELS} - {"precomputed"})),
-        "Kernel function; auto: by tuning.",
-        None,
-        "auto",
-    ),
+    option("--kernel", click.Choice(["auto", *_KERNELS]), "Kernel function; auto: by tuning.", default="auto"),
     option(
         "--bandwidth",
         numbers_or("auto", *LEVELS, "median"),

@@ -1,4 +1,6 @@
-"""What commands print and write: one JSON object, lines of text, and files, with one set of rules for all commands.
+"""What commands print and write: one JSON object, lines of text, a progress bar, and files.
+
+One set of rules for the files of all commands:
 
 - An output must be neither an input nor another output; files are compared, not names or links.
 - An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
@@ -22,6 +24,9 @@ from typing import IO, Any
 
 import click
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import replacing
@@ -29,6 +34,7 @@ from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
 from ridgemark.rows.places import shown
 
+Tell = Callable[[str, int, int], None]
 Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
@@ -242,3 +248,36 @@ def _is_stdout(path: Path) -> bool:
 def _open_stream(path: Path) -> IO[bytes]:
     # The standard output may be a file: reopened by name, it would be overwritten from its start.
     return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} rows, {task.speed or 0:,.0f} rows/s")
+
+
+def terminal() -> Console | None:
+    """Return the error stream if it is a terminal."""
+    console = Console(stderr=True)
+    return console if sys.stderr.isatty() and console.is_terminal else None
+
+
+@contextmanager
+def progress() -> Iterator[Tell | None]:
+    """Yield the progress callback `(what, rows_done, n_rows)`, or None if the error stream is not a terminal."""
+    console = terminal()
+    if console is None:
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        last = ("", 0)
+
+        def tell(what: str, done: int, total: int) -> None:
+            nonlocal last
+            if what != last[0] or done < last[1]:  # a new pass, with its own rate
+                bar.reset(task, description=what, total=total)
+            last = (what, done)
+            bar.update(task, completed=done)
+
+        yield tell

@@ -9,8 +9,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
-from ridgemark.cli.output import check_outputs, print_result, table_form, write_table
-from ridgemark.cli.progress import Tell, progress
+from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.passes import read_ahead
 from ridgemark.rows import ArrayRows, RowSource

@@ -12,8 +12,7 @@ import click
 
 from ridgemark import __version__
 from ridgemark.cli import options as shared
-from ridgemark.cli.output import check_apart, staged
-from ridgemark.cli.progress import terminal
+from ridgemark.cli.output import check_apart, staged, terminal
 from ridgemark.errors import MissingExtraError
 from ridgemark.paper.claims import claims
 from ridgemark.paper.data import read_sets

@@ -8,8 +8,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import find_levels, open_data
-from ridgemark.cli.output import check_outputs, print_result, table_form, write_table
-from ridgemark.cli.progress import progress
+from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
 from ridgemark.functions import leverage_scores
 
 

@@ -16,6 +16,9 @@ from ridgemark.solvers.landmark_fit import ROBUST
 Floats = NDArray[np.float64]
 
 
+_AS_GOOD = 1e-6  # relative difference of errors that does not count
+
+
 @dataclass(frozen=True)
 class Ridges:
     """Ridges to search, descending: lambda, and n lambda."""
@@ -112,5 +115,6 @@ def _path(
         np.array([solver.training_error(r) for r in ridges.scaled]),
         np.array([solver.effective_dimension(r) for r in ridges.scaled]),
         "gcv" if loo_error is None else "loo",
-        np.argmin(totals, axis=0),
+        # Of ridges that do equally well but for rounding, the largest: the errors of noise hardly depend on it.
+        np.argmax(totals <= (1.0 + _AS_GOOD) * totals.min(axis=0), axis=0),
     )

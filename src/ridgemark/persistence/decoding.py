@@ -115,7 +115,8 @@ class Decoder:
         lowest = 0 if whole else -math.inf
         right = values >= (lowest if rule.lowest is None else rule.lowest)  # not of NaN
         if rule.finite:
-            right &= (values > -math.inf) & (values < math.inf)
+            right &= values > -math.inf
+            right &= values < math.inf
         if rule.below is not None:
             right &= values < self.sizes[rule.below]
         return bool(np.all(right)) and not (rule.ascending and (values[1:] <= values[:-1]).any())

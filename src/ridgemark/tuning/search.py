@@ -26,6 +26,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # bandwidths tried, over the median distance
+_AS_GOOD = 2e-3  # share of the squared error by which bandwidths do not differ; the one nearest the median is taken
 _GRID_ROWS = 2000  # rows on which families and bandwidths are compared
 _FAMILIES = 3  # that go beyond one bandwidth
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
@@ -110,7 +111,9 @@ class Search:
         best = []
         for number in range(len(families)):
             part = range(number * len(FACTORS), (number + 1) * len(FACTORS))
-            best.append(min(part, key=lambda position: (results[position][0], abs(np.log(grid[position][1])))))
+            enough = (1.0 + _AS_GOOD) * min(results[position][0] for position in part)
+            as_good = [position for position in part if results[position][0] <= enough]
+            best.append(min(as_good, key=lambda position: abs(np.log(grid[position][1]))))
         best.sort(key=lambda position: results[position][0])
         found = [Shared(grid[k][0], grid[k][1] * self.median, results[k][1]) for k in best]
         tried = (TriedKernel(family_name(grid[k][0]), grid[k][1], float(np.sqrt(results[k][0]))) for k in best)
