@@ -16,13 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ridgemark.fitting.recipe import default_ridges
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
+from ridgemark.path import Ridges, loo_path
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
-from ridgemark.tuning import default_ridges, loo_path, median_distance
+from ridgemark.tuning import median_distance
 
 SETS = ("protein", "elevators", "cal-housing", "kin40k", "electricity", "gas-batch2", "ocean-temp")
 FACTORS = (1.0, 1.2, 1.4, 1.6, 1.8)
@@ -39,7 +41,8 @@ def ratios(X: np.ndarray, y: np.ndarray, n_rows: int, n_landmarks: int) -> list[
     passes = RowPasses(ArrayRows(X[:n_rows], y[:n_rows, None]))
     factor = nystrom_factor(Gaussian(median_distance(X[:n_rows])), X[:n_landmarks])
     solver, origin = SpectralSolver(loss_sums(passes, factor), True), np.zeros(1)
-    path, _ = loo_path(passes, factor, solver, default_ridges(1.0), origin)
+    ridges = default_ridges(1.0)
+    path, _ = loo_path(passes, factor, solver, Ridges(ridges, n_rows * ridges), origin)
     features, scaled = factor.features(X[n_rows:]), path.ridges * n_rows
 
     def error(scaled_ridge: float) -> float:

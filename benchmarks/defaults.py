@@ -24,7 +24,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromRidge
 from ridgemark.errors import RidgeEdgeWarning
-from ridgemark.tuning import default_ridges, median_distance
+from ridgemark.fitting.recipe import default_ridges
+from ridgemark.tuning import median_distance
 
 SETS = ("elevators", "protein", "kin40k", "cal-housing")
 
@@ -34,10 +35,10 @@ def ours(seed: int):
 
 
 def theirs(X: np.ndarray, seed: int):
-    sample = np.random.default_rng(seed).choice(len(X), 1000, replace=False)
-    bandwidth = median_distance(X[sample])
+    few = min(1000, len(X))
+    bandwidth = median_distance(X[np.random.default_rng(seed).choice(len(X), few, replace=False)])
     return make_pipeline(
-        Nystroem(gamma=1 / (2 * bandwidth**2), n_components=1000, random_state=seed),
+        Nystroem(gamma=1 / (2 * bandwidth**2), n_components=few, random_state=seed),
         RidgeCV(alphas=len(X) * default_ridges(1.0)),
     )
 

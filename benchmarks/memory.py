@@ -36,7 +36,8 @@ if drop == "cold":  # out of the system's cache, so that every pass reads the di
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 before, start = peak(), time.perf_counter()
 ridge = ridge if ridge in ("loo", "gcv") else float(ridge)
-model = NystromRidge(n_landmarks=int(landmarks), ridge=ridge, selection=selection, random_state=0).fit(rows)
+options = {"bandwidth": "median", "ridge": ridge, "selection": selection, "random_state": 0}
+model = NystromRidge(n_landmarks=int(landmarks), **options).fit(rows)
 seconds = time.perf_counter() - start
 print(json.dumps({"before": before, "after": peak(), "seconds": seconds, "passes": model.n_passes_,
                   "waiting": model.waiting_share_}))

@@ -5,6 +5,7 @@ author = "The ridgemark authors"
 release = ridgemark.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_heading_anchors = 2
 html_theme = "furo"
 html_title = f"ridgemark {release}"
 exclude_patterns = ["_build"]

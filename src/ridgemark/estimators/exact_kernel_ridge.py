@@ -34,8 +34,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     Parameters
     ----------
-    kernel, bandwidth
-        As for `NystromRidge`: by default family and metric are tuned.
+    kernel, bandwidth : as for `NystromRidge`
+        By default family and metric are tuned.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         The paper's lambda. Where it is searched, by exact leave-one-out on at most 2,500 rows: the `scaled_ridge` best
         for these serves for all.
@@ -43,12 +43,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Number of landmarks: more of them make fewer steps.
     selection : str, Selection or array of points, default="auto"
         How landmarks are chosen; scores are taken at lambda itself.
-    fit_intercept : bool, default=True
-        Whether to fit an unpenalised constant jointly.
-    memory_budget : int, optional
-        Bytes for blocks and, where it fits, the kernel matrix; 1 GiB when not given.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of all draws.
     tol : float, default=1e-6
         RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
     max_iter : int, default=200
