@@ -11,19 +11,23 @@ NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests
   tests/tuning $(addprefix tests/test_, exact.py leverage.py linalg.py path.py)
 THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/test_linalg.py tests/test_path.py
 
-.PHONY: demo test test-all test-blas lint docs bench clean
+.PHONY: demo test test-all test-blas coverage lint docs bench clean
 
 demo: .venv/report
 	$(BIN)/ridgemark demo
 
+# As many tests at a time as there are cores; each has one BLAS thread.
 test: .venv/dev
-	$(BIN)/pytest -m "not slow" --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -m "not slow" -n auto --dist worksteal
 
 test-all: .venv/dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
+
+coverage: .venv/dev
+	$(BIN)/pytest -m "not slow" --cov --cov-report=term:skip-covered
 
 test-blas: .venv/dev
-	OPENBLAS_CORETYPE=$(OTHER_CORE) $(BIN)/pytest -q -m "not slow" $(NUMERICAL)
+	OPENBLAS_CORETYPE=$(OTHER_CORE) $(BIN)/pytest -q -n auto --dist worksteal -m "not slow" $(NUMERICAL)
 	RIDGEMARK_TEST_THREADS=2 $(BIN)/pytest -q -m "not slow" $(THREADED)
 
 lint: .venv/dev
