@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("arrow", "report")
-TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars")
+TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars", "pytest-xdist")
 
 
 def main() -> None:
