@@ -41,11 +41,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def ridgemark(monkeypatch, capsys):
-    """Run a command; returns exit code, output and error lines. Fits are tuned only where a test asks for it."""
+    """Run a command; returns exit code, output and error lines."""
 
     def run(*arguments):
-        if arguments[:1] == ("fit",) and not {"--bandwidth", "--help"} & set(arguments):
-            arguments += ("--bandwidth", "median")
         monkeypatch.setattr(sys, "argv", ["ridgemark", *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             main()
