@@ -10,7 +10,7 @@ from ridgemark import NystromRidge
 from ridgemark.fitted import RunRecord
 from ridgemark.kernels import Gaussian, Linear, PowerExponential
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.fit_words import important_columns, kernel_words
+from ridgemark.report.fit_words import important_columns, kernel_words, tuning_lines
 from ridgemark.tuning import Tuner
 
 pytest.importorskip("matplotlib")
@@ -105,6 +105,19 @@ def test_importances_are_bars_of_at_most_twenty_columns():
     shown = np.sort(model.feature_importances_)[-20:].sum()
     assert f"Shown: 20 of 30 columns, {shown:.1%} of the total" in text
     assert "share of the mean squared gradient of the prediction times the column&#x27;s variance" in text
+
+
+def test_a_very_long_name_is_shortened_everywhere():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names = ["short", "x" * 5000]
+    X = pandas.DataFrame(rng.normal(size=(90, 2)), columns=names)
+    y = X["short"] + X[names[1]] + 0.1 * rng.normal(size=90)
+    model = NystromRidge(bandwidth="median", n_landmarks=20, random_state=0).fit(X, y)
+    text = section(page_of(model), "columns")
+    assert ">xxxxxxxxxxxxx...xxxxxxxx</text>" in text
+    assert names[1] not in text
+    assert len(dict(tuning_lines(model))["importance"]) < 200
 
 
 def test_one_column_and_a_constant_fit_have_no_importances():

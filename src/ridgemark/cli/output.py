@@ -252,9 +252,10 @@ def _open_stream(path: Path) -> IO[bytes]:
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        done = f"{task.completed:,.0f} of {task.total or 0:,.0f}"
-        counts_rows = task.description != "tuning"  # which counts evaluations
-        return Text(f"{done} rows, {task.speed or 0:,.0f} rows/s" if counts_rows else done)
+        done, total = f"{task.completed:,.0f}", f"{task.total or 0:,.0f}"
+        if task.description == "tuning":  # counts evaluations; descents may end early
+            return Text(f"{done} of at most {total}")
+        return Text(f"{done} of {total} rows, {task.speed or 0:,.0f} rows/s")
 
 
 def terminal() -> Console | None:

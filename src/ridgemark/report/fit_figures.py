@@ -42,7 +42,7 @@ def importance_figure(model: Any) -> Html | None:
     names, shares = [printable(name) for name, _ in largest], [share for _, share in largest]
     short = [one if len(one) <= _LETTERS else f"{one[: _LETTERS - 11]}...{one[-8:]}" for one in names]
     bars = Series("importance", shares, range(len(shares)), kind="bars")
-    listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
+    listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(short, shares, strict=True))
     return html.figure(
         draw(Chart("importance", "", [bars], names=short), "importance"),
         f"The importance of {len(names)} of {model.n_features_in_} columns, the largest first: {listed}.",

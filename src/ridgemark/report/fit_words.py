@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.search import family_name
 
@@ -69,7 +70,7 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
         judged = tuning.judged_error
         error = "" if judged is None else f", judged error {judged:.3g} of the target's deviation"
         words = f"{LEVELS[tuning.level]}, {tuning.kernel}{error}"
-    important = [f"{printable(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]
+    important = [f"{shown(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]
     return [("tuning", words), ("importance", ", ".join(important) or None)]
 
 
