@@ -52,8 +52,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         feature, or a matrix, as other rows judge; "shared", "per_feature" and "metric" ask for one of these levels, and
         a `ridgemark.tuning.Tuner` sets rows and evaluations too. "median" is the median distance between distinct rows.
         In all of these every column is measured in units of its standard deviation. A number or numbers are bandwidths
-        of the columns as they are. A Kernel object carries its own, and a kernel without one (linear, polynomial,
-        cosine, a callable) takes the columns as they are.
+        of the columns as they are. A Kernel object carries its own, a polynomial kernel takes the median, and a kernel
+        without one (linear, cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         The paper's lambda: one number, a list to choose from by leave-one-out, or "loo" or "gcv" to search ten decades
         by leave-one-out or generalised cross-validation.
