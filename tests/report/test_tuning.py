@@ -64,6 +64,7 @@ def test_every_level_and_family_has_its_errors(tuned):
         f"{per_feature.judged_error:.4g}",
         f"{per_feature.gain:.1%}",
         f"{per_feature.standard_errors:.1f}",
+        f"{per_feature.better:.0%}",
         "yes",
     ]
     assert cells["a matrix"][-1] == "no"

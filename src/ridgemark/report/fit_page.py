@@ -170,13 +170,21 @@ def _tuned(tuning: Any) -> list[Html]:
         sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
     levels = [
         [LEVELS[one.level], f"{one.judged_error:.4g}"]
-        + (["-", "-"] if one.level == "shared" else [f"{one.gain:.1%}", f"{one.standard_errors:.1f}"])
+        + (
+            ["-", "-", "-"]
+            if one.level == "shared"
+            else [f"{one.gain:.1%}", f"{one.standard_errors:.1f}", f"{one.better:.0%}"]
+        )
         + ["yes" if one.level == tuning.level else "surpassed" if one.taken else "no"]
         for one in tuning.levels
     ]
     again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
     families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]
-    of_levels = [Column("level"), *html.number_columns("judged error", "gain", "standard errors"), Column("taken")]
+    of_levels = [
+        Column("level"),
+        *html.number_columns("judged error", "gain", "standard errors", "rows better"),
+        Column("taken"),
+    ]
     of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "final judged error")
     figure = tuning_figure(tuning)
     return [

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
-_STANDARD_ERRORS = 2.0  # by which a paired gain in squared error must exceed zero
+_MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
@@ -42,16 +42,31 @@ def judge(model: SmallModel, judging: Sample) -> Floats:
     return model.squared_errors(judging) * (judging.weights * len(judging.weights))
 
 
-def saves(errors: Floats, others: Floats, share: float) -> tuple[float, float, bool]:
-    """Return how much smaller `errors` are than `others`, squares of the judging rows both, and whether that is enough.
+@dataclass(frozen=True)
+class Gain:
+    """How much smaller the errors of one kernel are than those of another, on the judging rows."""
 
-    First the share of the root mean square saved, then the paired gain in standard errors. Enough is more than the
-    share given and two standard errors: without the second condition pure noise is tuned.
-    """
-    gains, before = others - errors, float(np.sqrt(others.mean()))
-    saved = 1.0 - float(np.sqrt(errors.mean())) / max(before, _TINY)
-    standard_errors = float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), _TINY))
-    return saved, standard_errors, saved > share and standard_errors > _STANDARD_ERRORS
+    share: float  # of the root mean square that is saved
+    standard_errors: float  # the paired gain in squared error, in units of its standard error
+    better: float  # share of the rows that are predicted better
+    n_rows: int
+
+    @classmethod
+    def of(cls, errors: Floats, others: Floats) -> Gain:
+        """Compare the squared errors of the same rows."""
+        gains, before = others - errors, max(float(np.sqrt(others.mean())), _TINY)
+        noise = max(float(gains.std()) / np.sqrt(len(gains)), _TINY)
+        share = 1.0 - float(np.sqrt(errors.mean())) / before
+        return cls(share, float(gains.mean() / noise), float(np.mean(gains > 0.0)), len(gains))
+
+    def exceeds(self, share: float) -> bool:
+        """Return whether more than this share is saved, and not by chance; without the latter pure noise is tuned.
+
+        Either the mean gain exceeds two standard errors, or the share of rows predicted better exceeds a half by three:
+        where few rows have most of the error, the first says little.
+        """
+        signs = (2.0 * self.better - 1.0) * np.sqrt(self.n_rows)
+        return self.share > share and (self.standard_errors > _MEAN_ERRORS or bool(signs > _SIGN_ERRORS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.tuning.descent import saves
+from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.record import Level
 from ridgemark.tuning.search import Found, Search, Shared
 
@@ -23,20 +23,21 @@ def choose_level(
     """Return the metric to take, None for the shared bandwidth; how each level was judged; and why this one.
 
     Each further level must save its least
-    share of the error of the level taken before it, by more than two standard errors: leave-one-out of rows that were
-    tuned on is optimistic.
+    share of the error of the level taken before it, and not by chance: leave-one-out of rows that were tuned on is
+    optimistic.
     """
     chosen: Found | None = None
     current = search.judge_shared(shared)
-    judged = [Level("shared", _root(current), 0.0, 0.0, "shared" in levels)]
+    judged = [Level("shared", _root(current), 0.0, 0.0, 0.0, "shared" in levels)]
     for level in LEVELS[1:]:
         of_level = [one for one in found if one.metrics.level == level]
         if level not in levels or not of_level:
             continue
         best = min(of_level, key=lambda one: one.candidate.judged_error)
-        gain, standard_errors, enough = saves(best.candidate.judged, current, _LEAST_GAIN[level])
-        taken = enough or (chosen is None and "shared" not in levels)
-        judged.append(Level(level, best.candidate.judged_error, gain, standard_errors, taken))
+        gain = Gain.of(best.candidate.judged, current)
+        taken = gain.exceeds(_LEAST_GAIN[level]) or (chosen is None and "shared" not in levels)
+        found_error = best.candidate.judged_error
+        judged.append(Level(level, found_error, gain.share, gain.standard_errors, gain.better, taken))
         if taken:
             chosen, current = best, best.candidate.judged
     return chosen, tuple(judged), _reason(judged, len(levels) == 1)
@@ -45,12 +46,12 @@ def choose_level(
 def _reason(judged: Sequence[Level], asked: bool) -> str:
     """Return in words why the last level taken was taken."""
     taken = [one for one in judged if one.taken]
-    last = taken[-1]
+    if not taken or taken[-1].level == "shared":
+        return "no further level lowers the judged error enough"
     if asked:
         return "it was asked for"
-    if len(taken) > 1:
-        return f"it lowers the judged error by {last.gain:.1%}, {last.standard_errors:.1f} standard errors"
-    return "no further level lowers the judged error enough"
+    last = taken[-1]
+    return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
 
 
 def _root(squares: Floats) -> float:

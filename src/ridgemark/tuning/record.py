@@ -42,6 +42,7 @@ class Level:
     judged_error: float
     gain: float  # share of the judged error that it saves over the level chosen before it
     standard_errors: float  # paired gain in squared error, in standard errors
+    better: float  # share of the judging rows that it predicts better
     taken: bool
 
 

@@ -16,7 +16,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, RPCholesky
 from ridgemark.tuning.criterion import Sample, best_ridge, fit_small, with_metric
-from ridgemark.tuning.descent import Candidate, Descent, Start, judge, saves
+from ridgemark.tuning.descent import Candidate, Descent, Gain, Start, judge
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
 from ridgemark.tuning.record import Descended, TriedKernel
@@ -170,15 +170,14 @@ class Search:
         families = [family, *(one for one in families if one.smoothness < family.smoothness)]
         grid = [(one, factor) for one in families for factor in _LENGTHS]
         errors = np.array(self.judged_errors([with_metric(one, metric / factor) for one, factor in grid]))
-        errors[[one is not family for one, _ in grid]] *= 1.0 + _WORTH_CHANGING
+        handicap = np.array([1.0 if one is family else 1.0 + _WORTH_CHANGING for one, _ in grid])
         tried = []
         for one in families:
             own = [k for k, (other, _) in enumerate(grid) if other is one]
-            best = min(own, key=lambda k: float(errors[k]))
-            tried.append((float(errors[best]), *grid[best]))
-        tried.sort(key=lambda one: one[0])
-        record = tuple(TriedKernel(family_name(one), factor, error) for error, one, factor in tried)
-        return tried[0][1], tried[0][2], record
+            tried.append(min(own, key=lambda k: float(errors[k])))
+        tried.sort(key=lambda k: float(errors[k] * handicap[k]))
+        record = tuple(TriedKernel(family_name(grid[k][0]), grid[k][1], float(errors[k])) for k in tried)
+        return *grid[tried[0]], record
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those by `RPCholesky`.
@@ -192,7 +191,7 @@ class Search:
         assert spread is not None
         by_pivots = replace(self, tuning=self.tuning.starting_with(spread))
         errors, others = self._judged(kernel), by_pivots._judged(kernel)
-        return saves(errors, others, _WORTH_UNIFORM)[2]
+        return Gain.of(errors, others).exceeds(_WORTH_UNIFORM)
 
     def judged_errors(self, kernels: Sequence[Any]) -> list[float]:
         """Return the error of every kernel on the judging rows: root of the mean square."""
