@@ -59,7 +59,7 @@ def test_every_level_and_family_has_its_errors(tuned):
     rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", text)
     cells = {head: re.findall(r">([^<]+)</td>", rest) for head, rest in rows}
     shared, per_feature, matrix = model.tuning_.levels
-    assert cells["one bandwidth for all columns"] == [f"{shared.judged_error:.4g}", "-", "-", "surpassed"]
+    assert cells["one bandwidth for all columns"] == [f"{shared.judged_error:.4g}", "-", "-", "-", "surpassed"]
     assert cells["one bandwidth per feature"] == [
         f"{per_feature.judged_error:.4g}",
         f"{per_feature.gain:.1%}",
