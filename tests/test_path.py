@@ -9,11 +9,17 @@ from ridgemark.kernels import Gaussian
 from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
+from ridgemark.path import Ridges, gcv_path, loo_path
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
-from ridgemark.tuning import gcv_path, loo_path, median_distance
+from ridgemark.tuning import median_distance
 
 RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
+
+
+def ridges_of(solver):
+    """Return the ridges searched, and their products with the sum of weights."""
+    return Ridges(RIDGES, RIDGES * solver.total_weight)
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def _path(X, Y, w, intercept, **options):
     factor = nystrom_factor(Gaussian(1.0), X[:25], np.arange(25))
     origin = Y.mean(axis=0) if intercept else np.zeros(2)
     solver = SpectralSolver(loss_sums(passes, factor, origin), intercept)
-    return (*loo_path(passes, factor, solver, RIDGES, origin, **options), factor, solver, origin)
+    return (*loo_path(passes, factor, solver, ridges_of(solver), origin, **options), factor, solver, origin)
 
 
 def _refit(factor, X, Y, w, scaled_ridge, intercept):
@@ -100,7 +106,7 @@ def test_the_chosen_ridge_has_the_smallest_error(data):
     path, *_ = _path(X, Y, w, True, per_target=True)
     assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
     _, _, _, solver, _ = _path(X, Y, w, True)
-    path = gcv_path(solver, RIDGES, 50, per_target=True)
+    path = gcv_path(solver, ridges_of(solver), 50, per_target=True)
     assert np.array_equal(path.chosen, path.gcv.argmin(axis=0))
     assert path.loo_error is None
 

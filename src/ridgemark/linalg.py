@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import NUMPY, Array, Indices
+from ridgemark.backends import NUMPY, Array, Floats, Indices
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
@@ -33,6 +33,12 @@ def product_in_blocks(left: Array, right: Array, at_once: int = SUMMED_AT_ONCE) 
         block = slice(start, start + at_once)
         total += left[:, block] @ right[block]
     return total
+
+
+def rounded(values: Floats, bits: int = 30) -> Floats:
+    """Return positive numbers rounded to so many bits: a factor on all weights then changes none of them."""
+    mantissas, exponents = np.frexp(values)
+    return np.ldexp(np.round(np.ldexp(mantissas, bits)), exponents - bits)
 
 
 def check_range(matrix: Array) -> Array:

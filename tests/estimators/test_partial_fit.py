@@ -103,7 +103,7 @@ def test_the_first_batch_chooses_bandwidth_and_landmarks(data):
     assert model.n_landmarks_ == 200
     bandwidth = model.bandwidth_
     model.partial_fit(100 * X[200:], y[200:])
-    assert model.bandwidth_ == bandwidth
+    assert np.array_equal(model.bandwidth_, bandwidth)
     assert model.n_landmarks_ == 200
 
 

@@ -177,7 +177,7 @@ def test_a_row_source_scores_by_its_own_targets(data):
         ({"fit_intercept": "no"}, "fit_intercept must be True or False, got 'no'"),
         ({"ridge_per_target": None}, "ridge_per_target must be True or False"),
         ({"certify_with": np.array(["a", "b"])}, "certify_with must be None or one of"),
-        ({"bandwidth": ["a", "b", "c"]}, 'bandwidth must be "median"'),
+        ({"bandwidth": ["a", "b", "c"]}, 'bandwidth must be "auto"'),
         ({"ridge": 1e308}, "leaves the floating-point range"),
         ({"ridge": [1e-320, 1e-3]}, "leaves the floating-point range"),
     ],

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from ridgemark.linalg import rounded
+
 Floats = NDArray[np.float64]
 
 
@@ -55,6 +57,11 @@ class Columns:
         )
 
     @property
+    def centre(self) -> Floats:
+        """The mean of each column to a millionth of its unit: a factor on all weights does not move it."""
+        return np.round(self.mean / self.units, 6) * self.units
+
+    @property
     def constant(self) -> NDArray[np.bool_]:
         """Which columns have one value."""
         return self.low == self.high
@@ -70,7 +77,7 @@ class Columns:
         deviation = np.sqrt(self.squares / self.weight) if self.weight else np.zeros_like(self.mean)
         # Squares of very large or small numbers leave the floating-point range.
         usable = ~self.two_valued & np.isfinite(deviation) & (deviation > 0.0)
-        units = np.where(usable, deviation, half_range)
+        units = rounded(np.where(usable, deviation, half_range))
         return np.where((units > 0.0) & np.isfinite(units), units, 1.0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.linalg import rounded
 from ridgemark.passes import RowPasses
 from ridgemark.tuning.criterion import Sample
 
@@ -57,7 +58,8 @@ def draw_rows(
     assert taken.targets is not None
     targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
     targets, weights = _standardised(targets, fit_intercept), groups.weights[chosen]
-    features = _in_units(taken.features, columns.mean, columns.units)
+    weights = rounded(weights / weights.mean())
+    features = _in_units(taken.features, columns.centre, columns.units)
 
     def sample(start: int, count: int, n_landmarks: int) -> Sample:
         part = slice(start, start + count)
@@ -89,4 +91,5 @@ def _standardised(targets: Floats, centred: bool) -> Floats:
     largest = np.abs(deviations).max(axis=0)
     largest[largest == 0.0] = 1.0
     spread = largest * (deviations / largest).std(axis=0)
-    return (deviations if centred else targets) / np.where(spread > 0.0, spread, 1.0)
+    scaled = (deviations if centred else targets) / np.where(spread > 0.0, spread, 1.0)
+    return np.round(scaled, 9)  # the mean of equal rows' targets is then the same for a factor on all weights
