@@ -7,10 +7,13 @@ from scipy import sparse
 
 from ridgemark import kernels as k
 from ridgemark import selection as s
+from ridgemark.tuning import Tuner
 
 NAMES = ["gaussian", "laplacian", "matern12", "matern32", "matern52", "linear", "polynomial", "cosine"]
 SELECTIONS = ["auto", "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]
 SCALES = [1e-300, 1e-150, 1e-30, 1e-3, 1.0, 1.0, 1.0, 1e3, 1e30, 1e150, 1e300]
+
+FEW = Tuner(rows=60, judging_rows=30, landmarks=20, evaluations=4, kernels=("gaussian", "matern12"))
 
 
 def one_of(rng: np.random.Generator, *choices):
@@ -160,7 +163,7 @@ def make_options(rng: np.random.Generator, X, n: int, d: int) -> dict:
         "memory_budget": one_of(rng, None, None, 10**6, 10**5),
     }
     if isinstance(kernel, str) and kernel not in ("linear", "polynomial", "cosine") and perhaps(rng, 0.3):
-        options["bandwidth"] = one_of(rng, "median", 1.0, 1e-9, 1e9, np.full(d, 0.5))
+        options["bandwidth"] = one_of(rng, "median", 1.0, 1e-9, 1e9, np.full(d, 0.5), FEW, FEW)
     return options
 
 

@@ -160,6 +160,8 @@ class Descent:
         judged = judge(self._evaluation(x).model, self.judging)
         candidate = Candidate(self.start.metrics.metric(x[:-1]).copy(), float(np.exp(x[-1])), judged)
         self.looks.append((len(self.errors), candidate.judged_error))
+        if not np.isfinite(candidate.judged_error):
+            raise _Stopped
         if candidate.judged_error < (1.0 - _IMPROVED) * self._to_beat:
             self._to_beat, self._worse = candidate.judged_error, 0
         else:

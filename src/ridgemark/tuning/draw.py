@@ -16,7 +16,7 @@ from ridgemark.tuning.criterion import Sample
 Floats = NDArray[np.float64]
 
 FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
-_MOST_DENSE = 500  # features up to which sparse rows are made dense
+MOST_FEATURES = 500  # beyond which one bandwidth serves all columns, and sparse rows stay sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
 _LARGER = 2  # times the rows and landmarks, for a last comparison of families
@@ -31,11 +31,6 @@ class TuningRows:
     judging: Sample
     units: Floats
     was_sparse: bool
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are held as a sparse matrix."""
-        return sparse.issparse(self.tuning.features)
 
 
 def draw_rows(
@@ -82,7 +77,7 @@ def _in_units(features: Any, mean: Floats, units: Floats) -> Any:
     if not sparse.issparse(features):
         return (features - mean) / units
     scaled = features.multiply(1.0 / units).tocsr()
-    return scaled.toarray() if features.shape[1] <= _MOST_DENSE else scaled
+    return scaled.toarray() if features.shape[1] <= MOST_FEATURES else scaled
 
 
 def _standardised(targets: Floats, centred: bool) -> Floats:

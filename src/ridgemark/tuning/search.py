@@ -199,10 +199,11 @@ class Search:
 
     def _judged(self, kernel: Any) -> Floats:
         """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
-        error, ridge = self._best_ridge(kernel, self.tuning)
-        if not np.isfinite(error):
+        try:
+            _, ridge = best_ridge(kernel, self.tuning, self.ridges)
+            return judge(fit_small(kernel, self.tuning, ridge), self.judging)
+        except np.linalg.LinAlgError:  # the kernel matrix is not definite
             return np.full(len(self.judging.weights), np.inf)
-        return judge(fit_small(kernel, self.tuning, ridge), self.judging)
 
     def _from(self, shared: Shared, metrics: Metrics, name: str, candidate: Candidate | None = None) -> Found | None:
         """Descend from a candidate, the shared bandwidth or outer products; None where that is not possible."""
@@ -212,6 +213,8 @@ class Search:
             at = np.eye(self.tuning.features.shape[1]) / shared.width, shared.ridge
         else:
             at = self._by_gradients(shared, metrics)
+        if not np.isfinite(metrics.coordinates(at[0])).all():
+            return None
         ridges = float(self.ridges[0]), float(self.ridges[-1])
         start = Start(shared.family, metrics, *at, ridges, self.evaluations, self.patience)
         descent = Descent(start, self.tuning, self.judging, self.interrupted, self.count)
@@ -231,9 +234,15 @@ class Search:
         _, metric, ridge = best
         for _ in range(_ROUNDS):
             kernel = with_metric(shared.family, metric)
-            model = fit_small(kernel, self.tuning, ridge)
+            try:
+                model = fit_small(kernel, self.tuning, ridge)
+            except np.linalg.LinAlgError:
+                break
             gradients = kernel.gradients(self.tuning.features[:_GRADIENT_ROWS], model.landmarks, model.coefficients)
-            root = metrics.root(np.einsum("ijt,ikt->jk", gradients, gradients, optimize=True))
+            outer = np.einsum("ijt,ikt->jk", gradients, gradients, optimize=True)
+            if not 0.0 < np.trace(outer) < np.inf:  # a constant, or beyond the floating-point range
+                break
+            root = metrics.root(outer)
             before, after = (median_distance(self.tuning.features @ one) for one in (metric, root))
             scaled = [root * (before / after) * scale for scale in _SCALES]
             errors = [self._best_ridge(with_metric(shared.family, one), self.tuning) for one in scaled]

@@ -17,9 +17,9 @@ from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.parameters import Parameterised
 from ridgemark.passes import RowPasses
 from ridgemark.tuning.criterion import with_metric
-from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
+from ridgemark.tuning.draw import FEWEST_ROWS, MOST_FEATURES, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose_level
-from ridgemark.tuning.metrics import PerFeature
+from ridgemark.tuning.metrics import PerFeature, with_bandwidths
 from ridgemark.tuning.record import TriedKernel, TuningResult
 from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
 
@@ -103,11 +103,10 @@ class Tuner(Parameterised):
         found = search.descend(best_of_families, levels) if descents else []
         shared = best_of_families[0]
         chosen, judged, reason = choose_level(search, shared, found, levels) if found else (None, (), only_shared)
-        family = shared.family if chosen is None else chosen.shared.family
-        metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
+        family, uniform = shared.family if chosen is None else chosen.shared.family, False
         compared: tuple[TriedKernel, ...] = ()
-        uniform = False
         if descents:
+            metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
             larger = replace(search, tuning=rows.larger)
             family, scale, compared = larger.compare(families, family, metric)
             metric = metric / scale
@@ -129,6 +128,8 @@ class Tuner(Parameterised):
             seconds=perf_counter() - begin,
         )
         passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
+        if not descents:
+            return with_bandwidths(family, shared.width * rows.units), result
         metrics = PerFeature(len(rows.units)) if chosen is None else chosen.metrics
         return metrics.kernel(family, metric, rows.units), result
 
@@ -157,8 +158,8 @@ class Tuner(Parameterised):
         asked = tuple(level for level in LEVELS if level in self.levels)
         if not len(rows.judging.weights):
             return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
-        if rows.is_sparse:
-            return ("shared",), f"sparse rows of {len(rows.units)} features are tuned by one bandwidth"
+        if len(rows.units) > MOST_FEATURES:
+            return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
         if not all(isinstance(one, RadialKernel) for one in families):
             return ("shared",), "the kernel is not a function of the distance"
         if asked == ("shared",):
