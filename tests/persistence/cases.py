@@ -14,6 +14,7 @@ from scipy import sparse
 from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.kernels import Gaussian
 from ridgemark.persistence.container import FORMAT
+from ridgemark.tuning import Tuner
 
 
 def same(one, other):
@@ -100,10 +101,15 @@ def fit(model, X, y, sample_weight=None):
         return model.fit(X, y, sample_weight)
 
 
-ridge, exact = (partial(kind, n_landmarks=25, random_state=0) for kind in (NystromRidge, ExactKernelRidge))
+ridge, exact = (
+    partial(kind, bandwidth="median", n_landmarks=25, random_state=0) for kind in (NystromRidge, ExactKernelRidge)
+)
+FEW = Tuner(rows=100, judging_rows=50, landmarks=20, evaluations=4, kernels=("gaussian",))
 KERNEL_MATRIX = Gaussian(2.0)(X)
 MODELS = {
     "default": lambda: fit(ridge(), X, Y[:, 0]),
+    "tuned": lambda: fit(ridge(bandwidth=FEW, ridge=1e-3), X, Y[:, 0]),
+    "exact tuned": lambda: fit(exact(bandwidth=FEW, ridge=1e-2), X, Y[:, 0]),
     "two targets": lambda: fit(ridge(ridge_per_target=True), X, Y),
     "one column": lambda: fit(ridge(ridge=1e-3), X, Y[:, :1]),
     "gradient": lambda: fit(ridge(ridge=1e-2, solver="gradient"), X, Y),

@@ -204,7 +204,7 @@ def test_progress_counts_the_descents_that_run():
     X, y = product_of_two(150)
     seen = []
     five = Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=1)
-    NystromRidge(bandwidth=five, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
+    NystromRidge(ridge=1e-3, bandwidth=five, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
     tuning = [(done, total) for what, done, total in seen if what == "tuning"]
     assert {done for done, _ in tuning} == set(range(1, tuning[-1][1] + 1))
 
