@@ -59,9 +59,10 @@ def test_a_power_of_two_on_all_weights_changes_no_bit(ridge, selection):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_factor_on_all_weights_changes_nothing(ridge, intercept):
     X, Y, w = _data(250, targets=2)
-    expected = _answers(X, Y, w, ridge=ridge, fit_intercept=intercept)
+    options = {"bandwidth": "median", "ridge": ridge, "fit_intercept": intercept}
+    expected = _answers(X, Y, w, **options)
     for factor in FACTORS:
-        found = _answers(X, Y, factor * w, ridge=ridge, fit_intercept=intercept)
+        found = _answers(X, Y, factor * w, **options)
         for k, (one, other) in enumerate(zip(found, expected, strict=True)):
             # Diagnoses come from the pass for leave-one-out, where lengths of features are known to 1e-6 only.
             tolerance = 1e-5 if k in (6, 7) else 1e-9

@@ -161,6 +161,17 @@ def test_weights_zero_and_repeated_rows_are_merged():
         assert np.allclose(other.bandwidth_, plain.bandwidth_, rtol=1e-6)
 
 
+def test_a_factor_on_all_weights_changes_no_bit_of_the_kernel():
+    X, y = product_of_two(150)
+    X, y = np.r_[X, X[:30]], np.r_[y, y[:30] + 0.1]
+    weights = np.random.default_rng(0).uniform(0.2, 2.0, 180)
+    one, other = (
+        NystromRidge(bandwidth=SMALL, n_landmarks=40, ridge=1e-3, random_state=0).fit(X, y, factor * weights)
+        for factor in (1.0, 0.3)
+    )
+    assert one.kernel_ == other.kernel_
+
+
 def test_sparse_rows_get_no_matrix():
     X, y = rotated(200)
     model = NystromRidge(bandwidth=SMALL, n_landmarks=40, random_state=0).fit(sparse.csr_array(X), y)

@@ -16,7 +16,7 @@ from ridgemark.solvers.landmark_fit import ROBUST
 Floats = NDArray[np.float64]
 
 
-_AS_GOOD = 1e-6  # relative difference of errors that does not count
+_AS_GOOD = 1e-4  # relative difference of squared errors that does not count
 
 
 @dataclass(frozen=True)
