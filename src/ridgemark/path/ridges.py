@@ -115,6 +115,6 @@ def _path(
         np.array([solver.training_error(r) for r in ridges.scaled]),
         np.array([solver.effective_dimension(r) for r in ridges.scaled]),
         "gcv" if loo_error is None else "loo",
-        # Of ridges that do equally well but for rounding, the largest: the errors of noise hardly depend on it.
+        # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
         np.argmax(totals <= (1.0 + _AS_GOOD) * totals.min(axis=0), axis=0),
     )
