@@ -93,8 +93,8 @@ class Design:
             mean, target_mean = sample.weights @ cross, sample.weights @ sample.targets
         return cls(sample, whitener, mean, (cross - mean) @ whitener, target_mean, sample.targets - target_mean)
 
-    def best_ridge(self, ridges: Floats) -> tuple[float, float]:
-        """Return the smallest leave-one-out error over these ridges, and its ridge."""
+    def best_ridge(self, ridges: Floats) -> tuple[float, float, Floats]:
+        """Return the smallest leave-one-out error over these ridges, its ridge, and the coefficients c there."""
         w, constant = self.sample.weights, float(self.sample.fit_intercept)
         values, rotation = np.linalg.eigh(_weighted_gram(self.features, w))
         rotated = self.features @ rotation
@@ -106,7 +106,13 @@ class Design:
             residuals = (target[:, None] - rotated @ (inverse * part[:, None])) / kept
             errors += w @ residuals**2 / len(projected.T)
         best = int(np.argmin(errors))
-        return float(errors[best]), float(ridges[best])
+        return float(errors[best]), float(ridges[best]), rotation @ (inverse[:, best, None] * projected)
+
+    def model(self, kernel: Kernel, coefficients: Floats) -> SmallModel:
+        """Return the function of coefficients c; `kernel` gave the kernel values."""
+        of_landmarks = self.whitener @ coefficients
+        constant = self.target_mean - self.mean @ of_landmarks
+        return SmallModel(kernel, self.sample.landmarks, of_landmarks, constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +150,6 @@ class Solved:
     def error(self) -> float:
         """`E = sum w r^2`, the mean over targets."""
         return float((self.design.sample.weights @ self.left_out**2).mean())
-
-    def model(self, kernel: Kernel) -> SmallModel:
-        """Return the fitted function; `kernel` gave the kernel values of the design."""
-        design = self.design
-        coefficients = design.whitener @ self.coefficients
-        constant = design.target_mean - design.mean @ coefficients
-        return SmallModel(kernel, design.sample.landmarks, coefficients, constant)
 
     def gradients(self) -> tuple[Floats, Floats, float]:
         """Return dE/dC, dE/dW and dE/dlambda.
@@ -203,17 +202,25 @@ def evaluate(family: RadialKernel, metric: Floats, ridge: float, sample: Sample)
     outer = _outer(sample.features, sample.landmarks, by_cross) + _outer(
         sample.landmarks, sample.landmarks, by_landmarks
     )
-    return Evaluation(solved.error, solved.model(with_metric(family, metric)), outer, ridge_slope)
+    model = solved.design.model(with_metric(family, metric), solved.coefficients)
+    return Evaluation(solved.error, model, outer, ridge_slope)
 
 
 def best_ridge(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[float, float]:
     """Return the smallest leave-one-out error of a kernel over some ridges, and its ridge."""
-    return _design(kernel, sample).best_ridge(ridges)
+    return _design(kernel, sample).best_ridge(ridges)[:2]
+
+
+def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> SmallModel:
+    """Return the landmark model of a sample at the ridge of the smallest leave-one-out error."""
+    design = _design(kernel, sample)
+    return design.model(kernel, design.best_ridge(ridges)[2])
 
 
 def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
     """Return the landmark model of a sample."""
-    return Solved.of(_design(kernel, sample), ridge).model(kernel)
+    design = _design(kernel, sample)
+    return design.model(kernel, Solved.of(design, ridge).coefficients)
 
 
 def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:

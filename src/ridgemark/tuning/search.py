@@ -15,7 +15,7 @@ from ridgemark.backends.threads import worker_threads
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, RPCholesky
-from ridgemark.tuning.criterion import Sample, best_ridge, fit_small, with_metric
+from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small, with_metric
 from ridgemark.tuning.descent import Candidate, Descent, Gain, Start, judge
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
@@ -32,7 +32,7 @@ MOST_FAMILIES = 3  # that go beyond one bandwidth
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
-_LENGTHS = (0.7, 1.0, 1.4)  # factors of all bandwidths compared at last
+_LENGTHS = (0.7, 1.4)  # factors of all bandwidths compared at last, beside 1
 _WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
 _WORTH_CHANGING = 0.001  # share of the error that another family must save
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
@@ -128,7 +128,7 @@ class Search:
 
         Descents end in different minima. So the best families are first tried on fewer rows with fewer landmarks: one
         bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
-        rows, once as it is and once with all columns awake. A matrix is sought from outer products, and from the best
+        rows, once as it is and once with all columns awake. A matrix is sought from outer products, and from the same
         bandwidths per feature.
         """
         d = self.tuning.features.shape[1]
@@ -144,13 +144,9 @@ class Search:
             starts.append((best.shared, diagonal, "all columns awake", awake))
         if "metric" in levels:
             starts.append((families[0] if best is None else best.shared, full, "outer products", None))
-        found = [one for one in self._in_threads(lambda start: self._from(*start), starts) if one is not None]
-        per_feature = [one for one in found if one.metrics is diagonal]
-        if "metric" in levels and per_feature:
-            best = min(per_feature, key=lambda one: one.candidate.judged_error)
-            last = self._from(best.shared, full, "per_feature", best.candidate)
-            found += [] if last is None else [last]
-        return found
+        if "metric" in levels and best is not None:
+            starts.append((best.shared, full, "per_feature", best.candidate))
+        return [one for one in self._in_threads(lambda start: self._from(*start), starts) if one is not None]
 
     def _best(self, trials: Sequence[Found]) -> Found | None:
         """Return the trial whose metric does best with all rows and landmarks."""
@@ -168,16 +164,17 @@ class Search:
         share of its error.
         """
         families = [family, *(one for one in families if one.smoothness < family.smoothness)]
-        grid = [(one, factor) for one in families for factor in _LENGTHS]
-        errors = np.array(self.judged_errors([with_metric(one, metric / factor) for one, factor in grid]))
-        handicap = np.array([1.0 if one is family else 1.0 + _WORTH_CHANGING for one, _ in grid])
-        tried = []
-        for one in families:
-            own = [k for k, (other, _) in enumerate(grid) if other is one]
-            tried.append(min(own, key=lambda k: float(errors[k])))
-        tried.sort(key=lambda k: float(errors[k] * handicap[k]))
-        record = tuple(TriedKernel(family_name(grid[k][0]), grid[k][1], float(errors[k])) for k in tried)
-        return *grid[tried[0]], record
+        errors = self.judged_errors([with_metric(one, metric) for one in families])
+        # Other lengths only for the tuned family and the best of the others.
+        tried = {(k, 1.0): error for k, error in enumerate(errors)}
+        near = [0, *sorted(range(1, len(families)), key=lambda k: errors[k])[:1]]
+        more = [(k, factor) for k in near for factor in _LENGTHS]
+        errors = self.judged_errors([with_metric(families[k], metric / factor) for k, factor in more])
+        tried |= dict(zip(more, errors, strict=True))
+        best = [min((one for one in tried if one[0] == k), key=lambda one: tried[one]) for k in range(len(families))]
+        best.sort(key=lambda one: tried[one] * (1.0 if one[0] == 0 else 1.0 + _WORTH_CHANGING))
+        record = tuple(TriedKernel(family_name(families[one[0]]), one[1], tried[one]) for one in best)
+        return families[best[0][0]], best[0][1], record
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those by `RPCholesky`.
@@ -200,8 +197,7 @@ class Search:
     def _judged(self, kernel: Any) -> Floats:
         """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
         try:
-            _, ridge = best_ridge(kernel, self.tuning, self.ridges)
-            return judge(fit_small(kernel, self.tuning, ridge), self.judging)
+            return judge(best_model(kernel, self.tuning, self.ridges), self.judging)
         except np.linalg.LinAlgError:  # the kernel matrix is not definite
             return np.full(len(self.judging.weights), np.inf)
 
