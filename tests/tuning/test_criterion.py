@@ -79,8 +79,7 @@ def test_the_error_is_that_of_refits_without_each_row(fit_intercept):
     assert evaluate(Gaussian(), metric, ridge, sample).error == pytest.approx(total, rel=1e-7)
 
 
-def test_a_factor_on_all_weights_and_equal_rows_change_nothing():
-    # Equal rows are one row of their total weight and mean target: the criterion of the merged rows.
+def test_the_best_ridge_has_the_smallest_error_and_one_ridge_has_its_own():
     sample = sample_of(targets=1)
     error = evaluate(Gaussian(), np.eye(3), 1e-3, sample).error
     best = best_ridge(with_metric(Gaussian(), np.eye(3)), sample, np.array([1e-4, 1e-3, 1e-2]))

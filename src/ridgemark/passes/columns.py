@@ -61,6 +61,11 @@ class Columns:
         """The mean of each column to a millionth of its unit: a factor on all weights does not move it."""
         return np.round(self.mean / self.units, 6) * self.units
 
+    def in_units(self, features: Any) -> Any:
+        """Return rows, dense or sparse, in units of their columns."""
+        units = self.units
+        return features.multiply(1.0 / units).tocsr() if sparse.issparse(features) else features / units
+
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Which columns have one value."""

@@ -18,11 +18,11 @@ from ridgemark.selection.rpcholesky import RPCholesky
 class Auto(Selection):
     """`RPCholesky` where the rows and its factor, `n (d + p)` numbers, fit into the memory budget; else `Leverage`.
 
-    At equal p, randomly pivoted Cholesky came closest to exact on most data sets measured, and takes a fifth of
-    the time of a fit. It takes some twenty passes, so the rows of a file are read into memory first. Leverage scores
-    take five passes and no memory that grows with `n p`. The choice depends on the sizes alone, so a file and an array
-    of the same rows have the same landmarks. Where a fit tunes its kernel, and landmarks drawn uniformly predict the
-    rows that judge clearly better, it draws them so: `tuning_.uniform_landmarks`.
+    At equal p, randomly pivoted Cholesky came closest to exact on most data sets measured, and takes less time
+    than the sums of a fit. It takes some twenty passes, so the rows of a file are read into memory first. Leverage
+    scores take five passes and no memory that grows with `n p`. The choice depends on the sizes alone, so a file and
+    an array of the same rows have the same landmarks. A fit that tunes its kernel draws them uniformly where that
+    predicts the judging rows clearly better: `tuning_.uniform_landmarks`.
     """
 
     needs_ridge: ClassVar[bool] = True

@@ -12,12 +12,10 @@ from ridgemark.kernels import NAMED, Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses
 from ridgemark.tuning.levels import LEVELS
-from ridgemark.tuning.median import median_distance
+from ridgemark.tuning.median import ROWS, median_distance
 from ridgemark.tuning.metrics import with_bandwidths
 from ridgemark.tuning.record import TuningResult
 from ridgemark.tuning.tuner import Tuner
-
-_MEDIAN_SAMPLE = 1000  # rows whose pairwise distances give the median
 
 
 def choose_kernel(
@@ -82,11 +80,10 @@ def _tuned(
 
 def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kernel:
     """Return the kernel with the median distance between rows as bandwidth, every column in its own unit."""
-    distinct, units = passes.distinct_rows(), passes.columns().units
-    sample = rng.choice(distinct.indices, min(_MEDIAN_SAMPLE, len(distinct)), replace=False)
-    features = passes.take(sample).features
-    scaled = features / units if isinstance(features, np.ndarray) else features.multiply(1.0 / units).tocsr()
-    made: Kernel = with_bandwidths(make_kernel(kernel), median_distance(scaled) * units)
+    distinct, columns = passes.distinct_rows(), passes.columns()
+    sample = rng.choice(distinct.indices, min(ROWS, len(distinct)), replace=False)
+    median = median_distance(columns.in_units(passes.take(sample).features))
+    made: Kernel = with_bandwidths(make_kernel(kernel), median * columns.units)
     return made
 
 

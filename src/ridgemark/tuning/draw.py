@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ridgemark.linalg import rounded
 from ridgemark.passes import RowPasses
+from ridgemark.passes.columns import Columns
 from ridgemark.tuning.criterion import Sample
 
 Floats = NDArray[np.float64]
@@ -54,7 +55,7 @@ def draw_rows(
     targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
     targets, weights = _standardised(targets, fit_intercept), groups.weights[chosen]
     weights = rounded(weights / weights.mean())
-    features = _in_units(taken.features, columns.centre, columns.units)
+    features = _scaled(taken.features, columns)
 
     def sample(start: int, count: int, n_landmarks: int) -> Sample:
         part = slice(start, start + count)
@@ -72,11 +73,11 @@ def draw_rows(
     )
 
 
-def _in_units(features: Any, mean: Floats, units: Floats) -> Any:
-    """Return rows in units of their columns; dense unless there are many columns."""
+def _scaled(features: Any, columns: Columns) -> Any:
+    """Return rows in units of their columns: dense rows centred, sparse rows dense unless they have many columns."""
     if not sparse.issparse(features):
-        return (features - mean) / units
-    scaled = features.multiply(1.0 / units).tocsr()
+        return columns.in_units(features - columns.centre)
+    scaled = columns.in_units(features)
     return scaled.toarray() if features.shape[1] <= MOST_FEATURES else scaled
 
 

@@ -22,9 +22,8 @@ def choose_level(
 ) -> tuple[Found | None, tuple[Level, ...], str]:
     """Return the metric to take, None for the shared bandwidth; how each level was judged; and why this one.
 
-    Each further level must save its least
-    share of the error of the level taken before it, and not by chance: leave-one-out of rows that were tuned on is
-    optimistic.
+    Each further level must save its least share of the error of the level taken before it, and not by chance:
+    leave-one-out of rows that were tuned on is optimistic.
     """
     chosen: Found | None = None
     current = search.judge_shared(shared)

@@ -10,12 +10,12 @@ from scipy import sparse
 from ridgemark.backends import NUMPY
 from ridgemark.kernels.distances import Form, distances, prepare_landmarks
 
-_ROWS = 1000  # whose pairwise distances give the median
+ROWS = 1000  # whose pairwise distances give the median
 
 
 def median_distance(rows: Any) -> float:
     """Return the median Euclidean distance between different rows, of the first thousand; 1 when there are not two."""
-    rows = rows[:_ROWS]
+    rows = rows[:ROWS]
     count = rows.shape[0]
     if count < 2:
         return 1.0

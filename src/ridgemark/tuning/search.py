@@ -128,8 +128,8 @@ class Search:
 
         Descents end in different minima. So the best families are first tried on fewer rows with fewer landmarks: one
         bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
-        rows, once as it is and once with all columns awake. A matrix is sought from outer products, and from the same
-        bandwidths per feature.
+        rows, once as it is and once with all columns included. A matrix is sought from outer products, and from the
+        same bandwidths per feature.
         """
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
@@ -139,9 +139,9 @@ class Search:
         starts: list[tuple[Shared, Metrics, str, Candidate | None]] = []
         best = self._best([one for one in tried if one is not None])
         if best is not None:
-            awake = replace(best.candidate, metric=_awake(best.candidate.metric))
+            included = replace(best.candidate, metric=_with_all_columns(best.candidate.metric))
             starts.append((best.shared, diagonal, best.record.start, best.candidate))
-            starts.append((best.shared, diagonal, "all columns awake", awake))
+            starts.append((best.shared, diagonal, "all columns included", included))
         if "metric" in levels:
             starts.append((families[0] if best is None else best.shared, full, "outer products", None))
         if "metric" in levels and best is not None:
@@ -268,11 +268,11 @@ class Search:
                 raise
 
 
-def _awake(metric: Floats) -> Floats:
-    """Return bandwidths per feature of which no column is without influence.
+def _with_all_columns(metric: Floats) -> Floats:
+    """Return a start at which every column has some influence: half of the squared distance is spread evenly over them.
 
-    Half of the squared distance is spread evenly over the columns. A product of two columns is invisible to a descent
-    that has put both to sleep while other columns explained more.
+    A descent soon gives very long bandwidths to columns that matter only as a product of each other, because other
+    columns explain more at first; from there its gradient no longer shows the product.
     """
     squares = metric.diagonal() ** 2
     return np.diag(np.sqrt((squares + squares.mean()) / 2.0))
