@@ -216,8 +216,7 @@ def _squared(value: float) -> float:
 
 def _ceil(value: float) -> int:
     if not value < math.inf:
-        msg = "the number of draws exceeds the floating-point range; choose a larger lambda or epsilon"
-        raise ParameterError(msg)
+        raise ParameterError("the number of draws exceeds the floating-point range; choose a larger lambda or epsilon")
     return math.ceil(value)
 
 
@@ -244,5 +243,4 @@ def _check(requirement: _Requirement | None = None, **values: float) -> None:
     for name, value in values.items():
         required = requirement or _REQUIRED.get(name, _NONNEGATIVE)
         if isinstance(value, bool) or not required.holds(value):
-            msg = f"{name} must {required.words}, got {value!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"{name} must {required.words}, got {value!r}")

@@ -170,8 +170,9 @@ def diagnose(
     leverage = (potential / (1.0 + potential)).max(axis=1)
     cook_distance = (studentised**2 * potential / dimension).max(axis=1)
     if not all(np.isfinite(values).all() for values in (leverage, studentised, cook_distance)):
-        msg = "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"
-        raise NumericalError(msg)
+        raise NumericalError(
+            "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"
+        )
     landmarks = np.zeros(len(residuals), dtype=bool)
     if landmark_indices is not None:
         landmarks[landmark_indices] = True

@@ -1,7 +1,5 @@
 """What the columns do to the predictions: gradients of a fit, and the importance of its features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ A message says what is wrong, what is required, what was got, and the remedy. Al
 `RidgemarkError`; those that are usually a `ValueError`, `TypeError` or `ImportError` in Python derive from it too.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 

@@ -94,8 +94,7 @@ def weighted_kernel(kernel_matrix: Any, weights: Any) -> Floats:
     """Return `W^1/2 K W^1/2`, which replaces K in every statement about weighted rows."""
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != np.shape(kernel_matrix)[:1] or not (np.isfinite(w).all() and (w >= 0).all() and (w > 0).any()):
-        msg = "weights need one finite number of at least 0 for each row, and at least one positive number"
-        raise DataError(msg)
+        raise DataError("weights need one finite number of at least 0 for each row, and at least one positive number")
     root = np.sqrt(w)
     return root[:, None] * _square(kernel_matrix) * root[None, :]
 
@@ -120,16 +119,14 @@ def max_degrees_of_freedom(
         return s.n_rows * float(leverage_scores(s, scaled_ridge).max())
     if form == "operator":
         return s.n_rows * float(_shrinkage(s, scaled_ridge).max(initial=0.0))
-    msg = f'form must be "definition" or "operator", got {form!r}'
-    raise ParameterError(msg)
+    raise ParameterError(f'form must be "definition" or "operator", got {form!r}')
 
 
 def rank_leverage_scores(kernel_matrix: Any, rank: int) -> Floats:
     """Return the scores relative to the best rank-k subspace (Gittens and Mahoney), `sum_{j<=k} U_ij^2`."""
     s = spectrum(kernel_matrix)
     if not 1 <= rank <= s.n_rows:
-        msg = f"rank must lie between 1 and the number of rows, {s.n_rows}, got {rank!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"rank must lie between 1 and the number of rows, {s.n_rows}, got {rank!r}")
     return (s.eigenvectors[:, :rank] ** 2).sum(axis=1)
 
 
@@ -145,8 +142,9 @@ def kernel_ridge(
     y = np.asarray(y, dtype=np.float64)
     w = np.ones(len(K)) if weights is None else np.asarray(weights, dtype=np.float64)
     if y.shape[:1] != (len(K),) or w.shape != (len(K),) or not np.isfinite(y).all():
-        msg = f"y and weights need one finite entry for each of the {len(K)} rows, got shapes {y.shape} and {w.shape}"
-        raise DataError(msg)
+        raise DataError(
+            f"y and weights need one finite entry for each of the {len(K)} rows, got shapes {y.shape} and {w.shape}"
+        )
     s = spectrum(weighted_kernel(K, w))
     root = np.sqrt(w)
 
@@ -170,11 +168,9 @@ def risk(kernel_matrix: Any, signal: Any, noise_variance: float, scaled_ridge: f
     s = spectrum(kernel_matrix)
     signal = np.asarray(signal, dtype=np.float64)
     if signal.shape != (s.n_rows,) or not np.isfinite(signal).all():
-        msg = f"signal needs one finite value for each of the {s.n_rows} rows, got shape {signal.shape}"
-        raise DataError(msg)
+        raise DataError(f"signal needs one finite value for each of the {s.n_rows} rows, got shape {signal.shape}")
     if not 0 <= noise_variance < np.inf:
-        msg = f"noise_variance must be at least 0 and finite, got {noise_variance!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"noise_variance must be at least 0 and finite, got {noise_variance!r}")
     kept = _shrinkage(s, scaled_ridge)
     inside = s.eigenvectors.T @ signal
     outside = signal - s.eigenvectors @ inside  # in null directions omitted from the spectrum the fit is zero
@@ -226,11 +222,9 @@ def column_sketch(indices: Any, probabilities: Any) -> Floats:
     indices = np.asarray(indices, dtype=np.intp)
     probabilities = np.asarray(probabilities, dtype=np.float64)
     if abs(probabilities.sum() - 1.0) > 1e-8 or (probabilities < 0).any():
-        msg = f"probabilities must be at least 0 and sum to one, got a sum of {probabilities.sum():.6g}"
-        raise ParameterError(msg)
+        raise ParameterError(f"probabilities must be at least 0 and sum to one, got a sum of {probabilities.sum():.6g}")
     if (probabilities[indices] <= 0).any():
-        msg = "a drawn column has probability zero; indices and probabilities do not match"
-        raise ParameterError(msg)
+        raise ParameterError("a drawn column has probability zero; indices and probabilities do not match")
     sketch = np.zeros((len(probabilities), len(indices)))
     sketch[indices, np.arange(len(indices))] = 1.0 / np.sqrt(len(indices) * probabilities[indices])
     return sketch
@@ -260,8 +254,7 @@ def hadamard_sketch(n: int, p: int, rng: np.random.Generator) -> Floats:
 def _nystrom_factor(s: Spectrum, sketch: Any, scaled_sketch_ridge: float) -> Floats:
     """Return the n x rank factor of L or L_gamma."""
     if not 0 <= scaled_sketch_ridge < np.inf:
-        msg = f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"scaled_sketch_ridge must be at least 0, got {scaled_sketch_ridge!r}")
     sketch = _sketch(sketch, s.n_rows)
     root = np.sqrt(s.eigenvalues)[:, None]
     left, singular, _ = scipy.linalg.svd(root * (s.eigenvectors.T @ sketch), full_matrices=False)
@@ -277,54 +270,47 @@ def _shrinkage(s: Spectrum, scaled_ridge: float) -> Floats:
 
 def _positive(scaled_ridge: float) -> float:
     if not 0 < scaled_ridge < np.inf:
-        msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}")
     return float(scaled_ridge)
 
 
 def _square(kernel_matrix: Any) -> Floats:
     if isinstance(kernel_matrix, Spectrum):
-        msg = "this function needs the kernel matrix, not its spectrum"
-        raise DataError(msg)
+        raise DataError("this function needs the kernel matrix, not its spectrum")
     K = np.asarray(kernel_matrix, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
-        msg = f"a kernel matrix must be square and not empty, got shape {K.shape}"
-        raise DataError(msg)
+        raise DataError(f"a kernel matrix must be square and not empty, got shape {K.shape}")
     _check_size(len(K))
     single = getattr(kernel_matrix, "dtype", None) == np.float32
     with np.errstate(invalid="ignore"):
         asymmetry = float(np.abs(K - K.T).max())
     if not asymmetry <= (1e-5 if single else 1e-8) * float(np.abs(K).max()):
-        msg = (
+        raise DataError(
             f"a kernel matrix must be finite and symmetric, got one that differs from its transpose by {asymmetry:.3g}"
         )
-        raise DataError(msg)
     return (K + K.T) / 2
 
 
 def _check_size(n: int) -> None:
     if n > _MOST_ROWS:
-        msg = (
+        raise ParameterError(
             f"exact computations hold the {n} x {n} kernel matrix ({8 * n * n / 2**30:.1f} GiB) and take n^3 time; "
             f"they are meant for at most {_MOST_ROWS} rows; use NystromRidge, or a sample of the rows"
         )
-        raise ParameterError(msg)
 
 
 def _sketch(sketch: Any, n: int) -> Any:
     """Return a sketch as a dense or sparse matrix of n rows; a column sketch is mostly zeros, so kept sparse."""
     S = sketch.astype(np.float64) if sparse.issparse(sketch) else np.asarray(sketch, dtype=np.float64)
     if S.ndim != 2 or S.shape[0] != n:
-        msg = f"a sketch needs shape ({n}, p), got {S.shape}"
-        raise DataError(msg)
+        raise DataError(f"a sketch needs shape ({n}, p), got {S.shape}")
     return S
 
 
 def _subsampled(transform: Floats, p: int, rng: np.random.Generator) -> Floats:
     n, width = transform.shape
     if p > width:
-        msg = f"p must be at most {width}, the number of columns of the transform, got {p}"
-        raise ParameterError(msg)
+        raise ParameterError(f"p must be at most {width}, the number of columns of the transform, got {p}")
     columns = rng.choice(width, size=p, replace=False)
     signs = rng.choice([-1.0, 1.0], size=(n, 1))
     return signs * transform[:, columns] * np.sqrt(width / p)

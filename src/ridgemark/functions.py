@@ -78,8 +78,7 @@ def leverage_scores(
     True
     """
     if not 0 < real_number(ridge) < np.inf:
-        msg = f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}")
     source = _open(X, sample_weight)
     rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)
@@ -89,8 +88,7 @@ def leverage_scores(
     if method == "exact":
         return _exact_scores(passes, made, scaled_ridge)
     if method != "approximate":
-        msg = f'method must be "approximate" or "exact", got {method!r}'
-        raise ParameterError(msg)
+        raise ParameterError(f'method must be "approximate" or "exact", got {method!r}')
     n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
     passes = RowPasses(source, progress=told)  # counts the cost of the scores, without that of the bandwidth
@@ -131,8 +129,7 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
 def _open(X: Any, sample_weight: Any) -> RowSource:
     if isinstance(X, RowSource):
         if sample_weight is not None:
-            msg = "a RowSource has its own weights; give `weight` to open_rows instead of sample_weight"
-            raise ParameterError(msg)
+            raise ParameterError("a RowSource has its own weights; give `weight` to open_rows instead of sample_weight")
         return X
     refuse_large_integers(sample_weight, "sample_weight")
     return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight))

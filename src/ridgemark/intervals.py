@@ -154,16 +154,14 @@ def jackknife_intervals(passes: RowPasses, fit: LandmarkFit, calibration: Calibr
     calibration rows' features.
     """
     if not 0 < real_number(coverage) < 1:
-        msg = f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}")
     n_distinct = calibration.n_distinct
     wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
     if wanted > n_distinct:
-        msg = (
+        raise ParameterError(
             f"coverage {coverage:g} needs at least {math.ceil(coverage / (1 - coverage) - 1e-9)} distinct "
             f"calibration rows, got {n_distinct}; ask for less coverage or give more rows"
         )
-        raise ParameterError(msg)
     solver = fit.solver
     known = fit.factor.features(calibration.rows).astype(np.float64) - solver.feature_mean
     return passes.map(

@@ -44,11 +44,10 @@ def rounded(values: Floats, bits: int = 30) -> Floats:
 def check_range(matrix: Array) -> Array:
     """Return a matrix of kernel values; refuse values that are not finite."""
     if not bool((abs(matrix) < np.inf).all()):
-        msg = (
+        raise NumericalError(
             "a matrix of kernel values holds numbers beyond the floating-point range; "
             "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
         )
-        raise NumericalError(msg)
     return matrix
 
 
@@ -63,14 +62,14 @@ def symmetric_eigen(matrix: Array, definite: bool = False) -> tuple[Array, Array
     try:
         values, vectors = NUMPY.eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
     except np.linalg.LinAlgError as error:
-        msg = f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
-        raise NumericalError(msg) from error
+        raise NumericalError(
+            f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
+        ) from error
     if definite and float(values[0]) < -_INDEFINITE * float(abs(values).max()):
-        msg = (
+        raise DataError(
             f"the kernel is not positive semidefinite: its matrix has an eigenvalue of {float(values[0]):.3g}, and its "
             f"largest is {float(values[-1]):.3g}; choose a positive semidefinite kernel"
         )
-        raise DataError(msg)
     # Copies: the negative strides of a reversed view slow all later products.
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1].copy()
 
@@ -197,14 +196,14 @@ def congruence(matrix: Array, triangle: Array) -> Array:
 def _check_info(routine: str, info: int) -> None:
     """Raise the error of a LAPACK info: a zero on the diagonal of a triangle, or (a bug here) a wrong argument."""
     if info > 0:
-        msg = (
+        raise NumericalError(
             f"a triangular factor of a kernel matrix has a zero on its diagonal, at position {info - 1}; "
             "raise the ridge, or rescale the columns (standardise them)"
         )
-        raise NumericalError(msg)
     if info < 0:
-        msg = f"LAPACK's {routine} refused its argument {-info}; this is a bug in ridgemark, please report it"
-        raise NumericalError(msg)
+        raise NumericalError(
+            f"LAPACK's {routine} refused its argument {-info}; this is a bug in ridgemark, please report it"
+        )
 
 
 def _check_semidefinite(original: Array, rest: Indices, diagonal: Array, explained: Array) -> None:
@@ -213,8 +212,7 @@ def _check_semidefinite(original: Array, rest: Indices, diagonal: Array, explain
     np.fill_diagonal(entries, diagonal[rest])
     left = float(abs(entries - explained.T @ explained).max(initial=0.0))
     if left > _INDEFINITE:
-        msg = (
+        raise DataError(
             f"the kernel is not positive semidefinite: where nothing of the diagonal remains, an entry of {left:.3g} "
             "relative to the diagonal remains; choose a positive semidefinite kernel"
         )
-        raise DataError(msg)

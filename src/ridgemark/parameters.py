@@ -43,15 +43,17 @@ class Parameterised:
         for key, value in params.items():
             name, _, rest = key.partition("__")
             if name not in self._names():
-                msg = f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names()) or 'none'}"
-                raise ParameterError(msg)
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names()) or 'none'}"
+                )
             if not rest:
                 setattr(self, name, value)
                 continue
             part = getattr(self, name)
             if not isinstance(part, Parameterised):
-                msg = f"{type(self).__name__}.{name} is {part!r} and has no parameters of its own to set ({key})"
-                raise ParameterError(msg)
+                raise ParameterError(
+                    f"{type(self).__name__}.{name} is {part!r} and has no parameters of its own to set ({key})"
+                )
             part.set_params(**{rest: value})
         return self
 

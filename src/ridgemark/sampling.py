@@ -124,8 +124,7 @@ def _inclusion(probabilities: Floats, size: int) -> Floats:
 def _normalised(weights: Floats) -> Floats:
     largest = float(weights.max(initial=0.0))
     if not (0 < largest < np.inf and weights.min() >= 0):
-        msg = "sampling weights must be finite and at least 0, and at least one must be positive"
-        raise ParameterError(msg)
+        raise ParameterError("sampling weights must be finite and at least 0, and at least one must be positive")
     shares = weights / largest  # before summing, so that the sum cannot overflow
     shares /= shares.sum()
     return shares

@@ -44,5 +44,4 @@ def certify(
         return operator_certificate(passes, fit, rng=rng, failure_probability=failure_probability)
     if kind == "trace":
         return trace_certificate(fit)
-    msg = f"the kind of a certificate must be one of {', '.join(map(repr, KINDS))}, got {kind!r}"
-    raise ParameterError(msg)
+    raise ParameterError(f"the kind of a certificate must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")

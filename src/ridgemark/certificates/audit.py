@@ -66,8 +66,9 @@ def audit(
     """
     n = passes.source.n_rows
     if not kernel_entries >= n:
-        msg = f"kernel_entries must allow for at least one row of {n} kernel entries, got {kernel_entries!r}"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"kernel_entries must allow for at least one row of {n} kernel entries, got {kernel_entries!r}"
+        )
     check_failure_probability(failure_probability)
     rows = FittedRows(passes, fit)
     if n * (n + 1) // 2 <= kernel_entries:

@@ -61,8 +61,7 @@ class FittedRows:
         self.passes, self.fit = passes, fit
         n_targets, ridge = len(fit.scaled_ridge), fit.scaled_ridge
         if passes.source.n_targets != n_targets:
-            msg = f"the model was fitted on {n_targets} targets, got rows with {passes.source.n_targets}"
-            raise DataError(msg)
+            raise DataError(f"the model was fitted on {n_targets} targets, got rows with {passes.source.n_targets}")
         self.weights = weights = passes.row_counts()
         self.total_weight = float(weights.sum())
         self._check_count()
@@ -120,12 +119,11 @@ class FittedRows:
     def _check_count(self) -> None:
         n_rows, total, fitted = int(np.count_nonzero(self.weights)), self.total_weight, self.fit.moments
         if n_rows != fitted.n_rows or abs(total - fitted.total_weight) > 1e-9 * fitted.total_weight:
-            msg = (
+            raise DataError(
                 f"these are not the rows the model was fitted on: it was fitted on {fitted.n_rows} rows of total "
                 f"weight {fitted.total_weight:.12g}, got {n_rows} of {total:.12g}; a certificate holds only for the "
                 "training rows, all of them and with their weights"
             )
-            raise DataError(msg)
 
     def _check_solved(self, targets: Floats) -> None:
         """Check that the landmark problem of these rows is solved: `B' alpha = coefficients`, to rounding.
@@ -139,12 +137,11 @@ class FittedRows:
         allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding + cancelled) + self._solve_rounding()
         if not (unsolved <= allowed).all():
             worst = float((unsolved / np.maximum(allowed, np.finfo(np.float64).tiny)).max())
-            msg = (
+            raise DataError(
                 "these are not the rows the model was fitted on, or not with these targets and weights: its "
                 f"coefficients do not solve their problem (the error is {worst:.3g} times the allowed rounding "
                 "error); a certificate holds only for the training rows"
             )
-            raise DataError(msg)
 
     def _solve_rounding(self) -> Floats:
         """Return the error of `B' alpha = coefficients` due to rounding, of the solver and of the sums B'WB and B'Wy.

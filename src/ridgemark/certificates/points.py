@@ -46,18 +46,16 @@ def distance_at(
     """
     if not isinstance(audit, Certificate) or audit.kind != "audit":
         got = repr(audit.kind) if isinstance(audit, Certificate) else type(audit).__name__
-        msg = f'distances at new points need a certificate of kind "audit", got {got}'
-        raise ParameterError(msg)
+        raise ParameterError(f'distances at new points need a certificate of kind "audit", got {got}')
     if not np.allclose(audit.inputs["fit"], fingerprint(fit), rtol=1e-9, atol=0.0):
-        msg = "the audit is that of another fit; certify this fit on its rows"
-        raise ParameterError(msg)
+        raise ParameterError("the audit is that of another fit; certify this fit on its rows")
     if points.source.n_features != training.source.n_features:
-        msg = f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
-        raise DataError(msg)
+        raise DataError(
+            f"the model was fitted on {training.source.n_features} features, got {points.source.n_features}"
+        )
     kernel = fit.factor.cross_kernel.kernel
     if kernel.pairwise:
-        msg = "distances at new points need k(x, x), which rows of a precomputed kernel do not hold"
-        raise ParameterError(msg)
+        raise ParameterError("distances at new points need k(x, x), which rows of a precomputed kernel do not hold")
     given = indices is not None
     if indices is None:
         present = np.flatnonzero(training.row_counts())
@@ -109,8 +107,7 @@ def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
     """Refuse training rows that differ from the landmarks at the landmarks' row numbers."""
     known = fit.factor.landmark_kernel
     if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
-        msg = "these are not the rows the model was fitted on, or they are in another order"
-        raise DataError(msg)
+        raise DataError("these are not the rows the model was fitted on, or they are in another order")
 
 
 def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:

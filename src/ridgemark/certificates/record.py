@@ -84,13 +84,13 @@ class Certificate:
         most epsilon times `loo_rms`, the root mean square of the leave-one-out residuals, of every target.
         """
         if not 0 < risk_tolerance < math.inf:
-            msg = f"risk_tolerance must be positive and finite, got {risk_tolerance!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"risk_tolerance must be positive and finite, got {risk_tolerance!r}")
         if self.risk_factor is not None:
             return self.risk_factor <= bounds.theorem_3_risk_factor(risk_tolerance)
         if loo_rms is None:
-            msg = "an audit is compared with the leave-one-out residuals; give their root mean square as loo_rms"
-            raise ParameterError(msg)
+            raise ParameterError(
+                "an audit is compared with the leave-one-out residuals; give their root mean square as loo_rms"
+            )
         return bool((np.atleast_1d(self.bound) <= risk_tolerance * np.asarray(loo_rms)).all())
 
 
@@ -106,8 +106,9 @@ def issue(
 ) -> Certificate:
     """Return the certificate with its claim put into words."""
     if not np.isfinite(bound).all():
-        msg = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
-        raise NumericalError(msg)
+        raise NumericalError(
+            "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
+        )
     dimension = fit.effective_dimension
     unmeasured = np.sqrt(primal_value(fit))
     known = {
@@ -152,8 +153,7 @@ def spent(cost: Mapping[str, float]) -> str:
 def check_failure_probability(value: float) -> None:
     """Raise an error unless the value lies between 0 and 1, both excluded."""
     if not 0 < value < 1:
-        msg = f"failure_probability must lie between 0 and 1, got {value!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"failure_probability must lie between 0 and 1, got {value!r}")
 
 
 def what_would_help(fit: LandmarkFit) -> str:

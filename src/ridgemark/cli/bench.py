@@ -22,8 +22,7 @@ def command(rows: int, features: int, landmarks: int, repeats: int, as_json: boo
     the kernel, its exponential, and one symmetric update.
     """
     if landmarks > rows:
-        msg = f"--landmarks must be at most --rows, got {landmarks} and {rows}"
-        raise click.UsageError(msg)
+        raise click.UsageError(f"--landmarks must be at most --rows, got {landmarks} and {rows}")
     # Imported here: scikit-learn's estimators take longer to import than the rest of the command.
     from ridgemark.cli.contenders import compare_fits, compare_predictions, synthetic_rows
 

@@ -41,16 +41,14 @@ def open_data(
     A file with encoded columns is held in memory.
     """
     if path.suffix.lower() == ".ridgemark":
-        msg = f"{shown(path)} holds a model, not data; give a data file here"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
         return open_rows(path, target=target, columns=columns, weight=weight)
     names, cells = _text_columns(path, list(levels))
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
     if not plain:
-        msg = f"{shown(path)} has only encoded features; at least one numeric feature is needed too"
-        raise DataError(msg)
+        raise DataError(f"{shown(path)} has only encoded features; at least one numeric feature is needed too")
     numbers = open_rows(path, target=target, columns=plain, weight=weight)
     block = numbers.take(np.arange(numbers.n_rows))
     table = dict(zip(plain, np.asarray(block.features).T, strict=True))
@@ -68,8 +66,7 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
     levels = {name: sorted(set(values)) for name, values in cells.items()}
     for name, found in levels.items():
         if len(found) > _MOST_LEVELS:
-            msg = f"column {shown(name)} has {len(found)} categories; at most {_MOST_LEVELS} can be encoded"
-            raise DataError(msg)
+            raise DataError(f"column {shown(name)} has {len(found)} categories; at most {_MOST_LEVELS} can be encoded")
     return levels
 
 
@@ -100,11 +97,10 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
         weight = options.get("weight") if options.get("weight") is not None else run.weight
     source = open_data(path, target, columns, weight, run.levels)
     if source.n_features != fitted.n_features:
-        msg = (
+        raise DataError(
             f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
             f"{fitted.n_features}; choose them with --columns"
         )
-        raise DataError(msg)
     if with_target:
         _check_like(source, fitted, path)
     return source
@@ -122,17 +118,16 @@ def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:
     """Refuse rows whose number of targets or feature names are not those of the model."""
     names, n_targets = source.feature_names, source.n_targets
     if n_targets == 0:
-        msg = f"{shown(path)}: the target column is not known; name it with --target"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)}: the target column is not known; name it with --target")
     if n_targets != fitted.n_targets:
-        msg = f"{shown(path)}: the model has {fitted.n_targets} targets, got {n_targets}; name them with --target"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"{shown(path)}: the model has {fitted.n_targets} targets, got {n_targets}; name them with --target"
+        )
     if names is not None and fitted.feature_names is not None and list(names) != list(fitted.feature_names):
-        msg = (
+        raise DataError(
             f"{shown(path)} has the features {listed(names)}, and the model was fitted on "
             f"{listed(fitted.feature_names)}; choose them with --columns"
         )
-        raise DataError(msg)
 
 
 def _has_names(path: Path) -> bool:
@@ -150,23 +145,24 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     except ModelFileError:
         if path.suffix.lower() not in _DATA:
             raise
-        msg = f"{shown(path)} holds data, not a model; give the model written by `ridgemark fit` first"
-        raise ParameterError(msg) from None
+        raise ParameterError(
+            f"{shown(path)} holds data, not a model; give the model written by `ridgemark fit` first"
+        ) from None
     missing = [name for name in methods if not hasattr(model, name)]
     if missing:
-        msg = (
+        raise ParameterError(
             f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}, so this command cannot use it; "
             "give a model of `ridgemark fit`"
         )
-        raise ParameterError(msg)
     return model, run or RunRecord()
 
 
 def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
     """Return the header of a CSV file and some of its columns as text."""
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-        msg = f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
+        )
     with open_csv(require_file(path)) as raw:
         first = read_first_row(raw, shown(path))
         header = Header(shown(path), len(first.cells), first.cells)
@@ -176,8 +172,7 @@ def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], d
         rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]
     short = next((k for k, row in enumerate(rows) if len(row) != len(first.cells)), None)
     if short is not None:
-        msg = f"row {short} of {shown(path)} has {len(rows[short])} cells, and the header {len(first.cells)}"
-        raise DataError(msg)
+        raise DataError(f"row {short} of {shown(path)} has {len(rows[short])} cells, and the header {len(first.cells)}")
     return first.cells, {column: [row[j] for row in rows] for column, j in zip(wanted, positions, strict=True)}
 
 
@@ -185,9 +180,8 @@ def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Pa
     values = np.asarray(cells, dtype=object)
     unknown = set(cells) - set(levels)
     if unknown:
-        msg = (
+        raise DataError(
             f"column {shown(name)} of {shown(path)} holds {listed(sorted(unknown))}, not a category of the fit; its "
             f"categories are {listed(levels)}"
         )
-        raise DataError(msg)
     return {f"{name}={level}": (values == level).astype(np.float64) for level in levels}

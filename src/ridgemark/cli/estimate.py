@@ -1,7 +1,5 @@
 """Time and memory of a fit, estimated before it begins from counted operations and the measured speed."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

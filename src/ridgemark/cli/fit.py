@@ -106,8 +106,7 @@ def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]
     source = open_data(data, options["target"], options["columns"], options["weight"], levels)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
-        msg = f"{shown(data)}: no target to fit; name its column with --target{stored}"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
     return source
 
 

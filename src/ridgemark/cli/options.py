@@ -24,8 +24,7 @@ def columns(text: str) -> list[Key]:
     """Return column names or positions, separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        msg = f"{text!r} has an empty name; give names or positions separated by commas"
-        raise click.BadParameter(msg)
+        raise click.BadParameter(f"{text!r} has an empty name; give names or positions separated by commas")
     return [key(name) for name in names]
 
 
@@ -38,8 +37,7 @@ def numbers_or(*words: str) -> Callable[[str], Any]:
         try:
             numbers = [float(part) for part in text.split(",")]
         except ValueError:
-            msg = f"{text!r} is neither a number nor {' nor '.join(words)}"
-            raise click.BadParameter(msg) from None
+            raise click.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}") from None
         return numbers[0] if len(numbers) == 1 else numbers
 
     return number
@@ -50,8 +48,7 @@ def count_or_auto(text: str) -> Any:
     if text == "auto":
         return text
     if not re.fullmatch(r"[1-9]\d*", text):
-        msg = f"{text!r} is neither a positive count nor auto"
-        raise click.BadParameter(msg)
+        raise click.BadParameter(f"{text!r} is neither a positive count nor auto")
     return int(text)
 
 

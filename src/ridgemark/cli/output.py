@@ -72,8 +72,7 @@ def table_form(path: Path) -> str:
     if not form and is_stream(path):
         return ".csv"
     if form not in _WRITERS:
-        msg = f"{shown(path)} must end in {' or '.join(_WRITERS)}, which sets the format"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)} must end in {' or '.join(_WRITERS)}, which sets the format")
     if form == ".parquet":
         require_pyarrow("Writing Parquet")
     return form
@@ -152,13 +151,13 @@ def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = Fa
     if not force:
         for _, path in given:
             if path.exists() and not is_stream(path):
-                msg = f"{shown(path)} exists already; give another name, or --force to replace it"
-                raise ParameterError(msg)
+                raise ParameterError(f"{shown(path)} exists already; give another name, or --force to replace it")
     for name, path in given:
         if _is_stdout(path):
             if as_json:
-                msg = f"{name} and --json would both write to the standard output; give {name} another name"
-                raise ParameterError(msg)
+                raise ParameterError(
+                    f"{name} and --json would both write to the standard output; give {name} another name"
+                )
             click.get_current_context().with_resource(contextlib.redirect_stdout(sys.stderr))
 
 
@@ -171,11 +170,13 @@ def check_apart(outputs: Named, inputs: Named) -> None:
             continue
         same = _identity(path)
         if same in read:
-            msg = f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
+            )
         if same in written:
-            msg = f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
+            )
         written[same] = f"{name} {shown(path)}"
 
 
@@ -204,21 +205,21 @@ def staged(path: Path, force: bool) -> Iterator[Path]:
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     except FileExistsError:
-        msg = f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
-        raise ParameterError(msg) from None
+        raise ParameterError(
+            f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
+        ) from None
 
 
 def _check_place(path: Path) -> None:
     target = Path(os.path.realpath(path))
     if target.is_dir():
-        msg = f"{shown(path)} is a directory; give the name of a file"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)} is a directory; give the name of a file")
     if not target.parent.is_dir():
-        msg = f"there is no folder {shown(target.parent)} to write {shown(target.name)} in; create it first"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"there is no folder {shown(target.parent)} to write {shown(target.name)} in; create it first"
+        )
     if not os.access(path if path.exists() else target.parent, os.W_OK):
-        msg = f"{shown(path)} cannot be written; choose a place where you may write"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)} cannot be written; choose a place where you may write")
 
 
 def _identity(path: Path) -> tuple[int | str, ...]:

@@ -48,11 +48,10 @@ def command(
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
     if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
-        msg = (
+        raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
-        raise ParameterError(msg)
     source = open_like(run, Columns.of(fitted), data, options, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
@@ -77,8 +76,7 @@ def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | 
                     ends = np.asarray(fitted.predict_interval(rows, coverage=interval))
                     columns += [_by_target(ends[:, 0]), _by_target(ends[:, 1])]
             except NumericalError as error:
-                msg = f"counted from row {block.start}: {error}"
-                raise NumericalError(msg) from error
+                raise NumericalError(f"counted from row {block.start}: {error}") from error
             yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
             if tell is not None:
                 tell("predictions", block.start + block.n_rows, source.n_rows)

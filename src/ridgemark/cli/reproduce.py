@@ -67,15 +67,15 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
         return
     if not output.is_dir() or not os.access(output, os.W_OK):
         what = "cannot be written; choose another folder" if output.is_dir() else "is a file; give a folder"
-        msg = f"{output} {what}"
-        raise click.BadParameter(msg, param_hint="--output")
+        raise click.BadParameter(f"{output} {what}", param_hint="--output")
     held = list(output.iterdir())
     read = [] if data is None else [data, *data.glob("*.npz")]
     for path in (output, *held):
         check_apart([("--output", path)], [("--data", one) for one in read])
     if held and not force and not is_reproduction(output):
-        msg = f"{output} holds other files; give a new folder, or --force to write into it"
-        raise click.BadParameter(msg, param_hint="--output")
+        raise click.BadParameter(
+            f"{output} holds other files; give a new folder, or --force to write into it", param_hint="--output"
+        )
 
 
 @contextmanager

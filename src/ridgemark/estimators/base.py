@@ -1,7 +1,5 @@
 """What every estimator here does with rows before the mathematics begins."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -54,10 +52,11 @@ class FittedName(property):
         record = getattr(estimator, "_model", None)
         value = None if record is None else self._read(record)
         if record is None or (self._optional and value is None):
-            msg = (
-                f"this {type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none"
+            raise AttributeError(
+                f"{type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none",
+                name=self._name,
+                obj=estimator,
             )
-            raise AttributeError(msg, name=self._name, obj=estimator)
         return value
 
 
@@ -82,8 +81,7 @@ def in_range(values, what, remedy):
     """Return an array with one entry, or several, for each row; refuse it where one is not a finite number."""
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0][0])
-        msg = f"{what} for row {row} exceeds the floating-point range; {remedy}"
-        raise NumericalError(msg)
+        raise NumericalError(f"{what} for row {row} exceeds the floating-point range; {remedy}")
     return values
 
 
@@ -125,8 +123,9 @@ class LandmarkEstimator(BaseEstimator):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""
         state = dict(super().__getstate__())  # a copy, taken in one step: another thread may be in fit
         if "_running" in state:
-            msg = f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
-            raise RidgemarkError(msg)
+            raise RidgemarkError(
+                f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
+            )
         return state
 
     def _open(self, X, y, sample_weight, reset=True):
@@ -136,11 +135,13 @@ class LandmarkEstimator(BaseEstimator):
         """
         if isinstance(X, RowSource):
             if y is not None or sample_weight is not None:
-                msg = "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
-                raise ParameterError(msg)
+                raise ParameterError(
+                    "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
+                )
             if X.n_targets == 0:
-                msg = "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
-                raise DataError(msg)
+                raise DataError(
+                    "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
+                )
             if reset:
                 self._check_square((X.n_rows, X.n_features))
                 self._note_columns(X.n_features, X.feature_names)
@@ -154,8 +155,9 @@ class LandmarkEstimator(BaseEstimator):
             single = bool(X.dtype == np.asarray(y).dtype == np.float32)
             return source, Targets(source.n_targets, np.ndim(y) == 1, single)
         if isinstance(X, str | Path):
-            msg = f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
-            raise DataTypeError(msg)
+            raise DataTypeError(
+                f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
+            )
         X, y = self._validate(X, y, reset=reset)
         if reset:
             self._check_square(X.shape)
@@ -168,11 +170,10 @@ class LandmarkEstimator(BaseEstimator):
             return None
         weights = np.asarray(sample_weight)
         if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
-            msg = (
+            raise DataError(
                 f"sample_weight must be an array of one number for each of the {n_rows} rows, got "
                 f"{weights.dtype} of shape {weights.shape}"
             )
-            raise DataError(msg)
         refuse_large_integers(weights, "sample_weight")
         return weights.astype(np.float64)
 
@@ -180,33 +181,28 @@ class LandmarkEstimator(BaseEstimator):
         """Return the form of the targets; refuse further ones of another number than those of the fit."""
         known = targets.count if reset else self._model.schema.targets.count
         if targets.count != known:
-            msg = f"the model was fitted on {known} targets, got {targets.count}"
-            raise DataError(msg)
+            raise DataError(f"the model was fitted on {known} targets, got {targets.count}")
         return targets
 
     def _check_square(self, shape):
         if make_kernel(self.kernel).pairwise and shape[0] != shape[1]:
-            msg = f"a precomputed kernel of the training rows must be square, got shape {shape}"
-            raise DataError(msg)
+            raise DataError(f"a precomputed kernel of the training rows must be square, got shape {shape}")
 
     def _check_features(self, source):
         """Refuse a RowSource whose features are not those of the fit."""
         if source.n_features != self.n_features_in_:
-            msg = f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}"
-            raise DataError(msg)
+            raise DataError(f"the model was fitted on {self.n_features_in_} features, got rows of {source.n_features}")
         fitted = getattr(self, "feature_names_in_", None)
         if fitted is not None and source.feature_names is not None and list(fitted) != list(source.feature_names):
-            msg = (
+            raise DataError(
                 f"the model was fitted on the features {', '.join(map(str, fitted))}, in this order, got "
                 f"{', '.join(source.feature_names)}; choose them with open_rows(..., columns=[...])"
             )
-            raise DataError(msg)
 
     def _validate(self, X, y=_NO_TARGETS, *, reset):
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
-                msg = f"{name} has masked values, which hold no number; fill them in or drop the rows"
-                raise DataError(msg)
+                raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
             refuse_large_integers(values, name)
         options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
         if y is _NO_TARGETS:

@@ -1,7 +1,5 @@
 """What leave-one-out residuals add to a fitted model: residuals of all rows, and a sample of them for intervals."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

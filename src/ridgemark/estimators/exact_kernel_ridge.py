@@ -1,7 +1,5 @@
 """Exact kernel ridge regression, reached from landmarks, as a scikit-learn regressor."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Integral
 
@@ -211,13 +209,11 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     def _recipe(self):
         if not 0 < real_number(self.tol) < np.inf:
-            msg = f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}")
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            msg = (
+            raise ParameterError(
                 f"max_iter must be a positive integer, the most products with the kernel matrix, got {self.max_iter!r}"
             )
-            raise ParameterError(msg)
         shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
@@ -255,8 +251,9 @@ def _function(refined, kernel, landmarks):
     """Return the points that have coefficients, these, and the intercept."""
     rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
     if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
-        msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-        raise NumericalError(msg)
+        raise NumericalError(
+            "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+        )
     present = np.flatnonzero(rows.passes.row_counts())
     dual_coef[0] = dual_coef[0][present]
     if kernel.pairwise:

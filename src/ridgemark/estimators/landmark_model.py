@@ -1,7 +1,5 @@
 """What a model fitted from landmarks answers: predictions, intervals, how far it is from exact, which rows drive it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -75,8 +73,7 @@ class LandmarkModel(LandmarkEstimator):
             return values
         sums = self._sums("a standard deviation")
         if self.kernel_.pairwise:
-            msg = "a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold"
-            raise DataError(msg)
+            raise DataError("a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold")
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
         return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
@@ -99,8 +96,9 @@ class LandmarkModel(LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         sums = self._sums("predict_interval")
         if self._model.calibration is None:
-            msg = "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
-            raise DataError(msg)
+            raise DataError(
+                "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
+            )
         ends = jackknife_intervals(self._passes(self._rows(X)), sums, self._model.calibration, coverage)
         in_range(ends, "the interval", _RESCALE)
         return ends[:, :, 0] if self._model.schema.targets.flat else ends
@@ -198,8 +196,9 @@ class LandmarkModel(LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         model, sums = self._model, self._sums("diagnose")
         if model.left_out is None:
-            msg = "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
-            raise DataError(msg)
+            raise DataError(
+                "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
+            )
         names = model.schema.feature_names
         return diagnose(
             sums,
@@ -246,15 +245,15 @@ class LandmarkModel(LandmarkEstimator):
         everything = same_rows(given, fit.moments)
         choosing = replace(model.choice.sums, gram=np.zeros_like(given.gram))
         if not everything and not same_rows((given + choosing), fit.moments):
-            msg = (
+            raise DataError(
                 "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
                 "leave-one-out residuals need the rows and targets of the fit, with their weights"
             )
-            raise DataError(msg)
         pairwise = model.choice.kernel.pairwise
         if pairwise and rows_among(model, passes) is None:
-            msg = "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
-            raise DataError(msg)
+            raise DataError(
+                "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
+            )
         left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
         if everything:
             model = self._with_left_out(model, passes, left_out)
@@ -283,8 +282,7 @@ class LandmarkModel(LandmarkEstimator):
             )
         else:
             why = "this model was saved without them; save it with sums=True, or fit it again"
-        msg = f"{what} needs the sums that a direct solver keeps, and {why}"
-        raise DataError(msg)
+        raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
 
 
 def keep_certificate(estimator, certificate):

@@ -1,7 +1,5 @@
 """Features whose inner products approximate a kernel, from landmarks, as a scikit-learn transformer."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -127,8 +125,9 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         """Return the features of landmarks among these rows."""
         recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
         if not recipe.one_ridge:
-            msg = f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
+            )
         passes = self._training_passes(self._open_rows_alone(X, sample_weight))
         rng = make_generator(self.random_state)
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
@@ -149,8 +148,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             X, sample_weight = open_rows(X, weight=sample_weight), None
         if isinstance(X, RowSource):
             if sample_weight is not None:
-                msg = "a RowSource brings its own weights; give weight to open_rows instead"
-                raise ParameterError(msg)
+                raise ParameterError("a RowSource brings its own weights; give weight to open_rows instead")
             self._check_square((X.n_rows, X.n_features))
             self._note_columns(X.n_features, X.feature_names)
             return X

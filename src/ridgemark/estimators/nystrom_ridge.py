@@ -1,7 +1,5 @@
 """Kernel ridge regression from landmarks, as a scikit-learn regressor."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 
@@ -303,14 +301,14 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         """Refuse to add rows where their sums would not be those of the fit."""
         sums = self._sums("partial_fit")
         if known.choice.kernel.pairwise:
-            msg = "further rows of a precomputed kernel do not hold their own k(x, x), which partial_fit needs; use fit"
-            raise DataError(msg)
+            raise DataError(
+                "further rows of a precomputed kernel do not hold their own k(x, x), which partial_fit needs; use fit"
+            )
         if bool(self.fit_intercept) != sums.fit_intercept:
-            msg = (
+            raise ParameterError(
                 f"fit_intercept was {sums.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
                 "partial_fit cannot change it, fit anew"
             )
-            raise ParameterError(msg)
 
     def _recipe(self):
         return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
@@ -336,8 +334,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         solved = fit if gradient is None else gradient
         dual_coef, intercept = solved.dual_coef, solved.intercept
         if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-            msg = "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-            raise NumericalError(msg)
+            raise NumericalError(
+                "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
+            )
         if gradient is None:
             with suppress(NumericalError):  # of targets so large that their distances exceed the range
                 certificate = trace_certificate(fit)

@@ -1,7 +1,5 @@
 """Fits that rounding has spoilt, found by what they predict for their own rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -42,15 +42,17 @@ def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run
     """Write a fitted estimator to one file, whole or not at all; beside it what the command line knows of it."""
     target = _path(path)
     if type(model).__name__ not in MODELS:
-        msg = f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
+        )
     state = model.__getstate__()  # all attributes at one time; refused while a fit is running
     check_is_fitted(model, "dual_coef_")
     parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
     fitted = state.pop("_model")
     if unknown := sorted(state.keys() - _SETTINGS - _COLUMNS):
-        msg = f"the model cannot be saved with {listed(unknown)}, which is no attribute of a {type(model).__name__}"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"the model cannot be saved with {listed(unknown)}, which is no attribute of a {type(model).__name__}"
+        )
     encoder = Encoder(CLASSES.values())
     header = {
         "estimator": type(model).__name__,
@@ -63,8 +65,7 @@ def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run
         with np.errstate(all="ignore"):
             _restore(type(model), header, Decoder(dict(encoder.arrays), CLASSES, encoder.given, rule))
     except (ValueError, ArithmeticError, TypeError, LookupError, AttributeError) as error:
-        msg = f"the model cannot be saved, as it could not be loaded again: {error}"
-        raise ParameterError(msg) from error
+        raise ParameterError(f"the model cannot be saved, as it could not be loaded again: {error}") from error
     write_model(target, header, encoder.arrays, overwrite)
     return target
 
@@ -181,8 +182,7 @@ def _try_to_predict(model: Any) -> None:
 
 def _path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str) or not os.fspath(path):
-        msg = f"path must be the name of a model file, as text or a Path, got {path!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"path must be the name of a model file, as text or a Path, got {path!r}")
     return Path(path)
 
 
@@ -190,14 +190,12 @@ def _check_given(path: Path, needed: list[str], given: list[Any], kernel: Any) -
     if len(given) == len(needed) and (needed or kernel is None):
         return
     if not needed:
-        msg = f"{shown(path)} holds its kernel; leave kernel={kernel!r} out"
-        raise ParameterError(msg)
+        raise ParameterError(f"{shown(path)} holds its kernel; leave kernel={kernel!r} out")
     got = "none" if kernel is None else listed(map(_name, given)) or repr(kernel)
-    msg = (
+    raise ParameterError(
         f"the model in {shown(path)} was made with {listed(needed)}, code that a file does not hold; "
         f"load it with kernel=... as the model was made, got {got}"
     )
-    raise ParameterError(msg)
 
 
 def _name(function: Any) -> str:

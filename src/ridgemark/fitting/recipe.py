@@ -48,16 +48,15 @@ class Recipe:
             _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")
         for name in ("fit_intercept", "ridge_per_target"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                msg = f"{name} must be True or False, got {getattr(self, name)!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
             if not 0 < real_number(value) < largest:
-                msg = f"{name} must be a number between 0 and {largest:g}, got {value!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{name} must be a number between 0 and {largest:g}, got {value!r}")
         if self.certify_with is not None and self.solver == "gradient":
-            msg = 'certify_with needs the sums that a direct solver keeps; leave solver="auto" or choose "direct"'
-            raise ParameterError(msg)
+            raise ParameterError(
+                'certify_with needs the sums that a direct solver keeps; leave solver="auto" or choose "direct"'
+            )
 
     def after(self, tuning: TuningResult | None) -> Recipe:
         """Return the recipe with what tuning found of the landmarks."""
@@ -95,11 +94,10 @@ def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
     """Return `n lambda` for every lambda, n the total weight of the rows."""
     scaled = np.asarray(ridges, dtype=np.float64) * total_weight
     if not _in_range(scaled).all():
-        msg = (
+        raise NumericalError(
             f"ridge times the sum of weights {total_weight:g} leaves the floating-point range, "
             f"got {scaled.min():g} to {scaled.max():g}; rescale the weights or choose another ridge"
         )
-        raise NumericalError(msg)
     return scaled
 
 
@@ -111,12 +109,11 @@ def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
     ridges = (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
     usable: Floats = ridges[_in_range(ridges * total_weight)]
     if not len(usable):
-        msg = (
+        raise NumericalError(
             f"every ridge to search, times the sum of weights, leaves the floating-point range: the kernel's diagonal "
             f"has mean {mean_diagonal:.3g}, the weights sum to {total_weight:.3g}; multiply the kernel or the weights "
             "by a factor"
         )
-        raise NumericalError(msg)
     return usable
 
 
@@ -135,14 +132,12 @@ def check_ridge(ridge: Any) -> None:
         values = np.array(np.nan)
     usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
     if not usable or isinstance(ridge, str | bool):
-        msg = (
+        raise ParameterError(
             f'ridge must be a positive finite number (the paper\'s lambda), a list of them to search, "loo" or "gcv", '
             f"got {ridge!r}"
         )
-        raise ParameterError(msg)
 
 
 def _check_one_of(name: str, value: Any, allowed: tuple[str, ...], words: str = "one of") -> None:
     if not (isinstance(value, str) and value in allowed):
-        msg = f"{name} must be {words} {', '.join(map(repr, allowed))}, got {value!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"{name} must be {words} {', '.join(map(repr, allowed))}, got {value!r}")

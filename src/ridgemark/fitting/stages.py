@@ -3,8 +3,6 @@
 Each stage is a function from records to a record.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

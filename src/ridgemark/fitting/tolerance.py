@@ -1,7 +1,5 @@
 """Adding landmarks until the certificate meets the tolerance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -59,18 +59,16 @@ NAMED: dict[str, type[Kernel]] = {
 def make_kernel(kernel: Any, bandwidth: Any = None) -> Kernel:
     """Return the kernel for a name, a callable or a Kernel; `bandwidth` is that of a kernel given by name."""
     if bandwidth is not None and not has_bandwidth(kernel):
-        msg = (
+        raise ParameterError(
             f"bandwidth={bandwidth!r} cannot be set for kernel={kernel!r}; a bandwidth can be given beside the name of "
             "a kernel that has one, or inside a Kernel object"
         )
-        raise ParameterError(msg)
     if isinstance(kernel, Kernel):
         return kernel
     if callable(kernel) and not isinstance(kernel, type):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in NAMED:
-        msg = f"kernel must be one of {', '.join(NAMED)}, a Kernel or a callable(X, Z), got {kernel!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"kernel must be one of {', '.join(NAMED)}, a Kernel or a callable(X, Z), got {kernel!r}")
     made = NAMED[kernel]()
     return made if bandwidth is None else made.set_params(bandwidth=bandwidth)
 

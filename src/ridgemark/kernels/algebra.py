@@ -24,8 +24,7 @@ class _Composed(Kernel):
         for name, part in parts.items():
             if not isinstance(part, Kernel):
                 owner = type(self).__name__
-                msg = f"{owner}: {name} must be a Kernel object such as Gaussian(1.0), got {part!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{owner}: {name} must be a Kernel object such as Gaussian(1.0), got {part!r}")
         return list(parts.values())
 
     @property

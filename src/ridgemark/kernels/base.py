@@ -83,8 +83,9 @@ class Kernel(Parameterised, ABC):
         rows = self._checked(rows)
         other = rows if landmarks is None else self._checked(landmarks)
         if _width(rows) != _width(other):
-            msg = f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
-            raise DataError(msg)
+            raise DataError(
+                f"the two sets of rows must have the same number of features, got {_width(rows)} and {_width(other)}"
+            )
         numbers = np.arange(count_rows(rows)) if landmarks is None else None
         block: Array = check_range(self.bind(other, numbers)(rows))
         if landmarks is None:
@@ -101,11 +102,10 @@ class Kernel(Parameterised, ABC):
 
         `RadialKernel` implements this method. Other kernels raise ParameterError.
         """
-        msg = (
+        raise ParameterError(
             f"{type(self).__name__} is not a function of the squared distance |x - z|^2, so it has no derivative with "
             "respect to it; use a gaussian, matern12, matern32, matern52 or power_exponential kernel"
         )
-        raise ParameterError(msg)
 
     @property
     def pairwise(self) -> bool:
@@ -144,11 +144,10 @@ class Kernel(Parameterised, ABC):
 
     def _check_sparse(self, rows: Any) -> None:
         if sparse.issparse(rows) and not self.accepts_sparse:
-            msg = (
+            raise DataTypeError(
                 f"{self._short_name()} does not accept sparse rows; convert them with .toarray(), or choose a "
                 "gaussian, matern, power_exponential, linear, polynomial or cosine kernel (without a metric)"
             )
-            raise DataTypeError(msg)
 
     def _short_name(self) -> str:
         """Return the name of the kernel for error messages."""
@@ -207,8 +206,7 @@ def positive(value: Any, name: str, owner: str) -> float:
     number = real_number(value)
     if 0 < number < np.inf:
         return number
-    msg = f"{owner}: {name} must be a positive finite number, got {value!r}"
-    raise ParameterError(msg)
+    raise ParameterError(f"{owner}: {name} must be a positive finite number, got {value!r}")
 
 
 def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
@@ -216,22 +214,21 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
     if np.ndim(value) == 0:
         return positive(value, "bandwidth", owner)
     if np.ndim(value) > 1:
-        msg = (
+        raise ParameterError(
             f"{owner}: bandwidth must be one number or one number per feature, got an array of shape "
             f"{np.shape(value)}; to measure distances by a matrix P give the kernel metric=P, as in Gaussian(metric=P)"
         )
-        raise ParameterError(msg)
     widths = np.asarray(value, dtype=np.float64)
     if widths.shape != (n_features,):
-        msg = (
+        raise ParameterError(
             f"{owner}: a per-feature bandwidth needs one value for each of the {n_features} features, "
             f"got shape {widths.shape}"
         )
-        raise ParameterError(msg)
     if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
         worst = int(np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))[0])
-        msg = f"{owner}: every bandwidth must be positive and finite, got {widths[worst]!r} for feature {worst}"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"{owner}: every bandwidth must be positive and finite, got {widths[worst]!r} for feature {worst}"
+        )
     return widths
 
 

@@ -65,16 +65,14 @@ class Bernoulli(Kernel):
         order = self.order
         whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
         if not whole or not 1 <= order <= _HIGHEST_ORDER:
-            msg = f"Bernoulli: order must be an integer from 1 to {_HIGHEST_ORDER}, got {order!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"Bernoulli: order must be an integer from 1 to {_HIGHEST_ORDER}, got {order!r}")
         degree = 2 * int(order)
         factor = (-1) ** (order - 1) / math.factorial(degree)
         return [factor * math.comb(degree, k) * float(b) for k, b in enumerate(_bernoulli_numbers(degree))]
 
     def _check_one_feature(self, rows: Any) -> None:
         if rows.shape[1] != 1:
-            msg = f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select one column"
-            raise DataError(msg)
+            raise DataError(f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select one column")
 
 
 def _bernoulli_numbers(last: int) -> list[Fraction]:

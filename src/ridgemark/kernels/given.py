@@ -52,11 +52,11 @@ class Custom(Kernel):
 
     def _check(self) -> None:
         if not callable(self.function):
-            msg = f"Custom: function must be callable as function(X, Z), got {self.function!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"Custom: function must be callable as function(X, Z), got {self.function!r}")
         if self.diagonal_function is not None and not callable(self.diagonal_function):
-            msg = f"Custom: diagonal_function must be callable as diagonal_function(X), got {self.diagonal_function!r}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"Custom: diagonal_function must be callable as diagonal_function(X), got {self.diagonal_function!r}"
+            )
 
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         function, landmarks = prepared
@@ -87,15 +87,14 @@ class Custom(Kernel):
         name = getattr(self.function, "__name__", repr(self.function))
         block = np.asarray(values)
         if block.shape != shape:
-            msg = f"the kernel function {name} must return a block of shape {shape}, got {block.shape}"
-            raise DataError(msg)
+            raise DataError(f"the kernel function {name} must return a block of shape {shape}, got {block.shape}")
         if block.dtype.kind not in "fiub":
-            msg = f"the kernel function {name} must return real numbers, got an array of {block.dtype}"
-            raise DataError(msg)
+            raise DataError(f"the kernel function {name} must return real numbers, got an array of {block.dtype}")
         if not np.isfinite(block).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(block))[0])
-            msg = f"the kernel function {name} returned {block[where]} at {where}; it must return finite numbers"
-            raise DataError(msg)
+            raise DataError(
+                f"the kernel function {name} returned {block[where]} at {where}; it must return finite numbers"
+            )
         return block.astype(np.float64) if block.dtype.kind != "f" else block.copy()
 
     def _checked(self, rows: Any) -> Any:
@@ -138,26 +137,23 @@ class Precomputed(Kernel):
             _check_square(rows)
             return np.diagonal(rows).copy()
         if len(indices) and indices.max() >= rows.shape[1]:
-            msg = (
+            raise DataError(
                 f"rows of a precomputed kernel contain k(x, x) only for the {rows.shape[1]} training rows, "
                 f"got row {indices.max()}"
             )
-            raise DataError(msg)
         return rows[np.arange(len(indices)), indices]
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Indices:
         if indices is None:
-            msg = "a precomputed kernel needs the landmarks as row numbers, not as points"
-            raise DataError(msg)
+            raise DataError("a precomputed kernel needs the landmarks as row numbers, not as points")
         return indices
 
     def _block(self, rows: Any, prepared: Indices, out: Array | None, backend: Backend) -> Array:
         if prepared.size and prepared.max() >= rows.shape[1]:
-            msg = (
+            raise DataError(
                 f"a precomputed block needs one column for each training row, at least {prepared.max() + 1}, "
                 f"got {rows.shape[1]}"
             )
-            raise DataError(msg)
         return backend.from_host(rows[:, prepared])
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
@@ -166,5 +162,4 @@ class Precomputed(Kernel):
 
 def _check_square(rows: Any) -> None:
     if rows.shape[0] != rows.shape[1]:
-        msg = f"a precomputed kernel of the training rows must be square, got shape {rows.shape}"
-        raise DataError(msg)
+        raise DataError(f"a precomputed kernel of the training rows must be square, got shape {rows.shape}")

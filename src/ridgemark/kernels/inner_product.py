@@ -123,14 +123,12 @@ class Polynomial(_InnerProductKernel):
 
     def _check(self) -> None:
         if not isinstance(self.degree, int | np.integer) or isinstance(self.degree, bool) or self.degree < 1:
-            msg = f"Polynomial: degree must be an integer of at least 1, got {self.degree!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"Polynomial: degree must be an integer of at least 1, got {self.degree!r}")
         if not 0 <= real_number(self.offset) < np.inf:
-            msg = (
+            raise ParameterError(
                 f"Polynomial: offset must be a finite number of at least 0 (the kernel is not positive "
                 f"semidefinite for a negative one), got {self.offset!r}"
             )
-            raise ParameterError(msg)
 
 
 class Cosine(_InnerProductKernel):
@@ -158,8 +156,9 @@ def _origin(value: Any, n_features: int) -> Floats:
     except (TypeError, ValueError):
         origin = np.array(np.nan)
     if origin.shape not in ((), (n_features,)) or not np.isfinite(origin).all():
-        msg = f"Linear: origin must be a finite number or one for each of the {n_features} features, got {value!r}"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"Linear: origin must be a finite number or one for each of the {n_features} features, got {value!r}"
+        )
     return origin
 
 

@@ -32,8 +32,9 @@ class Projection:
         with np.errstate(over="ignore", under="ignore"):
             points = backend.matmul(rows - self.centre, self.matrix)
         if backend.count(~(abs(points) < np.inf)):
-            msg = "rows times the kernel's metric exceed the floating-point range; rescale the columns and the metric"
-            raise NumericalError(msg)
+            raise NumericalError(
+                "rows times the kernel's metric exceed the floating-point range; rescale the columns and the metric"
+            )
         return points
 
     def distance_error(self, rows: Array, backend: Backend) -> Floats:
@@ -58,15 +59,12 @@ def _checked_metric(metric: Any, n_features: int, owner: str) -> Floats:
     try:
         matrix = np.asarray(metric, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        msg = f"{owner}: metric must be a matrix of numbers, got {metric!r}"
-        raise ParameterError(msg) from error
+        raise ParameterError(f"{owner}: metric must be a matrix of numbers, got {metric!r}") from error
     if matrix.ndim != 2 or matrix.shape[0] != n_features or matrix.shape[1] == 0:
-        msg = (
+        raise ParameterError(
             f"{owner}: metric must be a matrix P of shape ({n_features}, r), one row for each of the {n_features} "
             f"features, got shape {matrix.shape}"
         )
-        raise ParameterError(msg)
     if not np.isfinite(matrix).all():
-        msg = f"{owner}: every entry of metric must be finite, got {matrix[~np.isfinite(matrix)][0]}"
-        raise ParameterError(msg)
+        raise ParameterError(f"{owner}: every entry of metric must be finite, got {matrix[~np.isfinite(matrix)][0]}")
     return matrix

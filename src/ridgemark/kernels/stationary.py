@@ -131,11 +131,10 @@ class RadialKernel(StationaryKernel):
             return super()._prepare(landmarks, indices, backend)
         name = type(self).__name__
         if not np.array_equal(self.bandwidth, 1.0):
-            msg = (
+            raise ParameterError(
                 f"{name}: bandwidth and metric exclude each other, got bandwidth={self.bandwidth!r} and a metric of "
                 f"shape {np.shape(self.metric)}; divide the metric by the bandwidth and leave bandwidth out"
             )
-            raise ParameterError(msg)
         projection = Projection.of(landmarks, self.metric, backend, name)
         points = projection.apply(landmarks, backend)
         return replace(prepare_landmarks(points, 1.0, self._form, backend, name), projection=projection)
@@ -247,8 +246,7 @@ class PowerExponential(RadialKernel):
         value = self.exponent
         if isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 < value <= 2:
             return float(value)
-        msg = f"PowerExponential: exponent must be a number above 0 and at most 2, got {value!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"PowerExponential: exponent must be a number above 0 and at most 2, got {value!r}")
 
 
 def _far(exponent: float) -> float:

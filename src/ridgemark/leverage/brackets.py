@@ -93,11 +93,11 @@ class ScoreBracket:
             return min(1.0, d_eff / float(self.upper.sum())) if d_eff > 0 else 0.0
         given = np.asarray(probabilities, dtype=np.float64)
         if given.shape != self.upper.shape:
-            msg = f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"probabilities need one entry for each of the {len(self.upper)} rows, got shape {given.shape}"
+            )
         if not ((given >= 0).all() and abs(given.sum() - 1.0) <= 1e-8):
-            msg = f"probabilities must be at least 0 and sum to one, got a sum of {given.sum():.6g}"
-            raise ParameterError(msg)
+            raise ParameterError(f"probabilities must be at least 0 and sum to one, got a sum of {given.sum():.6g}")
         counts = self.upper > 0
         return min(1.0, float((given[counts] * d_eff / self.upper[counts]).min(initial=math.inf)))
 

@@ -129,8 +129,7 @@ def score_bracket(
     are scored as one row of that weight, and each gets its share by weight.
     """
     if not 0 < scaled_ridge < math.inf:
-        msg = f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}")
     task = _score_task(factor, moments, scaled_ridge, landmark_weights)
     along = () if group_weights is None else (group_weights,)
     lower, upper = passes.map(task, along).T  # views of one array: copies would double the memory

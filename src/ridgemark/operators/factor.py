@@ -85,9 +85,8 @@ def _symmetric(block: Array) -> Array:
     """Return the symmetric part; refuse a block, as of a callable, that is not symmetric up to rounding."""
     asymmetry, size = float(abs(block - block.T).max()), float(abs(block).max())
     if asymmetry > 1e-3 * size:
-        msg = (
+        raise DataError(
             f"the kernel of the landmarks with each other must be symmetric; k(x, z) and k(z, x) differ by up to "
             f"{asymmetry:.3g} where the largest value is {size:.3g}"
         )
-        raise DataError(msg)
     return (block + block.T) / 2

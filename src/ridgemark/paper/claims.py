@@ -1,7 +1,5 @@
 """Statements of the paper, our measurements, and whether they agree."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The introduction's comparison: kernel evaluations against risk for three ways to avoid the whole kernel matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Lambda and bandwidth by cross validation, as stated in the paper: exact leave-one-out over a grid."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

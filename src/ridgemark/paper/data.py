@@ -1,7 +1,5 @@
 """The paper's data sets: their names here, their origin, and their preparation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,14 +61,12 @@ def read_sets(folder: Path | None) -> Sets:
 def _read_set(path: Path) -> DataSet:
     source = open_rows(path)
     if source.n_targets != 1:
-        msg = f"{path}: one target is needed, in the array y; got {source.n_targets}"
-        raise DataError(msg)
+        raise DataError(f"{path}: one target is needed, in the array y; got {source.n_targets}")
     block = source.take(np.arange(source.n_rows))
     assert block.targets is not None
     X, y = np.asarray(block.features, dtype=np.float64), np.asarray(block.targets[:, 0], dtype=np.float64)
     if np.ptp(y) == 0 or not np.ptp(X, axis=0).any():
-        msg = f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit"
-        raise DataError(msg)
+        raise DataError(f"{path}: all rows have the same {'y' if np.ptp(y) == 0 else 'X'}, so there is nothing to fit")
     return DataSet(X, y)
 
 

@@ -1,7 +1,5 @@
 """Spectrum of the kernel matrix and targets for rows of Table 1, each computed once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

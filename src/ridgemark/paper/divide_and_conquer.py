@@ -1,7 +1,5 @@
 """Divide and conquer (Zhang, Duchi and Wainwright): kernel ridge regression on random parts of the rows, averaged."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
@@ -15,8 +13,7 @@ Floats = NDArray[np.float64]
 def random_parts(n_rows: int, n_parts: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
     """Divide the rows at random into parts whose sizes differ by at most one."""
     if not 1 <= n_parts <= n_rows:
-        msg = f"n_parts must lie between 1 and the number of rows, {n_rows}, got {n_parts!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"n_parts must lie between 1 and the number of rows, {n_rows}, got {n_parts!r}")
     return np.array_split(rng.permutation(n_rows), n_parts)
 
 

@@ -4,8 +4,6 @@ The paper draws by its approximate scores, eq. (9), which are farthest below the
 The library draws by the upper bounds of the scores, from the same pilot. Both are shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

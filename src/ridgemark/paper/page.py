@@ -1,7 +1,5 @@
 """The page of a run: statements of the paper and our measurements, tables, figures and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ridgemark.paper.claims import Claim, claims

@@ -1,7 +1,5 @@
 """The page's sections with figures: Figure 1, the comparison, the theorems, L_gamma."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark.paper.comparison import DIVIDE, LEVERAGE, UNIFORM

@@ -1,7 +1,5 @@
 """Table 1 as printed in the paper, and the conventions that reproduce it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signals and noise for risk ratios. The paper states none, so these are ours; every ratio shown names its protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

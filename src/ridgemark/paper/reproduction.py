@@ -1,7 +1,5 @@
 """Run all experiments, and convert their records to plain data."""
 
-from __future__ import annotations
-
 import math
 import platform
 from collections.abc import Callable

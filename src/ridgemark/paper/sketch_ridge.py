@@ -1,7 +1,5 @@
 """Fits with L_gamma in place of L: by a footnote of the paper, lambda then needs no condition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

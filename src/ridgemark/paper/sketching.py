@@ -1,7 +1,5 @@
 """Columns drawn as in the paper, the approximation they give, and the scores of section 3.5."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's synthetic design: a Bernoulli kernel and points that are rare in the middle of the unit interval."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The paper's synthetic design in words, numbers and a section of a page."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

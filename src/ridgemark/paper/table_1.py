@@ -1,7 +1,5 @@
 """Table 1: dimensions from their definitions, and risk ratios at the paper's p, with columns drawn as in the paper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

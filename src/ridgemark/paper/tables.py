@@ -1,7 +1,5 @@
 """The records of a run as one JSON file, and as flat tables, one CSV file each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields

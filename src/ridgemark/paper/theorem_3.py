@@ -1,7 +1,5 @@
 """Theorem 3: columns guaranteed, used and needed; and the open question whether d_eff is also a lower bound."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Theorem 4: how far the approximate scores lie below the exact ones, against the number of draws, with the bound."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

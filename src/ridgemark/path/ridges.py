@@ -1,7 +1,5 @@
 """The path of ridges: errors and dimensions at each of them, and the choice of the best."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -59,14 +59,12 @@ def read_model(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         size = os.fstat(file.fileno()).st_size
         entry = _metadata(file, size, shown(path))
         if size > MAX_LOADED_BYTES.value:
-            msg = f"{shown(path)} has {size:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
-            raise ModelFileError(msg)
+            raise ModelFileError(f"{shown(path)} has {size:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}")
         file.seek(0)
         arrays = safetensors.load(file.read(size))
         text = entry[_DIGITS:]
         if _checksum(text, arrays) != entry[:_DIGITS]:
-            msg = "its checksum is wrong"
-            raise ValueError(msg)
+            raise ValueError("its checksum is wrong")
         return json.loads(text), arrays
 
 
@@ -74,29 +72,25 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
     """Return the entry `ridgemark`; refuse a file without it, or with a wrong length."""
     begin = file.read(_LENGTH + 1)
     if not begin:
-        msg = "it is empty (0 bytes)"
-        raise ValueError(msg)
+        raise ValueError("it is empty (0 bytes)")
     if begin[_LENGTH:] != b"{":
         if begin.startswith(_EARLIER):
-            msg = f"{name} was written by an earlier ridgemark (format 1 or 2); fit and save the model again"
-            raise ModelFileError(msg)
+            raise ModelFileError(
+                f"{name} was written by an earlier ridgemark (format 1 or 2); fit and save the model again"
+            )
         what = next((what for start, what in _FOREIGN.items() if begin.startswith(start)), None)
         what = what or f"begins with {begin[:_LENGTH]!r}"
-        msg = f"{name} is not a ridgemark model file: it {what}; give {EXPECTED}"
-        raise ModelFileError(msg)
+        raise ModelFileError(f"{name} is not a ridgemark model file: it {what}; give {EXPECTED}")
     length = int.from_bytes(begin[:_LENGTH], "little")
     if length > min(_LONGEST_HEADER, size - _LENGTH):
-        msg = f"it has {size} bytes and announces a header of {length}"
-        raise ValueError(msg)
+        raise ValueError(f"it has {size} bytes and announces a header of {length}")
     header = json.loads(b"{" + file.read(length - 1))
     metadata = header.pop("__metadata__", {})
     if _ENTRY not in metadata:
-        msg = f"{name} is a safetensors file, but not a ridgemark model file; give {EXPECTED}"
-        raise ModelFileError(msg)
+        raise ModelFileError(f"{name} is a safetensors file, but not a ridgemark model file; give {EXPECTED}")
     expected = _LENGTH + length + max((one["data_offsets"][1] for one in header.values()), default=0)
     if size != expected:
-        msg = f"it has {size} bytes and should have {expected}"
-        raise ValueError(msg)
+        raise ValueError(f"it has {size} bytes and should have {expected}")
     entry: str = metadata[_ENTRY]
     _check_format(json.loads(entry[_DIGITS:])["format"], name)
     return entry
@@ -106,11 +100,9 @@ def _check_format(number: Any, name: str) -> None:
     if number == FORMAT:
         return
     if type(number) is not int or number < 1:
-        msg = "its format has no number"
-        raise ValueError(msg)
+        raise ValueError("its format has no number")
     remedy = "install a newer ridgemark" if number > FORMAT else "fit and save the model again"
-    msg = f"{name} has format {number}, and this ridgemark reads format {FORMAT}; {remedy}"
-    raise ModelFileError(msg)
+    raise ModelFileError(f"{name} has format {number}, and this ridgemark reads format {FORMAT}; {remedy}")
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:

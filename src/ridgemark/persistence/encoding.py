@@ -46,8 +46,9 @@ class Encoder:
     def encode(self, value: Any, place: str, depth: int = 0, functions: list[Any] | None = None) -> Any:
         """Return the JSON of a value; `place` names it, `functions` are those found in its kernel so far."""
         if depth > _DEEPEST:
-            msg = f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file cannot hold"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"{place[:_DEEPEST]}... is nested deeper than {_DEEPEST} levels, which a model file cannot hold"
+            )
         kind, inner = type(value), partial(self.encode, depth=depth + 1, functions=functions)
         if value is None or kind in (str, int, float, bool):
             return value

@@ -22,12 +22,14 @@ def refusing(path: Path) -> Iterator[None]:
     except ModelFileError:
         raise
     except MemoryError as error:
-        msg = f"{shown(path)} needs more memory than is available; load it on a larger machine"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(
+            f"{shown(path)} needs more memory than is available; load it on a larger machine"
+        ) from error
     except Exception as error:  # untrusted contents may raise anything
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        msg = f"{shown(path)} is damaged: {reason[:200]}; take another copy, or save the model again"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(
+            f"{shown(path)} is damaged: {reason[:200]}; take another copy, or save the model again"
+        ) from error
 
 
 @contextmanager
@@ -36,19 +38,20 @@ def reading(path: Path) -> Iterator[io.BufferedReader]:
     name = shown(path)
     try:
         if path.exists() and not path.is_file():
-            msg = f"{name} is {_kind(path)}; give {EXPECTED}"
-            raise ModelFileError(msg)
+            raise ModelFileError(f"{name} is {_kind(path)}; give {EXPECTED}")
         with path.open("rb") as file:
             yield file
     except ModelFileError:
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
         where = shown(path.absolute().parent)
-        msg = f"there is no file {name} (looked in {where}); check the name and the current folder"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(
+            f"there is no file {name} (looked in {where}); check the name and the current folder"
+        ) from error
     except OSError as error:
-        msg = f"{name} cannot be read: {error.strerror or error}; check its name, the disk, and that you may read it"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(
+            f"{name} cannot be read: {error.strerror or error}; check its name, the disk, and that you may read it"
+        ) from error
 
 
 @contextmanager
@@ -65,17 +68,17 @@ def writing(path: Path, overwrite: bool) -> Iterator[io.BufferedWriter]:
             os.fsync(file.fileno())
         _flush_folder(target.parent)
     except FileExistsError as error:
-        msg = f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(
+            f"{shown(path)} exists already; give another name, or overwrite=True to replace it"
+        ) from error
     except (OSError, ValueError) as error:
         if isinstance(error, RidgemarkError):
             raise
         reason = getattr(error, "strerror", None) or error
-        msg = (
+        raise ModelFileError(
             f"the model was not saved to {shown(path)}: {reason}; choose a place with free space where you may write; "
             "an earlier file of that name is unchanged"
-        )
-        raise ModelFileError(msg) from error
+        ) from error
 
 
 @contextmanager
@@ -96,20 +99,19 @@ def replacing(target: Path, overwrite: bool) -> Iterator[Path]:
 def _check_target(target: Path, overwrite: bool) -> int | None:
     """Return the mode of the file to be replaced, or None; refuse a target that cannot be replaced."""
     if not target.parent.is_dir():
-        msg = f"there is no folder {shown(target.parent)} to save {shown(target.name)} in; create it first"
-        raise ModelFileError(msg)
+        raise ModelFileError(
+            f"there is no folder {shown(target.parent)} to save {shown(target.name)} in; create it first"
+        )
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        msg = f"{shown(target)} is {_kind(target)}; give the name of a file"
-        raise ModelFileError(msg)
+        raise ModelFileError(f"{shown(target)} is {_kind(target)}; give the name of a file")
     if not overwrite:
         raise FileExistsError
     if not os.access(target, os.W_OK):
-        msg = f"{shown(target)} is write-protected; give another name, or make it writable first"
-        raise ModelFileError(msg)
+        raise ModelFileError(f"{shown(target)} is write-protected; give another name, or make it writable first")
     return stat.S_IMODE(mode)
 
 

@@ -80,8 +80,7 @@ def require_matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure
     except ImportError as error:
-        extra = "report"
-        raise MissingExtraError(extra, "matplotlib", "A page with figures") from error
+        raise MissingExtraError("report", "matplotlib", "A page with figures") from error
     return matplotlib
 
 

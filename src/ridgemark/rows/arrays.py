@@ -205,18 +205,15 @@ class ArrayRows(BaseRows):
     def _check_shapes(self) -> None:
         for part in (self._targets, self._weights):
             if part is not None and part.n_rows != self.n_rows:
-                msg = (
+                raise DataError(
                     f"{part.header.source} must have one row for each of the {self.n_rows} rows of the features; "
                     f"got {part.n_rows}; check that both come from the same rows"
                 )
-                raise DataError(msg)
         if self._targets is not None and not self._targets.which:
-            msg = f"{self._targets.header.source} has no column; omit target if there is none"
-            raise DataError(msg)
+            raise DataError(f"{self._targets.header.source} has no column; omit target if there is none")
         if self._weights is not None and len(self._weights.which) != 1:
             n_columns = len(self._weights.which)
-            msg = f"{self._weights.header.source} must have one number for each row; got {n_columns} columns"
-            raise DataError(msg)
+            raise DataError(f"{self._weights.header.source} must have one number for each row; got {n_columns} columns")
 
     def _check_values(self) -> None:
         """Read data in memory once, so that a bad cell is refused before any work begins."""
@@ -266,13 +263,15 @@ def as_array(values: Any, source: str) -> Array:
     """Return array-like values as an array; refuse masked values and values that numpy cannot convert."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = np.argwhere(np.ma.getmaskarray(values))[0][0]
-        msg = f"{source} is a masked array, and row {row} has a masked value; fill it in or drop the row first"
-        raise DataError(msg)
+        raise DataError(
+            f"{source} is a masked array, and row {row} has a masked value; fill it in or drop the row first"
+        )
     try:
         return values if isinstance(values, np.memmap) else np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        msg = f"{source} cannot be made into an array of numbers ({error}); give rows of equal length"
-        raise DataTypeError(msg) from error
+        raise DataTypeError(
+            f"{source} cannot be made into an array of numbers ({error}); give rows of equal length"
+        ) from error
 
 
 def select_rows(source: Columns, target: Any = None, columns: Any = None, weight: Any = None) -> ArrayRows:
@@ -300,28 +299,26 @@ def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns 
         if names or len(given) != n_rows:
             return given, None
     if isinstance(given, dict | set | bool):
-        msg = f"{source} must be column names, positions or an array; got a {type(given).__name__}"
-        raise ParameterError(msg)
+        raise ParameterError(f"{source} must be column names, positions or an array; got a {type(given).__name__}")
     return None, as_columns(given, source)
 
 
 def _require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> None:
     if len(shape) not in allowed:
-        msg = f"{source} must be two-dimensional, one row for each observation; got shape {shape}"
-        raise DataError(msg)
+        raise DataError(f"{source} must be two-dimensional, one row for each observation; got shape {shape}")
 
 
 def _require_matrix(features: Columns) -> None:
     source, n_rows, n_columns = features.header.source, features.n_rows, len(features.which)
     if features.vector:
-        msg = (
+        raise DataError(
             f"{source} must be two-dimensional, one row for each observation; got one dimension of length {n_rows}; "
             "use X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single row"
         )
-        raise DataError(msg)
     if not n_rows or not n_columns:
-        msg = f"{source} must have at least one row and one column; got {n_rows} rows and {n_columns} columns"
-        raise DataError(msg)
+        raise DataError(
+            f"{source} must have at least one row and one column; got {n_rows} rows and {n_columns} columns"
+        )
 
 
 def _dense(values: Features) -> Array:

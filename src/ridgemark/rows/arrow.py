@@ -69,8 +69,7 @@ class ArrowRows(ScannedRows):
         self._first_chunks = np.cumsum([0, *(len(reader.chunk_rows) for reader in self._readers)])
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
-            msg = f"{header.source} has columns but no rows; at least one row is needed"
-            raise SourceFileError(msg)
+            raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
         super().__init__(header, choice, chunk_rows, dtype, files)
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:

@@ -171,12 +171,14 @@ class BaseRows(RowSource):
         asked = np.asarray(indices)
         if asked.ndim != 1 or (asked.dtype.kind not in "iu" and asked.size):
             got = f"{asked.dtype} with shape {asked.shape}"
-            msg = f"the rows to take must be a list of row numbers; got {got}; for a mask use numpy.flatnonzero(mask)"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"the rows to take must be a list of row numbers; got {got}; for a mask use numpy.flatnonzero(mask)"
+            )
         outside = np.flatnonzero((asked < 0) | (asked >= self.n_rows))
         if outside.size:
-            msg = f"there is no row {asked[outside[0]]}; the {self.n_rows} rows are numbered 0 to {self.n_rows - 1}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"there is no row {asked[outside[0]]}; the {self.n_rows} rows are numbered 0 to {self.n_rows - 1}"
+            )
         return self._take(asked.astype(np.intp))
 
 
@@ -199,8 +201,7 @@ def unit_of_weights(weights: npt.NDArray[np.float64]) -> float:
 def check_total_weight(total: float) -> None:
     """Refuse weights whose sum is zero."""
     if total == 0.0:
-        msg = "all weights are zero; give at least one row a positive weight"
-        raise DataError(msg)
+        raise DataError("all weights are zero; give at least one row a positive weight")
 
 
 def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | Array) -> None:
@@ -219,8 +220,7 @@ def positive_int(value: Any, name: str) -> int:
     except TypeError:
         number = 0
     if number < 1:
-        msg = f"{name} must be a whole number of at least 1; got {value!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
     return number
 
 
@@ -240,9 +240,8 @@ def block_rows_for(memory_budget: int | None, bytes_per_row: int, n_rows: int) -
     budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else positive_int(memory_budget, "memory_budget")
     rows = budget // positive_int(bytes_per_row, "bytes_per_row")
     if rows == 0:
-        msg = (
+        raise ParameterError(
             f"memory_budget must hold at least one row, which takes {bytes_per_row} bytes; got {budget}; "
             "raise memory_budget or use fewer landmarks"
         )
-        raise ParameterError(msg)
     return min(rows, positive_int(n_rows, "n_rows"))

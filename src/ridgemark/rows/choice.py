@@ -52,20 +52,19 @@ class Header:
         targets = self._positions(target, "target")
         weights = self._positions(weight, "weight")
         if len(weights) > 1:
-            msg = f"weight must be one column; got {len(weights)}: {weight!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
         features = self._positions(columns, "columns")
         roles = {"columns": features, "target": targets, "weight": weights}
         for (one, first), (other, second) in combinations(roles.items(), 2):
             for both in (j for j in first if j in second):
                 what = f"{self._shown(both)} is both in {one} and in {other}"
-                msg = f"{what}; a column has one role: remove it from one"
-                raise ParameterError(msg)
+                raise ParameterError(f"{what}; a column has one role: remove it from one")
         if columns is None:
             features = tuple(j for j in range(self.n_columns) if j not in targets + weights)
         if not features:
-            msg = f"{self.source} has no column left for the features; at least one is needed besides target and weight"
-            raise DataError(msg)
+            raise DataError(
+                f"{self.source} has no column left for the features; at least one is needed besides target and weight"
+            )
         choice = Choice(features, targets, weights)
         self._check_named(choice)
         return choice
@@ -80,8 +79,7 @@ class Header:
         positions = tuple(self._position(key, role) for key in as_keys(keys, role))
         twice = [j for j, count in Counter(positions).items() if count > 1]
         if twice:
-            msg = f"{role} has {self._shown(twice[0])} more than once; give each column once"
-            raise ParameterError(msg)
+            raise ParameterError(f"{role} has {self._shown(twice[0])} more than once; give each column once")
         return positions
 
     def _position(self, key: Key, role: str) -> int:
@@ -109,17 +107,17 @@ class Header:
             return
         twice = [name for name, count in Counter(self.names).items() if count > 1 and name]
         if twice:
-            msg = f"{self.source} has more than one column named {listed(twice)}; names must differ: rename them"
-            raise DataError(msg)
+            raise DataError(
+                f"{self.source} has more than one column named {listed(twice)}; names must differ: rename them"
+            )
 
     def _check_named(self, choice: Choice) -> None:
         unnamed = [j for j in choice.all if self.names is not None and not self.names[j].strip()]
         if unnamed:
-            msg = (
+            raise DataError(
                 f"column {unnamed[0]} of {self.source} has no name; such a column is often a row number, written by "
                 "accident; name it, or leave it out with columns=[...] (command line: --columns)"
             )
-            raise DataError(msg)
 
     def _shown(self, position: int) -> str:
         return f"column {position}" if self.names is None else f"column {shown(self.names[position])}"
@@ -138,12 +136,10 @@ def as_keys(value: Any, role: str) -> list[Key]:
         keys = [value]
     for key in keys:
         if not is_key(key):
-            msg = (
+            raise ParameterError(
                 f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}; arrays "
                 "as target and weight are possible only for data in memory"
             )
-            raise ParameterError(msg)
     if not keys:
-        msg = f"{role} must name at least one column; got {value!r}; leave it out for the default"
-        raise ParameterError(msg)
+        raise ParameterError(f"{role} must name at least one column; got {value!r}; leave it out for the default")
     return [key if isinstance(key, str) else int(key) for key in keys]

@@ -84,8 +84,7 @@ class CsvRows(ScannedRows):
             choice = header.choose(target, columns, weight)
             self._chunks = find_chunks(file, offset, line, self._delimiter, self._n_columns, source)
         if not self._chunks:
-            msg = f"{source} has a header but no rows; at least one row is needed"
-            raise SourceFileError(msg)
+            raise SourceFileError(f"{source} has a header but no rows; at least one row is needed")
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
@@ -144,12 +143,11 @@ def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:
     if keys and not names and not counted:
         return False
     start = ", ".join(first.cells[:3])
-    msg = (
+    raise DataError(
         f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, give "
         f"columns as text: target={shown(first.cells[-1])}; if the file has no header, "
         + ("add one" if counted else "give positions: target=0 or columns=[0, 1]")
     )
-    raise DataError(msg)
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,7 @@ def read_first_row(file: IO[bytes], source: str) -> FirstRow:
     outside = re.sub(rb'"[^"]*"', b"", text).decode("latin-1")
     delimiter = max(_DELIMITERS, key=outside.count)
     if (n_columns := outside.count(delimiter) + 1) > MAX_COLUMNS.value:
-        msg = f"the first line of {source} has {n_columns:,} columns; {MAX_COLUMNS.remedy}"
-        raise DataError(msg)
+        raise DataError(f"the first line of {source} has {n_columns:,} columns; {MAX_COLUMNS.remedy}")
     cells = next(csv.reader([text.decode("utf-8").strip("\r\n")], delimiter=delimiter))
     names = tuple(cell.strip() for cell in cells)
     return FirstRow(names, delimiter, offset, line, offset + len(text), line + text.count(b"\n"))
@@ -73,8 +72,7 @@ def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
         begin, line = max(begin, offset + text.rfind(b"\n") + 1), line + text.count(b"\n")
         offset, text = offset + len(text), file.read(CHUNK_BYTES)
     if not text:
-        msg = f"{source} is empty: it holds only blank lines; rewrite the file"
-        raise SourceFileError(msg)
+        raise SourceFileError(f"{source} is empty: it holds only blank lines; rewrite the file")
     blank = text[: len(text) - len(text.lstrip(_BLANK))]
     begin, line = max(begin, offset + blank.rfind(b"\n") + 1), line + blank.count(b"\n")
     file.seek(begin)
@@ -96,16 +94,15 @@ def _read_row(file: IO[bytes], source: str, line: int) -> bytes:
 def _check_text(text: bytes, source: str) -> None:
     if b"\0" in text or text.startswith((b"PK\x03\x04", b"PAR1", b"\x1f\x8b")):
         what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
-        msg = f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format"
-        raise SourceFileError(msg)
+        raise SourceFileError(f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format")
     if re.search(rb"\r[^\n]", text):
-        msg = f"{source} ends its lines with carriage returns only; save it with line feeds"
-        raise SourceFileError(msg)
+        raise SourceFileError(f"{source} ends its lines with carriage returns only; save it with line feeds")
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        msg = f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
-        raise SourceFileError(msg) from error
+        raise SourceFileError(
+            f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
+        ) from error
 
 
 def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_columns: int, source: str) -> list[Chunk]:

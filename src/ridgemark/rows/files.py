@@ -28,8 +28,9 @@ class Limit:
         if not given:
             return self.default
         if not (given.isascii() and given.isdigit() and 0 < len(given) <= 18 and int(given) > 0):
-            msg = f"the environment variable {self.name} must be a positive integer below 10**18, got {given!r}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"the environment variable {self.name} must be a positive integer below 10**18, got {given!r}"
+            )
         return int(given)
 
     @property
@@ -58,20 +59,21 @@ def require_file(path: str | os.PathLike[str]) -> Path:
         status = found.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
         where = shown(found.absolute().parent)
-        msg = f"there is no file {shown(found)} (looked in {where}); check the name and the current folder"
-        raise SourceFileError(msg) from error
+        raise SourceFileError(
+            f"there is no file {shown(found)} (looked in {where}); check the name and the current folder"
+        ) from error
     except (OSError, ValueError) as error:  # too long, or contains a null character
-        msg = f"{shown(found)} is not the name of a file that can be read; give the path of a data file"
-        raise SourceFileError(msg) from error
+        raise SourceFileError(
+            f"{shown(found)} is not the name of a file that can be read; give the path of a data file"
+        ) from error
     if found.is_dir():
-        msg = f"{shown(found)} is a directory; give a file, or a directory with .parquet files"
-        raise SourceFileError(msg)
+        raise SourceFileError(f"{shown(found)} is a directory; give a file, or a directory with .parquet files")
     if not found.is_file():
-        msg = f"{shown(found)} is not a regular file and can be read only once; save the rows to a file first"
-        raise SourceFileError(msg)
+        raise SourceFileError(
+            f"{shown(found)} is not a regular file and can be read only once; save the rows to a file first"
+        )
     if status.st_size == 0:
-        msg = f"{shown(found)} is empty (0 bytes); write the file again"
-        raise SourceFileError(msg)
+        raise SourceFileError(f"{shown(found)} is empty (0 bytes); write the file again")
     return found
 
 
@@ -118,8 +120,7 @@ class FileState:
         """Refuse a file that has changed."""
         for path, known in self._known.items():
             if _state(path) != known:
-                msg = f"{shown(path)} has changed or is gone since it was opened; open it again"
-                raise SourceFileError(msg)
+                raise SourceFileError(f"{shown(path)} has changed or is gone since it was opened; open it again")
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

@@ -101,22 +101,20 @@ class Archive:
     def columns(self) -> ArrayColumns:
         """Return the columns of `X`, which is read into memory."""
         if "X" not in self.keys:
-            msg = (
+            raise DataError(
                 f"{shown(self._path)} has no array 'X', which must hold the features; it has "
                 f"{listed(self.keys) or 'none'}; write it with numpy.savez(path, X=features, y=targets)"
             )
-            raise DataError(msg)
         features = self._read("X")
         names = None
         if "feature_names" in self.keys:
             given = self._read("feature_names")
             names = tuple(str(name) for name in given.ravel())
             if features.ndim == 2 and given.shape != features.shape[1:]:
-                msg = (
+                raise DataError(
                     f"{shown(self._path)}: feature_names must have one name for each of the {features.shape[1]} "
                     f"columns of X; got shape {given.shape}"
                 )
-                raise DataError(msg)
         return ArrayColumns(features, f"array 'X' of {shown(self._path)}", names)
 
     def resolve(self, given: Any, columns: ArrayColumns, role: str) -> Any:
@@ -137,8 +135,9 @@ class Archive:
         if len(values) == 1:
             return ArrayColumns(values[0], source)
         if any(value.shape != (columns.n_rows,) for value in values):
-            msg = f"{source}: several targets must each have shape ({columns.n_rows},), one value for each row of X"
-            raise DataError(msg)
+            raise DataError(
+                f"{source}: several targets must each have shape ({columns.n_rows},), one value for each row of X"
+            )
         return ArrayColumns(np.column_stack(values), source)
 
     def _read(self, key: str) -> Array:
@@ -159,8 +158,9 @@ class Archive:
             reason = f"its header announces an array of {needed} bytes, and its member has {member.file_size}"
             raise unreadable(self._path, _ARCHIVE, reason)
         if needed > MAX_LOADED_BYTES.value:
-            msg = f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
-            raise SourceFileError(msg)
+            raise SourceFileError(
+                f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
+            )
         if is_bomb(needed, min(member.compress_size, self._path.stat().st_size)):
             raise bomb(self._path)
 
@@ -173,11 +173,10 @@ def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bo
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
     if dtype.hasobject:
-        msg = (
+        raise SourceFileError(
             f"{shown(path)} holds pickled Python objects, never loaded because loading can run any code; "
             "save plain numbers: numpy.save(path, array.astype(float))"
         )
-        raise SourceFileError(msg)
     if not all(type(side) is int and 0 <= side <= sys.maxsize for side in shape):  # excludes bool
         raise unreadable(path, form, f"its shape is {shown(shape)}, which is not a tuple of counts")
     return shape, fortran, dtype

@@ -61,12 +61,12 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     """
     if isinstance(source, RowSource):
         if target is not None or columns is not None or weight is not None:
-            msg = "a RowSource already has its columns chosen; give target, columns and weight when opening it"
-            raise ParameterError(msg)
+            raise ParameterError(
+                "a RowSource already has its columns chosen; give target, columns and weight when opening it"
+            )
         return source
     if isinstance(source, str) and not source:  # as a path it would mean the current folder
-        msg = "the path is empty; give the path of a data file"
-        raise SourceFileError(msg)
+        raise SourceFileError("the path is empty; give the path of a data file")
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), target, columns, weight)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
@@ -91,15 +91,15 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         return CsvRows(found, target, columns, weight)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight)
-    msg = f"{shown(path)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}"
-    raise SourceFileError(msg)
+    raise SourceFileError(f"{shown(path)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
 
 
 def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> RowSource:
     for path in map(require_file, paths):
         if not path.name.lower().endswith(_ARROW):
-            msg = f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
-            raise SourceFileError(msg)
+            raise SourceFileError(
+                f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
+            )
     return ArrowRows(paths, target, columns, weight)
 
 
@@ -109,22 +109,20 @@ def _columns(source: Any) -> Columns:
         return known
     if hasattr(source, "__next__"):
         instead = "its path" if hasattr(source, "read") else "an array (numpy.array(list(rows))) or a path"
-        msg = (
+        raise NotRestartableError(
             f"a {type(source).__name__} can be read only once, and several passes over the rows are needed; "
             f"give {instead} instead"
         )
-        raise NotRestartableError(msg)
     # A Dask collection has __array__ too, but calling it would load everything.
     is_array = hasattr(source, "__array__") and not hasattr(source, "__dask_graph__")
     if sparse.issparse(source) or isinstance(source, list | tuple) or is_array:
         return as_columns(source, "the feature array")
     lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
     remedy = f"; call its {lazy[0]}() first" if lazy else ""
-    msg = (
+    raise DataTypeError(
         f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
         f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
     )
-    raise DataTypeError(msg)
 
 
 def _table(source: Any) -> Columns | None:

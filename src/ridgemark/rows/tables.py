@@ -96,11 +96,10 @@ class DictColumns(FrameColumns):
         super().__init__(arrays, source, columns, arrays[0].size if arrays else 0)
         for name, array in zip(columns, arrays, strict=True):
             if array.shape != (self.n_rows,):
-                msg = (
+                raise DataError(
                     f"column {shown(name)} of {source} must be one-dimensional, of length {self.n_rows} like the "
                     f"first; got shape {array.shape}"
                 )
-                raise DataError(msg)
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return self._table[position].dtype

@@ -1,7 +1,5 @@
 """Ways to choose landmarks, one file each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -60,12 +58,12 @@ def make_selection(selection: Any) -> Selection:
     if isinstance(selection, str):
         if selection in NAMED:
             return NAMED[selection]()
-        msg = f"selection must be one of {', '.join(NAMED)}, a Selection or an array of points, got {selection!r}"
-        raise ParameterError(msg)
+        raise ParameterError(
+            f"selection must be one of {', '.join(NAMED)}, a Selection or an array of points, got {selection!r}"
+        )
     if selection is None or isinstance(selection, type) or (np.ndim(selection) < 2 and not sparse.issparse(selection)):
-        msg = (
+        raise ParameterError(
             f"selection must be a name, a Selection object or a 2-d array of points, got {selection!r}; "
             "row numbers are given as Given(indices=...)"
         )
-        raise ParameterError(msg)
     return Given(points=selection)

@@ -1,7 +1,5 @@
 """The default: randomly pivoted Cholesky where its factor fits into memory, and otherwise leverage scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from operator import attrgetter
 from typing import ClassVar

@@ -58,15 +58,13 @@ class Problem:
     def sketch_ridge(self) -> float:
         """`risk_tolerance * scaled_ridge`, the paper's n lambda epsilon."""
         if self.scaled_ridge is None:
-            msg = "this selection needs a ridge; give one to the Problem"
-            raise ParameterError(msg)
+            raise ParameterError("this selection needs a ridge; give one to the Problem")
         ridge = self.risk_tolerance * self.scaled_ridge
         if not 1e-300 < ridge < 1e300:
-            msg = (
+            raise NumericalError(
                 f"risk_tolerance times n lambda, the ridge at which scores are taken, leaves the floating-point range, "
                 f"got {self.risk_tolerance:g} times {self.scaled_ridge:g}; choose a risk_tolerance nearer to 1"
             )
-            raise NumericalError(msg)
         return ridge
 
     def pilot(self, n_pilot: int, rng: np.random.Generator) -> Pilot:
@@ -108,11 +106,10 @@ class Selection(Parameterised, ABC):
         with one_blas_thread():
             landmarks = self._choose(problem, wanted, rng)
         if not count_rows(landmarks.points):
-            msg = (
+            raise NumericalError(
                 "no row can be a landmark, as k(x, x) is zero up to rounding for every row tried; "
                 "rescale the columns (standardise them) or choose a kernel with a larger bandwidth"
             )
-            raise NumericalError(msg)
         return landmarks
 
     @abstractmethod
@@ -124,5 +121,4 @@ def positive_count(value: Any, name: str, otherwise: str = "") -> int:
     """Return a number of rows or rounds as an int; raise an error unless it is positive."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1:
         return int(value)
-    msg = f"{name} must be a positive integer{otherwise}, got {value!r}"
-    raise ParameterError(msg)
+    raise ParameterError(f"{name} must be a positive integer{otherwise}, got {value!r}")

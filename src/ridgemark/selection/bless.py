@@ -1,7 +1,5 @@
 """Landmarks by bottom-up leverage scores (Rudi, Calandriello, Carratino and Rosasco 2018)."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
@@ -71,8 +69,6 @@ class Bless(Selection):
 
     def _check(self) -> None:
         if not 0.0 < real_number(self.oversampling) < np.inf:
-            msg = f"oversampling must be a positive number, got {self.oversampling!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"oversampling must be a positive number, got {self.oversampling!r}")
         if not _SMALLEST_FACTOR <= real_number(self.factor) < np.inf:
-            msg = f"factor must be a number of at least {_SMALLEST_FACTOR}, got {self.factor!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"factor must be a number of at least {_SMALLEST_FACTOR}, got {self.factor!r}")

@@ -1,7 +1,5 @@
 """The number of landmarks."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from dataclasses import dataclass

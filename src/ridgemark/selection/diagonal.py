@@ -1,7 +1,5 @@
 """Landmarks drawn by the kernel's diagonal: squared length sampling."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark.operators import kernel_diagonal

@@ -1,7 +1,5 @@
 """Landmarks given by the user."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -36,12 +34,10 @@ class Given(Selection):
             _, first = np.unique(kinds[kinds >= 0], return_index=True)
             indices = rows.indices[kinds >= 0][np.sort(first)]
             if not len(indices):
-                msg = f"none of the {rows.n_rows} rows given has a positive weight; landmarks need one"
-                raise ParameterError(msg)
+                raise ParameterError(f"none of the {rows.n_rows} rows given has a positive weight; landmarks need one")
             return Landmarks(problem.passes.take(indices).features, indices)
         if given.shape[1] != source.n_features:
-            msg = f"landmarks need the rows' {source.n_features} features, got shape {given.shape}"
-            raise ParameterError(msg)
+            raise ParameterError(f"landmarks need the rows' {source.n_features} features, got shape {given.shape}")
         return Landmarks(_distinct_points(given), None)
 
     def own_count(self) -> int:
@@ -50,8 +46,7 @@ class Given(Selection):
     def _given(self) -> Any:
         """Return the points as a matrix of finite numbers, or the row numbers as a vector."""
         if (self.points is None) == (self.indices is None):
-            msg = "Given needs either points or indices, and not both"
-            raise ParameterError(msg)
+            raise ParameterError("Given needs either points or indices, and not both")
         try:
             if self.indices is None:
                 given = check_array(self.points, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
@@ -59,11 +54,9 @@ class Given(Selection):
                 given = np.atleast_1d(np.asarray(self.indices))
         except (TypeError, ValueError) as error:
             what = "points must be a 2-d array of finite numbers" if self.indices is None else "indices must be a list"
-            msg = f"Given: {what}; {error}"
-            raise ParameterError(msg) from error
+            raise ParameterError(f"Given: {what}; {error}") from error
         if count_rows(given) == 0:
-            msg = "Given needs at least one landmark, got none"
-            raise ParameterError(msg)
+            raise ParameterError("Given needs at least one landmark, got none")
         return given
 
 

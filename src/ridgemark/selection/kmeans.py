@@ -1,7 +1,5 @@
 """Landmarks at the centres of clusters."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 
@@ -29,8 +27,7 @@ class KMeans(Selection):
         draw = draw_distinct(np.ones(len(problem.distinct)), size, rng)
         rows = problem.take(draw.indices).points
         if sparse.issparse(rows):
-            msg = "KMeans makes dense centres and does not accept sparse rows; choose another selection"
-            raise DataTypeError(msg)
+            raise DataTypeError("KMeans makes dense centres and does not accept sparse rows; choose another selection")
         from sklearn.cluster import MiniBatchKMeans  # slow to import, and rarely needed
 
         seed = int(rng.integers(2**31))

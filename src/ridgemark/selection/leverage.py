@@ -1,7 +1,5 @@
 """Landmarks drawn by ridge leverage scores: the paper's method, and two changes to it."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -80,5 +78,4 @@ class Leverage(Selection):
     def _check(self) -> None:
         for name in ("replace", "match_ridge", "certain_rows"):
             if not isinstance(getattr(self, name), bool | np.bool_):
-                msg = f"{name} must be True or False, got {getattr(self, name)!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")

@@ -1,7 +1,5 @@
 """The pilot: rows drawn by the kernel's diagonal, through which all rows are scored (paper, section 3.5)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -122,12 +120,12 @@ def check_diagonal(weights: Floats) -> Floats:
     """Return the kernel's diagonal; raise an error where it is negative, or zero for all rows."""
     check_range(weights)
     if weights.min(initial=0.0) < 0:
-        msg = "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
-        raise DataError(msg)
+        raise DataError(
+            "the kernel is negative for a row with itself, so it is not positive semidefinite; check the kernel"
+        )
     if not weights.max(initial=0.0) > 0:
-        msg = (
+        raise DataError(
             "the kernel is zero for every row with itself, so no row can be a landmark; "
             "check the kernel and that the rows are not all zero"
         )
-        raise DataError(msg)
     return weights

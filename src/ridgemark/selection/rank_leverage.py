@@ -1,7 +1,5 @@
 """Landmarks drawn by leverage relative to the best rank-k subspace, exactly, for small data."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark import exact

@@ -1,7 +1,5 @@
 """Landmarks by recursive ridge leverage scores (Musco and Musco 2017)."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

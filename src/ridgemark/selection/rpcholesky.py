@@ -1,7 +1,5 @@
 """Landmarks by randomly pivoted Cholesky (Chen et al. 2022), accelerated by rejection (Epperly et al. 2024)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Landmarks drawn uniformly over distinct rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ridgemark.sampling import draw_distinct

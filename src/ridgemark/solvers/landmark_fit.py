@@ -143,8 +143,7 @@ class SpectralSolver(CentredMoments):
         beneath = (self.target_variance < 1e-300) & (np.abs(self.rotated) > 0).any(axis=0)
         if (beyond | beneath).any():
             what = "exceed" if beyond.any() else "fall below"
-            msg = f"the squares of the targets {what} the floating-point range; rescale the targets"
-            raise NumericalError(msg)
+            raise NumericalError(f"the squares of the targets {what} the floating-point range; rescale the targets")
 
 
 @dataclass(frozen=True, eq=False)

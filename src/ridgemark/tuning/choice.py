@@ -1,7 +1,5 @@
 """The kernel of a fit: as given, with the median distance as bandwidth, or tuned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -38,11 +36,10 @@ def choose_kernel(
     if by_default and has_bandwidth(kernel):
         return _by_median(kernel, passes, rng), None
     if tuner is not None and not by_default:
-        msg = (
+        raise ParameterError(
             f"bandwidth={bandwidth!r} cannot tune kernel={kernel!r}; give the name of a kernel of the distance, such "
             'as "gaussian", or "auto"'
         )
-        raise ParameterError(msg)
     given: Any = None if by_default else bandwidth
     if given is not None and np.ndim(given) and not isinstance(given, str):
         try:
@@ -70,11 +67,10 @@ def _tuned(
     tuner: Tuner, kernel: Any, passes: RowPasses, ridge: Any, fit_intercept: bool, rng: np.random.Generator
 ) -> tuple[Kernel, TuningResult]:
     if not passes.source.n_targets:
-        msg = (
+        raise ParameterError(
             'a bandwidth is tuned to targets, and there are none here; give bandwidth="median", a number or one per '
             "feature"
         )
-        raise ParameterError(msg)
     return tuner.tune(kernel, passes, ridge, fit_intercept, rng)
 
 

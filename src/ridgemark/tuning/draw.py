@@ -1,7 +1,5 @@
 """The rows that tune and the rows that judge: distinct rows, drawn apart, in units of their columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The choice among levels by the rows that judge."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

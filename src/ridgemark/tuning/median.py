@@ -1,7 +1,5 @@
 """The median distance between rows, the bandwidth to start from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

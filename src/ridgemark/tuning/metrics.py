@@ -1,7 +1,5 @@
 """How many numbers a metric has: one bandwidth per feature, or a matrix. What descent changes, and its gradient."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """What tuning did: the levels tried, how each was judged, and which was chosen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The search: families at one bandwidth, then one bandwidth per feature, then a matrix; judged by rows kept apart."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The tuner: the families, then the levels in turn, and the kernel they end with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -137,20 +135,19 @@ class Tuner(Parameterised):
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                msg = f"Tuner: {name} must be a positive integer, got {value!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"Tuner: {name} must be a positive integer, got {value!r}")
         levels = self.levels
         if isinstance(levels, str) or not len(levels) or not set(levels) <= set(LEVELS):
-            msg = f"Tuner: levels must be one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
-            raise ParameterError(msg)
+            raise ParameterError(
+                f"Tuner: levels must be one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
+            )
 
     def _families(self, kernel: Any) -> list[Any]:
         """Return the families to try, as kernels whose bandwidth is to be set."""
         given = (FAMILIES if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
         families = [clone(make_kernel(one)) for one in given]
         if not families or not all(isinstance(one, StationaryKernel) for one in families):
-            msg = f"Tuner: kernels must be names or objects of kernels with a bandwidth, got {given!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"Tuner: kernels must be names or objects of kernels with a bandwidth, got {given!r}")
         return families
 
     def _levels(self, families: list[Any], rows: TuningRows) -> tuple[tuple[str, ...], str]:
