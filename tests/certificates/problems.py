@@ -25,6 +25,7 @@ KERNELS = [
     Polynomial(2),
     100.0 * Gaussian(1.0) + Linear(),
 ]
+WITH_METRIC = [Gaussian, Matern12, Matern32]  # with a random matrix
 SAMPLERS = ["uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]
 
 
@@ -120,6 +121,11 @@ def _solve(matrix, right):
     return [rows[c][n] / rows[c][c] for c in range(n)]
 
 
+def random_metric(rng, family, d):
+    """A kernel of the family with a matrix of up to d columns."""
+    return family(metric=rng.normal(size=(d, int(rng.integers(1, d + 1)))) * 10 ** rng.uniform(-1, 1))
+
+
 def random_problem(seed, most_rows, sampler=None):
     """A fit of a random design: clouds, outliers, clusters or repeated rows; weights, intercept, targets, ridges."""
     rng = np.random.default_rng(seed)
@@ -140,5 +146,6 @@ def random_problem(seed, most_rows, sampler=None):
     count = int(rng.integers(1, len(available) + 1))
     landmarks = count if sampler else np.sort(rng.choice(available, count, replace=False))
     ridge = 10 ** rng.uniform(-9, -1, n_targets if rng.random() < 0.5 else 1)
-    kernel = KERNELS[rng.integers(len(KERNELS))]
+    number = rng.integers(len(KERNELS) + len(WITH_METRIC))
+    kernel = KERNELS[number] if number < len(KERNELS) else random_metric(rng, WITH_METRIC[number - len(KERNELS)], d)
     return Fitted(X, y, kernel, landmarks, ridge, weights, bool(rng.random() < 0.5), sampler, seed)

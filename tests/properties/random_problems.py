@@ -102,6 +102,7 @@ def make_kernel(rng: np.random.Generator, d: int):
         rng,
         k.Gaussian(width),
         k.Matern32(width),
+        one_of(rng, k.Gaussian, k.Matern12)(metric=rng.normal(size=(d, 1 + d // 2))),
         k.Laplacian(width) + k.Linear(),
         k.Gaussian(width) * k.Polynomial(2),
         k.Polynomial(one_of(rng, 1, 3, 5)),

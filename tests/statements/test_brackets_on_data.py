@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ridgemark import bounds, exact, leverage_scores
-from ridgemark.kernels import Bernoulli, Gaussian
+from ridgemark.kernels import Bernoulli, Gaussian, Matern32
 from ridgemark.paper.synthetic import synthetic_points
 from ridgemark.tuning import median_distance
 from tests.helpers import most_failures, real_data, standardised
@@ -45,6 +45,13 @@ def test_the_bracket_holds_for_every_row_of_real_data(name):
 def test_the_bracket_holds_for_every_row_of_more_real_data(name, n_landmarks):
     X = _rows(name, 5000)
     _check_every_row(X, Gaussian(median_distance(X[:1000])), n_landmarks)
+
+
+def test_the_bracket_holds_for_every_row_with_a_matrix_as_metric():
+    X = _rows("protein", 1000)
+    metric = np.random.default_rng(0).normal(size=(X.shape[1], 4)) / X.shape[1]
+    for family in (Gaussian, Matern32):
+        _check_every_row(X, family(metric=metric), 250)
 
 
 def test_the_bracket_holds_for_every_row_of_the_synthetic_design():
