@@ -36,6 +36,10 @@ class ModelFileError(RidgemarkError, ValueError, OSError):
     """A model file is missing, truncated, changed, of a newer or another format, or cannot be written."""
 
 
+class CheckpointError(RidgemarkError, ValueError, OSError):
+    """A checkpoint is of another fit, in use, damaged, or cannot be written."""
+
+
 class NumericalError(RidgemarkError, ArithmeticError):
     """A computation exceeded the range or the accuracy of floating-point numbers."""
 

@@ -218,12 +218,13 @@ class LandmarkEstimator(BaseEstimator):
             return self._rows(open_rows(X))
         return ArrayRows(self._validate(X, reset=False))
 
-    def _passes(self, source, weight_unit=1.0):
-        return RowPasses(source, self.memory_budget, progress_callback(getattr(self, "progress", False)), weight_unit)
+    def _passes(self, source, weight_unit=1.0, journal=None):
+        progress = progress_callback(getattr(self, "progress", False))
+        return RowPasses(source, self.memory_budget, progress, weight_unit, journal)
 
-    def _training_passes(self, source):
+    def _training_passes(self, source, journal=None):
         """Return passes over the rows of a new fit, their weights in a unit of their own."""
-        passes = self._passes(source)
+        passes = self._passes(source, journal=journal)
         passes.normalise_weights()
         return passes
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
@@ -125,7 +126,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
         """Fit a landmark model, choose the ridge, and refine to the exact solution.
 
         Parameters
@@ -136,13 +137,15 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             The targets.
         sample_weight : array of shape (n,), optional
             Relative weights, as for `NystromRidge`; zero leaves a row out.
+        checkpoint : path, optional
+            File from which a fit that was killed goes on, as for `NystromRidge`.
 
         Returns
         -------
         self
         """
         with self._changing():
-            self._model = self._fitted(X, y, sample_weight)
+            self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
     @one_blas_thread()
@@ -158,11 +161,16 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
 
-    def _fitted(self, X, y, sample_weight):
+    def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""
-        recipe, rng = self._recipe(), make_generator(self.random_state)
+        recipe = self._recipe()
         source, targets = self._open(X, y, sample_weight)
-        passes = self._training_passes(source)
+        with checkpointed(self, checkpoint, source) as (journal, random_state):
+            return self._model_of(recipe, self._training_passes(source, journal), targets, random_state)
+
+    def _model_of(self, recipe, passes, targets, random_state):
+        """Return the model of the rows of these passes."""
+        rng = make_generator(random_state)
         setting, searched = settle_kernel(passes, recipe, rng), None
         recipe = recipe.after(setting.tuning)
         if not recipe.one_ridge and not setting.kernel.pairwise:

@@ -12,6 +12,7 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
+from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
 from ridgemark.fitting import (
@@ -185,7 +186,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
         """Choose landmarks and fit their coefficients.
 
         Parameters
@@ -196,13 +197,16 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             The targets.
         sample_weight : array of shape (n,), optional
             Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+        checkpoint : path, optional
+            File that keeps what the fit has computed. If the process dies, the same call goes on from there and ends
+            with the same model; when the fit has ended, the file is removed.
 
         Returns
         -------
         self
         """
         with self._changing():
-            self._model = self._fitted(X, y, sample_weight)
+            self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
     @one_blas_thread()
@@ -237,11 +241,16 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
 
-    def _fitted(self, X, y, sample_weight):
+    def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""
-        recipe, rng = self._recipe(), make_generator(self.random_state)
+        recipe = self._recipe()
         source, targets = self._open(X, y, sample_weight)
-        passes = self._training_passes(source)
+        with checkpointed(self, checkpoint, source) as (journal, random_state):
+            return self._model_of(recipe, self._training_passes(source, journal), targets, random_state)
+
+    def _model_of(self, recipe, passes, targets, random_state):
+        """Return the model of the rows of these passes."""
+        rng = make_generator(random_state)
         setting = settle_kernel(passes, recipe, rng)
         recipe = recipe.after(setting.tuning)
         prepared = prepare(setting, recipe, rng)
@@ -263,7 +272,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         )
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
-            model = with_calibration(model, passes, left_out, True, self.random_state)
+            model = with_calibration(model, passes, left_out, True, random_state)
         self._warn_of_scales(choice.kernel, passes)
         self._warn_of_edge(tuned)
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)

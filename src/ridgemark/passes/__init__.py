@@ -1,18 +1,22 @@
 """The only loops over rows: tasks run over numbered blocks, by an executor that keeps the blocks' order."""
 
 from ridgemark.passes.engine import Progress, RowPasses, progress_callback
+from ridgemark.passes.journal import Journal, Key, open_journal
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import ThreadExecutor, read_ahead
 
 __all__ = [
     "BlockFunction",
     "Cost",
+    "Journal",
+    "Key",
     "Part",
     "Progress",
     "RowPasses",
     "Task",
     "ThreadExecutor",
     "Workspace",
+    "open_journal",
     "progress_callback",
     "read_ahead",
 ]

@@ -4,18 +4,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
+from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
 from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
+Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]
 """Called as `progress(what, done, total)`: rows of a pass, or evaluations of tuning."""
 
@@ -44,6 +46,8 @@ class RowPasses:
         Called after every block as `progress(what, rows_done, n_rows)`.
     weight_unit : float, default=1
         Divides all weights; rows without weights have the weight 1 before. See `normalise_weights`.
+    journal : Journal, optional
+        Keeps what passes give, for a fit that goes on after a kill.
     """
 
     def __init__(
@@ -52,8 +56,10 @@ class RowPasses:
         memory_budget: int | None = None,
         progress: Progress | None = None,
         weight_unit: float = 1.0,
+        journal: Journal | None = None,
     ) -> None:
         self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
+        self.journal = journal
         self.cost = Cost()
         self.executor = ThreadExecutor()
         self._weights: Floats | None = None
@@ -85,24 +91,96 @@ class RowPasses:
         self.cost += Cost(kernel_entries=kernel_entries)
 
     def map(self, task: Task, along: Sequence[NDArray[Any]] = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the task's results, one row for each row, stacked in row order into `out` or a new array."""
-        for block, result in self._run(task, along, out=out):
-            if out is None:
-                out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
-            if result is not None:
-                out[block.start : block.start + block.n_rows] = result
-        assert out is not None  # every source has at least one row
+        """Return the task's results, one row for each row, stacked in row order into `out` or a new array.
+
+        A journal keeps a new array only: one that the caller provides is large.
+        """
+        if out is None:
+            stacked: NDArray[Any] = self._kept(task, 0, lambda key: self._stacked(task, along, key))
+            return stacked
+        for _ in self._run(task, along, out=out):
+            pass
         return out
 
     def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
         """Return the sum, in row order, of the task's results from row `start` on; results must support `+`."""
-        results = (result for _, result in self._run(task, along, start))
-        total: Any = next(results)  # every source has at least one row
-        for number, result in enumerate(results):
-            if number == 0:
-                total = total + result  # a new object, safe to add into: the first may belong to the caller
-            else:
+        return self._kept(task, start, lambda key: self._sum(task, along, start, key))
+
+    def recall(self, name: str, rng: np.random.Generator, compute: Callable[[], Result]) -> Result:
+        """Return what a long step gives, from the journal where it is there; its passes are not kept one by one.
+
+        The step may change nothing but the generator's state and the cost.
+        """
+        journal = self.journal
+        if journal is None:
+            return compute()
+        key, before = journal.next_key(name), self.cost
+        if key in journal:
+            found, state, spent = journal.pop(key)
+            rng.bit_generator.state = state
+            self.cost += spent
+        else:
+            self.journal = None
+            try:
+                found = compute()
+            finally:
+                self.journal = journal
+            spent = Cost(self.cost.n_passes - before.n_passes, self.cost.kernel_entries - before.kernel_entries)
+            journal.keep(key, (found, rng.bit_generator.state, spent))
+        return found
+
+    def _kept(self, task: Task, start: int, compute: Callable[[Key | None], Any]) -> Any:
+        """Return what a pass gives, from the journal where it is there."""
+        if self.journal is None:
+            return compute(None)
+        key = self.journal.next_key("pass")
+        if key in self.journal:
+            self.cost += Cost(1, task.kernel_entries * (self.source.n_rows - start))
+            return self.journal.pop(key)
+        result = compute(key)
+        self.journal.keep(key, result)
+        return result
+
+    def _begun(self, task: Task, start: int, key: Key | None) -> tuple[int, Any]:
+        """Return the row that a pass goes on from, and what it gave so far."""
+        begun = None if self.journal is None or key is None else self.journal.so_far(key)
+        if begun is None:
+            return start, None
+        self.cost += Cost(0, task.kernel_entries * (begun[0] - start))
+        row: int = begun[0]
+        return row, begun[1]
+
+    def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
+        """Write how far a pass has come, when it is time; nothing after its last block."""
+        row = block.start + block.n_rows
+        if self.journal is not None and key is not None and self.journal.is_due and row < self.source.n_rows:
+            self.journal.write(key, (row, so_far))
+
+    def _stacked(self, task: Task, along: Sequence[NDArray[Any]], key: Key | None) -> NDArray[Any]:
+        row, first = self._begun(task, 0, key)
+        out: NDArray[Any] | None = None
+        if first is not None:
+            out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
+            out[:row] = first
+        for block, result in self._run(task, along, row):
+            if out is None:
+                out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
+            out[block.start : block.start + block.n_rows] = result
+            self._note(key, block, out[: block.start + block.n_rows])
+        assert out is not None  # every source has at least one row
+        return out
+
+    def _sum(self, task: Task, along: Sequence[NDArray[Any]], start: int, key: Key | None) -> Any:
+        row, total = self._begun(task, start, key)
+        own = total is not None  # whether the sum may be added into: the first result may belong to the caller
+        for block, result in self._run(task, along, row):
+            if total is None:
+                total = result
+            elif own:
                 total += result
+            else:
+                total, own = total + result, True
+            self._note(key, block, total)
         return total
 
     def _run(
@@ -190,13 +268,17 @@ class RowPasses:
 
     def _survey(self) -> tuple[DistinctRows, Columns]:
         if self._surveyed is None:
-            weights = self.weights()
-            hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
-            for block, (block_hashes, block_columns) in self._run(BlockFunction("distinct rows", _survey), ()):
-                hashes[block.start : block.start + block.n_rows] = block_hashes
-                columns = columns + block_columns
+            weights, task = self.weights(), BlockFunction("distinct rows", _survey)
+            hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
             self._surveyed = find_distinct(hashes, weights), columns
         return self._surveyed
+
+    def _hashes_and_columns(self, task: Task) -> tuple[NDArray[np.uint64], Columns]:
+        hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
+        for block, (block_hashes, block_columns) in self._run(task, ()):
+            hashes[block.start : block.start + block.n_rows] = block_hashes
+            columns = columns + block_columns
+        return hashes, columns
 
     def row_groups(self) -> RowGroups:
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""

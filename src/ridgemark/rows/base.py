@@ -7,6 +7,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -107,6 +108,7 @@ class BaseRows(RowSource):
     """
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
+    paths: tuple[Path, ...] = ()  # the files that the rows come from
 
     @abstractmethod
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:

@@ -114,12 +114,12 @@ class FileState:
     """
 
     def __init__(self, *paths: Path) -> None:
-        self._known = {path: _state(path) for path in paths}
+        self._known = {path: file_state(path) for path in paths}
 
     def check(self) -> None:
         """Refuse a file that has changed."""
         for path, known in self._known.items():
-            if _state(path) != known:
+            if file_state(path) != known:
                 raise SourceFileError(f"{shown(path)} has changed or is gone since it was opened; open it again")
 
     @contextmanager
@@ -134,7 +134,8 @@ class FileState:
         self.check()
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """Return device, inode, size and modification time of a file; None where there is none."""
     try:
         status = path.stat()
     except OSError:

@@ -9,7 +9,7 @@ from scipy import sparse
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
 from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
-from ridgemark.rows.base import RowSource
+from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
@@ -75,10 +75,16 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
 
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
-    name = path.name.lower()
     if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
     found = require_file(path)
+    opened = _open_file(found, target, columns, weight)
+    opened.paths = (found,)
+    return opened
+
+
+def _open_file(found: Path, target: Any, columns: Any, weight: Any) -> BaseRows:
+    name = found.name.lower()
     if name.endswith(".npy"):
         return select_rows(NpyColumns(found), _values(target), columns, _values(weight))
     if name.endswith(".npz"):
@@ -91,7 +97,7 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         return CsvRows(found, target, columns, weight)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight)
-    raise SourceFileError(f"{shown(path)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
+    raise SourceFileError(f"{shown(found)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
 
 
 def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> RowSource:
@@ -100,7 +106,9 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> 
             raise SourceFileError(
                 f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
             )
-    return ArrowRows(paths, target, columns, weight)
+    opened = ArrowRows(paths, target, columns, weight)
+    opened.paths = tuple(paths)
+    return opened
 
 
 def _columns(source: Any) -> Columns:

@@ -38,6 +38,9 @@ class RPCholesky(Selection):
         self.block = block
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+        return problem.passes.recall("pivots", rng, lambda: self._pivots(problem, n_landmarks, rng))
+
+    def _pivots(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
         distinct = problem.distinct

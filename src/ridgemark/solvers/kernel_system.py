@@ -51,7 +51,7 @@ def merge_equal_rows(passes: RowPasses, kernel: Kernel, distinct: DistinctRows, 
         weights[first], targets[first] = total, np.stack(means, axis=1)
     numbers = np.arange(len(group)) if kernel.pairwise else first
     source = ArrayRows(passes.take(numbers).features, targets[numbers], weights[numbers])
-    merged = RowPasses(source, passes.memory_budget, passes.progress)
+    merged = RowPasses(source, passes.memory_budget, passes.progress, journal=passes.journal)
     merged.cost = passes.cost
     return MergedRows(merged, numbers, int(np.bincount(group[present]).max()))
 

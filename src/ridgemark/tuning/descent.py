@@ -100,6 +100,7 @@ class Descent:
     judging: Sample
     interrupted: threading.Event
     count: Callable[[int], None]  # told of every evaluation
+    recall: Callable[..., Evaluation]  # computes an evaluation, or takes it from the journal by its number
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
     best: Candidate | None = None
@@ -134,7 +135,8 @@ class Descent:
             return self._last[1]
         if self.interrupted.is_set() or len(self.errors) >= self.start.evaluations:
             raise _Stopped
-        result = evaluate(self.start.family, self.start.metrics.metric(x[:-1]), float(np.exp(x[-1])), self.tuning)
+        metric, ridge = self.start.metrics.metric(x[:-1]), float(np.exp(x[-1]))
+        result = self.recall(lambda: evaluate(self.start.family, metric, ridge, self.tuning), len(self.errors))
         self.errors.append(result.error)
         self.count(1)
         if not np.isfinite(result.error):

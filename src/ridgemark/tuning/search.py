@@ -4,13 +4,14 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends.threads import worker_threads
-from ridgemark.passes import RowPasses
+from ridgemark.passes import Journal, Key, RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, RPCholesky
 from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small, with_metric
@@ -90,6 +91,7 @@ class Search:
     evaluations: int  # of each descent
     patience: int
     count: Callable[[int], None]  # told of every evaluation
+    journal: Journal | None = None
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -102,7 +104,8 @@ class Search:
         def error_and_ridge(point: tuple[Any, float]) -> tuple[float, float]:
             family, factor = point
             self.count(1)
-            return self._best_ridge(self._kernel(family, factor * self.median), rows)
+            key = "grid", family_name(family), factor
+            return self._recall(key, lambda: self._best_ridge(self._kernel(family, factor * self.median), rows))
 
         grid = [(family, factor) for family in families for factor in FACTORS]
         results = self._in_threads(error_and_ridge, grid)
@@ -149,7 +152,7 @@ class Search:
     def _best(self, trials: Sequence[Found]) -> Found | None:
         """Return the trial whose metric does best with all rows and landmarks."""
         kernels = [with_metric(one.shared.family, one.candidate.metric) for one in trials]
-        errors = self.judged_errors(kernels)
+        errors = self._recall(("trials",), lambda: self.judged_errors(kernels))
         return trials[int(np.argmin(errors))] if trials else None
 
     def compare(
@@ -201,17 +204,19 @@ class Search:
 
     def _from(self, shared: Shared, metrics: Metrics, name: str, candidate: Candidate | None = None) -> Found | None:
         """Descend from a candidate, the shared bandwidth or outer products; None where that is not possible."""
+        kind = "trial" if candidate is None else "descent"
+        key = kind, metrics.level, name, family_name(shared.family)
         if candidate is not None:
             at = candidate.metric, candidate.ridge
         elif name == "shared":
             at = np.eye(self.tuning.features.shape[1]) / shared.width, shared.ridge
         else:
-            at = self._by_gradients(shared, metrics)
+            at = self._recall((*key, "outer products"), lambda: self._by_gradients(shared, metrics))
         if not np.isfinite(metrics.coordinates(at[0])).all():
             return None
         ridges = float(self.ridges[0]), float(self.ridges[-1])
         start = Start(shared.family, metrics, *at, ridges, self.evaluations, self.patience)
-        descent = Descent(start, self.tuning, self.judging, self.interrupted, self.count)
+        descent = Descent(start, self.tuning, self.judging, self.interrupted, self.count, partial(self._recall, key))
         best = descent.run()
         if best is None:
             return None
@@ -244,6 +249,10 @@ class Search:
             metric, (error, ridge) = scaled[position], errors[position]
             best = min(best, (error, metric, ridge), key=lambda one: one[0])
         return best[1], best[2]
+
+    def _recall(self, key: Key, compute: Callable[[], Result], *more: Any) -> Result:
+        """Return the result of a step, from the journal where it is there."""
+        return compute() if self.journal is None else self.journal.recall((*key, *more), compute)
 
     def _best_ridge(self, kernel: Any, rows: Sample) -> tuple[float, float]:
         """Return the smallest error and its ridge; infinity where the kernel matrix is not definite."""

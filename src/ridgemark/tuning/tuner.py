@@ -96,7 +96,7 @@ class Tuner(Parameterised):
         descents = 0 if levels == ("shared",) else trials + (4 if "metric" in levels else 2)
         counter = Counter(len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
-        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
+        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, passes.journal)
         best_of_families, tried = search.shared(families)
         found = search.descend(best_of_families, levels) if descents else []
         shared = best_of_families[0]
@@ -106,9 +106,10 @@ class Tuner(Parameterised):
         if descents:
             metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
             larger = replace(search, tuning=rows.larger)
-            family, scale, compared = larger.compare(families, family, metric)
+            family, scale, compared = passes.recall("compared", rng, lambda: larger.compare(families, family, metric))
             metric = metric / scale
-            uniform = larger.uniform_is_better(with_metric(family, metric), rng)
+            kernel = with_metric(family, metric)
+            uniform = passes.recall("uniform", rng, lambda: larger.uniform_is_better(kernel, rng))
         counter.finish()
         result = TuningResult(
             level="shared" if chosen is None else chosen.metrics.level,

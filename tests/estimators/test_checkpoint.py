@@ -1,0 +1,262 @@
+"""A fit that was killed goes on from its checkpoint, and ends with the same model."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgemark import ExactKernelRidge, NystromRidge, load
+from ridgemark.errors import CheckpointError, ParameterError
+from ridgemark.passes import Journal
+from ridgemark.tuning import Tuner
+
+FEW = Tuner(rows=200, judging_rows=80, landmarks=40, evaluations=4, kernels=("gaussian", "matern32"))
+
+
+class Killed(BaseException):
+    pass
+
+
+def _rows(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 3)), 2)
+    return X, np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=n)
+
+
+ESTIMATORS = {
+    "tuned": lambda: NystromRidge(bandwidth=FEW, n_landmarks=120, random_state=0),
+    "leverage": lambda: NystromRidge(bandwidth="median", selection="leverage", random_state=3),
+    "gradient": lambda: NystromRidge(bandwidth=1.0, ridge=1e-4, n_landmarks=100, solver="gradient", random_state=0),
+    "certified": lambda: NystromRidge(bandwidth=1.0, n_landmarks=20, certify_with="trace", random_state=1),
+    "exact": lambda: ExactKernelRidge(bandwidth=1.0, ridge=1e-4, n_landmarks=60, tol=1e-4, random_state=0),
+    "exact, tuned": lambda: ExactKernelRidge(bandwidth=FEW, ridge=1e-3, n_landmarks=60, tol=1e-4, random_state=0),
+}
+
+
+def _bytes(model, folder):
+    model.save(folder / "model.rm")
+    return (folder / "model.rm").read_bytes()
+
+
+def _kill_after(monkeypatch, number):
+    """Let a fit write whenever it can, and die after that many writes."""
+    write, count = Journal.write, [0]
+
+    def dying(self, *args):
+        write(self, *args)
+        self._next_write = 0.0
+        count[0] += 1
+        if count[0] == number:
+            raise Killed
+
+    monkeypatch.setattr(Journal, "write", dying)
+    return count
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_path, monkeypatch):
+    X, y = _rows()
+    make, path = ESTIMATORS[name], tmp_path / "fit.checkpoint"
+    expected = _bytes(make().fit(X, y), tmp_path)
+    with monkeypatch.context() as context:
+        count = _kill_after(context, -1)
+        assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+    assert count[0] > 5
+    for number in sorted({1, 2, count[0] - 1, *range(3, count[0], max(1, count[0] // 4))}):
+        with monkeypatch.context() as context:
+            _kill_after(context, number)
+            with pytest.raises(Killed):
+                make().fit(X, y, checkpoint=path)
+        assert path.exists()
+        assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+        assert [file.name for file in tmp_path.iterdir()] == ["model.rm"]
+
+
+def test_a_fit_killed_again_and_again_ends(tmp_path, monkeypatch):
+    X, y = _rows()
+    make, path, n_kills = ESTIMATORS["tuned"], tmp_path / "fit.checkpoint", 0
+    expected = _bytes(make().fit(X, y), tmp_path)
+    while True:
+        with monkeypatch.context() as context:
+            _kill_after(context, 6)
+            try:
+                model = make().fit(X, y, checkpoint=path)
+            except Killed:
+                n_kills += 1
+            else:
+                break
+        assert n_kills < 100
+    assert n_kills > 2
+    assert _bytes(model, tmp_path) == expected
+
+
+def test_what_was_computed_is_not_computed_again(tmp_path, monkeypatch):
+    X, y = _rows()
+    seen = []
+    model = NystromRidge(bandwidth=FEW, n_landmarks=120, random_state=0, progress=lambda *args: seen.append(args))
+    with monkeypatch.context() as context:
+        count = _kill_after(context, -1)
+        model.fit(X, y, checkpoint=tmp_path / "c")
+        everything = len([one for one in seen if one[0] != "tuning"])
+        _kill_after(context, count[0] - 1)
+        with pytest.raises(Killed):
+            model.fit(X, y, checkpoint=tmp_path / "c")
+    seen.clear()
+    model.fit(X, y, checkpoint=tmp_path / "c")
+    assert len([one for one in seen if one[0] != "tuning"]) < everything / 4
+
+
+def test_without_a_seed_the_fit_goes_on_with_the_one_it_drew(tmp_path, monkeypatch):
+    X, y = _rows()
+    path = tmp_path / "c"
+    with monkeypatch.context() as context:
+        _kill_after(context, 4)
+        with pytest.raises(Killed):
+            NystromRidge(bandwidth=1.0, n_landmarks=50).fit(X, y, checkpoint=path)
+    kept = path.read_bytes()
+    models = []
+    for _ in range(2):
+        path.write_bytes(kept)
+        models.append(_bytes(NystromRidge(bandwidth=1.0, n_landmarks=50).fit(X, y, checkpoint=path), tmp_path))
+    assert models[0] == models[1]
+
+
+def test_a_torn_end_is_not_read(tmp_path, monkeypatch):
+    X, y = _rows()
+    make, path = ESTIMATORS["leverage"], tmp_path / "c"
+    expected = _bytes(make().fit(X, y), tmp_path)
+    with monkeypatch.context() as context:
+        _kill_after(context, 5)
+        with pytest.raises(Killed):
+            make().fit(X, y, checkpoint=path)
+    whole = path.read_bytes()
+    for length in (len(whole) - 1, len(whole) // 2, 40, 23, 10):
+        path.write_bytes(whole[:length])
+        if length < 23:  # not even the first line
+            with pytest.raises(CheckpointError, match="not a checkpoint"):
+                make().fit(X, y, checkpoint=path)
+            continue
+        assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda model, X, y: (model.set_params(n_landmarks=60), X, y), "n_landmarks was 50 and is 60"),
+        (lambda model, X, y: (model, X + 1.0, y), "the data was 900 rows of 3 columns"),
+        (lambda model, X, y: (model, X, y + 1.0), "the data was"),
+        (lambda model, X, y: (model.set_params(random_state=1), X, y), "random_state was 0 and is 1"),
+        (lambda model, X, y: (model.set_params(kernel="matern32"), X, y), "kernel was 'gaussian' and is 'matern32'"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused_and_the_difference_named(change, named, tmp_path, monkeypatch):
+    X, y = _rows()
+    model = NystromRidge("gaussian", bandwidth=1.0, n_landmarks=50, random_state=0)
+    with monkeypatch.context() as context:
+        _kill_after(context, 3)
+        with pytest.raises(Killed):
+            model.fit(X, y, checkpoint=tmp_path / "c")
+    other, X, y = change(model, X, y)
+    with pytest.raises(CheckpointError, match=named):
+        other.fit(X, y, checkpoint=tmp_path / "c")
+
+
+def test_a_checkpoint_in_use_is_refused(tmp_path):
+    X, y = _rows()
+    model, path = NystromRidge(bandwidth=1.0, n_landmarks=50, random_state=0), tmp_path / "c"
+
+    def fit_again(*progress):
+        with pytest.raises(CheckpointError, match="still running"):
+            NystromRidge(bandwidth=1.0, n_landmarks=50, random_state=0).fit(X, y, checkpoint=path)
+
+    model.set_params(progress=fit_again).fit(X, y, checkpoint=path)
+    assert not path.exists()
+
+
+def test_other_files_and_places_are_refused(tmp_path):
+    X, y = _rows(50)
+    (tmp_path / "notes.txt").write_text("keep me, please: I am not a checkpoint")
+    for path in (tmp_path / "notes.txt", tmp_path / "none" / "c", tmp_path):
+        with pytest.raises(CheckpointError):
+            NystromRidge(bandwidth=1.0).fit(X, y, checkpoint=path)
+    assert (tmp_path / "notes.txt").read_text().startswith("keep me")
+    with pytest.raises(ParameterError, match="None or an integer"):
+        NystromRidge(bandwidth=1.0, random_state=np.random.RandomState(0)).fit(X, y, checkpoint=tmp_path / "c")
+
+
+def test_a_checkpoint_calls_nothing_that_it_names(tmp_path):
+    import pickle
+
+    from ridgemark.passes.journal import _MAGIC, _record
+
+    class Hostile:
+        def __reduce__(self):
+            return os.system, (f"touch {tmp_path / 'called'}",)
+
+    X, y = _rows(50)
+    (tmp_path / "c").write_bytes(_MAGIC + _record((("begun",), Hostile())))
+    with pytest.raises(CheckpointError, match="which no fit writes"):
+        NystromRidge(bandwidth=1.0, random_state=0).fit(X, y, checkpoint=tmp_path / "c")
+    assert pickle.HIGHEST_PROTOCOL >= 5
+    assert not (tmp_path / "called").exists()
+
+
+_SCRIPT = """
+import sys
+from ridgemark import NystromRidge, open_rows
+model = NystromRidge(bandwidth="median", selection="leverage", random_state=0, memory_budget=2**24)
+model.fit(open_rows(sys.argv[1], target=sys.argv[3]), checkpoint=sys.argv[2] + ".checkpoint")
+model.save(sys.argv[2])
+"""
+
+
+def _write(path, X, y):
+    columns = np.c_[X, y]
+    if path.suffix == ".npz":
+        np.savez(path, X=X, y=y)
+    elif path.suffix == ".csv":
+        np.savetxt(path, columns, delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    else:
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(dict(zip("abcy", columns.T, strict=True))), path)
+
+
+def _run_until_done(data, model, kills, rng, longest):
+    """Run the script; kill it as often as asked, each time at a random moment."""
+    command = [sys.executable, "-c", _SCRIPT, str(data), str(model), "y"]
+    for _ in range(kills):
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        try:
+            process.wait(rng.uniform(0.0, longest))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL)
+        if model.exists():
+            return
+    subprocess.run(command, check=True)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet"])
+@pytest.mark.parametrize("repeats", [1, pytest.param(34, marks=pytest.mark.slow)])
+def test_a_killed_process_goes_on_with_its_files(ending, repeats, tmp_path):
+    rng = np.random.default_rng(0)
+    data = tmp_path / f"rows{ending}"
+    _write(data, *_rows(6000))
+    begin = time.perf_counter()
+    _run_until_done(data, tmp_path / "expected.rm", 0, rng, 0.0)
+    longest = time.perf_counter() - begin
+    expected = (tmp_path / "expected.rm").read_bytes()
+    for number in range(repeats):
+        model = tmp_path / f"{number}.rm"
+        _run_until_done(data, model, 1, rng, longest)
+        assert model.read_bytes() == expected
+        assert not list(tmp_path.glob("*.checkpoint*"))
+    assert load(Path(model)).n_landmarks_ > 0
