@@ -1,10 +1,11 @@
-"""Rows of Parquet and Arrow files and of Arrow tables, and writing Parquet. Only this module imports pyarrow."""
+"""Rows of Parquet and Arrow files and of Arrow tables, CSV parsed, Parquet written. Only here is pyarrow imported."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -167,30 +168,70 @@ class _IpcReader(_Reader):
                 yield k, offset, batch.slice(offset, piece_rows)
 
 
-def csv_numbers(text: bytes, delimiter: str, columns: Sequence[int], n_columns: int) -> Array | None:
-    """Return some columns (n, k) of CSV rows of plain numbers; None without pyarrow or for text it cannot parse.
+@dataclass(frozen=True)
+class CsvParser:
+    """Parses whole rows of CSV text. Without threads of pyarrow: all cores work on earlier blocks.
 
-    NumPy's parser gives the same bits but holds the global interpreter lock; this one releases it.
+    Parameters
+    ----------
+    n_columns : int
+        Cells in every row.
+    delimiter, decimal : str
+        One character each.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import csv
-    except ImportError:
-        return None
-    names = [str(j) for j in range(n_columns)]
-    wanted = [names[j] for j in columns]
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(use_threads=False, block_size=len(text), column_names=names),
-            csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            csv.ConvertOptions(
-                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.float64()), null_values=[]
-            ),
+
+    n_columns: int
+    delimiter: str
+    decimal: str
+
+    def n_rows(self, text: bytes) -> int:
+        """Return the number of rows; -1 if some have another number of cells, or the text ends within quotes.
+
+        pyarrow closes a quote at the end of the text; then a row that is added does not come back as the last one.
+        """
+        if not text:
+            return 0
+        if quoted := b'"' in text:
+            text += b"\0" + (self.n_columns - 1) * self.delimiter.encode() + b"\n"
+        table = self._table(text, [0], "binary", ())
+        if table is None or (quoted and table.column(0)[-1].as_py() != b"\0"):
+            return -1
+        return int(table.num_rows) - quoted
+
+    def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str] = ()) -> list[Array] | None:
+        """Return some columns as float64, with NaN for the cells in `missing`; None if a cell is not a number."""
+        table = self._table(text, columns, "float64", missing)
+        return None if table is None else [column.to_numpy() for column in table.columns]
+
+    def texts(self, text: bytes, columns: Sequence[int]) -> list[tuple[list[bytes], Array]]:
+        """Return the distinct cells of some columns, in order of appearance, and their number for every row."""
+        table = self._table(text, columns, "binary", ())
+        if table is None:
+            raise SourceFileError("the rows of the CSV file have changed since it was opened; open it again")
+        coded = [column.combine_chunks().dictionary_encode() for column in table.columns]
+        return [(column.dictionary.to_pylist(), np.asarray(column.indices)) for column in coded]
+
+    def _table(self, text: bytes, columns: Sequence[int], kind: str, missing: Sequence[str]) -> Any:
+        pa = require_pyarrow("Reading CSV")
+        if not columns:  # pyarrow would read all
+            return pa.table({})
+        names = [str(j) for j in range(self.n_columns)]
+        wanted = [names[j] for j in columns]
+        options = pa.csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, getattr(pa, kind)()),
+            null_values=list(missing),
+            decimal_point=self.decimal,
         )
-    except pa.ArrowException:
-        return None
-    return np.column_stack([column.to_numpy() for column in table.columns])
+        try:
+            return pa.csv.read_csv(
+                pa.BufferReader(text),
+                pa.csv.ReadOptions(use_threads=False, block_size=len(text), column_names=names),
+                pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                options,
+            )
+        except pa.ArrowInvalid:
+            return None
 
 
 def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Array]]) -> None:
@@ -239,6 +280,7 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
     try:
         import pyarrow
+        import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet
         import pyarrow.types

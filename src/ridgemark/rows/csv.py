@@ -1,49 +1,61 @@
-"""Rows of a CSV file, read repeatedly in bounded memory; needs no optional package.
+"""Rows of a CSV file, parsed by pyarrow and read repeatedly in bounded memory."""
 
-Plain numbers are parsed fast, and everything else cell by cell.
-"""
+from __future__ import annotations
 
 import csv
-import gzip
-import io
 import os
 import re
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
-from pathlib import Path
-from typing import IO, Any, cast
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.arrow import csv_numbers
-from ridgemark.rows.base import Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT
+from ridgemark.errors import DataError, ParameterError, SourceFileError
+from ridgemark.rows import csv_scan as scan
+from ridgemark.rows.arrow import CsvParser, require_pyarrow
+from ridgemark.rows.base import Array, Block
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, check_present
 from ridgemark.rows.choice import Header, as_keys
-from ridgemark.rows.csv_scan import BLANK, Chunk, FirstRow, find_chunks, read_first_row, stray_mark
-from ridgemark.rows.files import FileState, bomb, is_bomb, reading, require_file
+from ridgemark.rows.files import FileState, open_csv, reading, require_file
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_LONG = 2**18  # characters; for longer text it pays to load pyarrow, if installed
-_MISSING = {"", "na", "n/a", "null", "none", "?"}
+_MISSING = {"", "na", "n/a", "nan", "null"}  # in any case of letters, with or without spaces around
+_MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
 
 
-class CsvRows(ScannedRows):
-    """Rows of a CSV file, which may be gzip-compressed (name ending in `.gz`).
+class RawColumn(NamedTuple):
+    """One column of some rows as the file has it.
 
-    Text in UTF-8, with or without a byte order mark. The delimiter is comma, semicolon or tab, whichever is most
-    frequent in the first line; fields may be quoted; blank lines are skipped. Cells in use must be numbers, or true and
-    false, which become 1 and 0; unused columns may hold anything. Opening reads the file once to find and count the
-    rows; numbers are read as float64 in each pass.
+    Attributes
+    ----------
+    name : str
+    values : ndarray (n,)
+        float64, with NaN for missing cells, where all cells of the file are numbers or missing; otherwise Python
+        strings, exactly as written.
+    missing : ndarray (n,) of bool
+        Cells that are empty, NA, N/A, NaN or null, in any case of letters.
+    kind : str
+        "number" or "text".
+    """
+
+    name: str
+    values: Array
+    missing: Array
+    kind: str
+
+
+class CsvFile:
+    """A CSV file, which may be gzip-compressed (name ending in `.gz`), with its header and the positions of its rows.
+
+    Text in UTF-8, with or without a byte order mark. Fields may be quoted; blank lines are skipped. Opening reads the
+    file once to find and count the rows.
 
     The first line names the columns. If it holds only numbers, the form of the arguments decides: with text
     (`target="400"`) the numbers are names; with positions (`target=3`) the file has no header, and the columns are
@@ -53,6 +65,103 @@ class CsvRows(ScannedRows):
     ----------
     path : str or path
         The file.
+    asked : sequence
+        What will be asked for: names or positions of columns, or None.
+    delimiter : str, optional
+        By default comma, semicolon or tab, whichever is most frequent in the first line.
+    decimal : "." or ","
+        The decimal mark.
+
+    Attributes
+    ----------
+    header : Header
+    names : tuple of str
+        Names of the columns.
+    chunk_rows : list of int
+        The number of rows in every chunk; a chunk is read as a whole.
+
+    Raises
+    ------
+    SourceFileError
+        When the file is missing, empty, truncated or not text.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], asked: Sequence[Any] = (), delimiter: str | None = None, decimal: str = "."
+    ) -> None:
+        self.path = require_file(path)
+        self.source = shown(self.path)
+        require_pyarrow("Reading CSV")
+        _check_form(delimiter, decimal)
+        self.state = FileState(self.path)
+        with open_csv(self.path) as file:
+            lines = scan.all_lines(file, self.path)
+            first, rest = scan.split_first_row(lines, self.source)
+            cells, delimiter = scan.split_cells(first[-1], self.source, delimiter, decimal)
+            named = _has_header(cells, decimal, self.source, asked)
+            self.names = cells if named else tuple(str(j) for j in range(len(cells)))
+            self.header = Header(self.source, len(cells), self.names)
+            self.parser = CsvParser(len(cells), delimiter, decimal)
+            parts = chain([rest] if named else [first, rest], lines)
+            self._chunks = list(scan.find_chunks(parts, self.parser, self.source))
+        if not self._chunks:
+            raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
+        self.chunk_rows = [chunk.n_rows for chunk in self._chunks]
+
+    def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
+        """Iterate over some chunks, in ascending order; by default over all."""
+        with open_csv(self.path) as file:
+            for chunk in self._chunks if chunks is None else [self._chunks[k] for k in chunks]:
+                file.seek(chunk.offset)
+                yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
+
+    @cached_property
+    def numeric(self) -> frozenset[int]:
+        """Positions of the columns whose cells, in the whole file, are numbers or missing; one pass over the file."""
+        numeric = list(range(len(self.names)))
+        for piece in self.state.guard(self.pieces()):
+            numeric = piece.numeric(numeric)
+        return frozenset(numeric)
+
+    def raw(
+        self, columns: Sequence[int], chunks: Sequence[int] | None = None, as_text: Collection[int] = ()
+    ) -> Iterator[tuple[int, list[RawColumn]]]:
+        """Iterate over some columns as the file has them, chunk by chunk.
+
+        Whether a column is read as numbers or as text is decided by all of its cells: the first call reads the file
+        once more, unless all columns are asked for as text.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Positions of the columns.
+        chunks : sequence of int, optional
+            Numbers of chunks in ascending order; by default all.
+        as_text : collection of int
+            Positions of columns that are read as text whatever they hold.
+
+        Yields
+        ------
+        first_row : int
+            Number of the first row.
+        columns : list of RawColumn
+            In the order asked for. Infinities and integers beyond 2**53 are refused, by row, line and column.
+        """
+        as_number = set() if set(columns) <= set(as_text) else self.numeric.difference(as_text)
+        for piece in self.state.guard(self.pieces(chunks)):
+            yield piece.chunk.first_row, piece.raw(columns, as_number)
+
+
+class CsvRows(ScannedRows):
+    """Rows of a CSV file.
+
+    Cells in use must be numbers, or true and false, which become 1 and 0; unused columns may hold anything. Numbers are
+    read as float64 in each pass.
+
+    Parameters
+    ----------
+    path, **form
+        As in `CsvFile`.
     target : str, int, or list of them, optional
         Name or position of the target column or columns.
     columns : list of str or int, optional
@@ -62,191 +171,141 @@ class CsvRows(ScannedRows):
 
     Raises
     ------
-    SourceFileError
-        When the file is missing, empty, truncated or not text.
     DataError
         When a column is missing, or a cell is not a finite number; the message names row, line and column.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], target: Any = None, columns: Any = None, weight: Any = None
+        self, path: str | os.PathLike[str], target: Any = None, columns: Any = None, weight: Any = None, **form: Any
     ) -> None:
-        self._path = require_file(path)
-        source = shown(self._path)
-        files = FileState(self._path)
-        with open_csv(self._path) as file:
-            first = read_first_row(file, source)
-            has_header = _has_header(first, source, target, columns, weight)
-            offset, line = (first.next_offset, first.next_line) if has_header else (first.offset, first.line)
-            self._delimiter, self._n_columns = first.delimiter, len(first.cells)
-            names = first.cells if has_header else tuple(str(j) for j in range(self._n_columns))
-            header = Header(source, self._n_columns, names)
-            choice = header.choose(target, columns, weight)
-            self._chunks = find_chunks(file, offset, line, self._delimiter, self._n_columns, source)
-        if not self._chunks:
-            raise SourceFileError(f"{source} has a header but no rows; at least one row is needed")
-        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
+        self._file = file = CsvFile(path, (target, columns, weight), **form)
+        super().__init__(file.header, file.header.choose(target, columns, weight), file.chunk_rows, DOUBLE, file.state)
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        with open_csv(self._path) as file:
-            for k in chunks:
-                yield self._block_of(self._chunks[k], file)
-
-    def _block_of(self, chunk: Chunk, file: IO[bytes]) -> Block:
-        file.seek(chunk.offset)
-        text = file.read(chunk.n_bytes).decode("latin-1")
-        rows = CsvText(text, chunk, self._delimiter, self._n_columns, self._source)
-        place = Place(self._source, self._names, rows.row)
-        return self._block(chunk.first_row, list(rows.numbers(self._choice.all, place).T), place)
+        for piece in self._file.pieces(chunks):
+            place = piece.place(self._choice.all)
+            columns = piece.floats(self._choice.all, place)
+            for k, values in enumerate(columns):
+                check_present(np.isnan(values), place.some(k, k + 1))
+            yield self._block(piece.chunk.first_row, columns, place)
 
 
-@contextmanager
-def open_csv(path: Path) -> Iterator[IO[bytes]]:
-    """Open a CSV file, compressed or not; every failure to read it is a `SourceFileError`."""
-    compressed = path.name.lower().endswith(".gz")
-    form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
-    with (
-        reading(path, form, EOFError, zlib.error, csv.Error),
-        _Expanding(path) if compressed else path.open("rb") as file,
-    ):
-        yield cast(IO[bytes], file)
+def _check_form(delimiter: Any, decimal: Any) -> None:
+    ascii_character = isinstance(delimiter, str) and re.fullmatch(r"[\t -!#-~]", delimiter)
+    if decimal not in (".", ",") or (delimiter is not None and (not ascii_character or delimiter == decimal)):
+        raise ParameterError(
+            "delimiter must be one character, such as ';' or a tab, and decimal another one, '.' or ','; "
+            f"got {delimiter!r:.60} and {decimal!r:.60}"
+        )
 
 
-class _Expanding(gzip.GzipFile):
-    """A compressed file that is refused if it expands beyond the limit."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        super().__init__(path, "rb")
-
-    def read(self, size: int | None = -1) -> bytes:
-        return self._checked(super().read(size))
-
-    def readline(self, size: int | None = -1) -> bytes:
-        return self._checked(super().readline(size))
-
-    def _checked(self, data: bytes) -> bytes:
-        if is_bomb(self.tell(), cast(IO[bytes], self.fileobj).tell()):
-            raise bomb(self._path)
-        return data
-
-
-def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:
-    """Return whether the first line names the columns; see `CsvRows`."""
-    if not all(map(is_number, first.cells)):
+def _has_header(cells: Sequence[str], decimal: str, source: str, asked: Sequence[Any]) -> bool:
+    """Return whether the first line names the columns; see `CsvFile`."""
+    if not all(_value(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
         return True
     keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
     names = [key for key in keys if isinstance(key, str)]
-    if names and set(names) <= set(first.cells):
+    if names and set(names) <= set(cells):
         return True
-    counted = list(first.cells) == [str(j) for j in range(len(first.cells))]
+    counted = list(cells) == [str(j) for j in range(len(cells))]
     if keys and not names and not counted:
         return False
-    start = ", ".join(first.cells[:3])
     raise DataError(
-        f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, give "
-        f"columns as text: target={shown(first.cells[-1])}; if the file has no header, "
+        f"the first line of {source} holds numbers, not column names ({', '.join(cells[:3])}, ...); if they are names, "
+        f"give columns as text: target={shown(cells[-1])}; if the file has no header, "
         + ("add one" if counted else "give positions: target=0 or columns=[0, 1]")
     )
 
 
-@dataclass(frozen=True)
-class CsvText:
-    """The text of one chunk, in Latin-1: numbers are ASCII, and other columns may be in any encoding.
+class CsvPiece(NamedTuple):
+    """One chunk of a file and its text."""
 
-    Parameters
-    ----------
-    text : str
-        Whole rows.
-    chunk : Chunk
-        Position of the rows in the file.
-    delimiter : str
-        One character.
-    n_columns : int
-        Cells in every row.
-    source : str
-        Name of the file in messages.
-    """
+    file: CsvFile
+    chunk: scan.Chunk
+    text: bytes
 
-    text: str
-    chunk: Chunk
-    delimiter: str
-    n_columns: int
-    source: str
+    def place(self, columns: Sequence[int]) -> Place:
+        """Return the place of some columns; its rows have line numbers."""
 
-    def numbers(self, columns: Sequence[int], place: Place) -> npt.NDArray[np.float64]:
-        """Return some columns (n, k), which may still hold NaN and infinities."""
-        values = None
-        if len(self.text) >= _LONG and '"' not in self.text:
-            values = csv_numbers(self.text.encode("latin-1"), self.delimiter, columns, self.n_columns)
-        try:
-            if values is None or len(values) != self.chunk.n_rows:
-                values = np.loadtxt(
-                    io.StringIO(self.text, newline="\n"),
-                    delimiter=self.delimiter,
-                    comments=None,
-                    quotechar='"',
-                    usecols=columns,
-                    ndmin=2,
-                )
-        except ValueError:
-            return self._cell_by_cell(columns, place)
-        if len(values) != self.chunk.n_rows:  # a stray carriage return or quote, which scan and parser read differently
-            return self._cell_by_cell(columns, place)
-        if np.abs(values).max() >= LARGEST_EXACT:  # 2**53 + 1 also reads as 2**53
-            self._check_integers(values, columns, place)
-        return values
+        def row(position: int) -> str:
+            rows = scan.lines_and_cells(self.text, self.chunk.first_line, self.file.parser.delimiter)
+            with reading(self.file.path, "CSV", csv.Error):
+                line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
+            return f"row {self.chunk.first_row + position}{line}"
 
-    def row(self, position: int) -> str:
-        """Describe a row by its number and its line in the file."""
-        line, _ = next(islice(self._rows(), position, None))
-        return f"row {self.chunk.first_row + position} (line {line})"
+        return Place(self.file.source, [self.file.names[j] for j in columns], row)
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(io.StringIO(self.text, newline="\n"), delimiter=self.delimiter)
-        line = self.chunk.first_line
-        for cells in reader:
-            if cells and (len(cells) > 1 or cells[0].strip(BLANK)):
-                yield line, cells
-            line = self.chunk.first_line + reader.line_num
+    def floats(self, columns: Sequence[int], place: Place) -> list[Array]:
+        """Return some columns as float64, which may hold infinities, and NaN for missing cells."""
+        found = self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY)
+        if found is None:
+            texts = self.file.parser.texts(self._solid, columns)
+            return [self._numbers(*cells, place.some(k, k + 1)) for k, cells in enumerate(texts)]
+        for k, values in enumerate(found):
+            if (np.abs(values) >= LARGEST_EXACT).any():  # 2**53 + 1 also reads as 2**53
+                found[k] = self._numbers(*self.file.parser.texts(self._solid, [columns[k]])[0], place.some(k, k + 1))
+        return found
 
-    def _cell_by_cell(self, columns: Sequence[int], place: Place) -> npt.NDArray[np.float64]:
-        values = np.empty((self.chunk.n_rows, len(columns)))
-        at = -1
-        for at, (line, cells) in enumerate(self._rows()):
-            if len(cells) != self.n_columns or at == len(values):
-                raise stray_mark(self.source, line)
-            for k, column in enumerate(columns):
-                values[at, k] = _number(cells[column].strip(), place, at, k)
-        if at + 1 < len(values):
-            raise stray_mark(self.source, self.chunk.first_line)
-        return values
+    def numeric(self, columns: Sequence[int]) -> list[int]:
+        """Return those of some columns whose cells are all numbers or missing."""
+        if self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY) is not None:
+            return list(columns)
+        texts = zip(columns, self.file.parser.texts(self._solid, columns), strict=True)
+        decimal = self.file.parser.decimal
+        return [j for j, (cells, _) in texts if all(_value(_decoded(cell), decimal) is not None for cell in cells)]
 
-    def _check_integers(self, values: npt.NDArray[np.float64], columns: Sequence[int], place: Place) -> None:
-        large = np.abs(values) >= LARGEST_EXACT
-        for at, (_, cells) in enumerate(self._rows()):
-            for k in np.flatnonzero(large[at]).tolist():
-                _number(cells[columns[k]].strip(), place, at, k)
+    def raw(self, columns: Sequence[int], as_number: Collection[int]) -> list[RawColumn]:
+        """Return some columns, each as numbers or as text."""
+        numbers = [j for j in columns if j in as_number]
+        place = self.place(numbers)
+        made: dict[int, RawColumn] = {}
+        for k, values in enumerate(self.floats(numbers, place)):
+            for row in np.flatnonzero(np.isinf(values)).tolist():
+                raise place.bad_number(values[row], row, k)
+            made[numbers[k]] = RawColumn(self.file.names[numbers[k]], values, np.isnan(values), "number")
+        texts = [j for j in columns if j not in as_number]
+        for j, (cells, codes) in zip(texts, self.file.parser.texts(self._solid, texts), strict=True):
+            try:
+                words = np.array([cell.decode("utf-8") for cell in cells], object)
+            except UnicodeDecodeError as error:
+                row = codes.tolist().index(cells.index(error.object))
+                raise self.place([j]).not_utf8(row) from error
+            missing = np.array([word.strip().lower() in _MISSING for word in words], bool)
+            made[j] = RawColumn(self.file.names[j], words[codes], missing[codes], "text")
+        return [made[j] for j in columns]
 
+    @property
+    def _solid(self) -> bytes:
+        return scan.without_blank_lines(self.text, self.file.parser.delimiter) if self.chunk.spaced else self.text
 
-def is_number(text: str) -> bool:
-    """Return whether a cell has the form of a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+    def _numbers(self, cells: list[bytes], codes: Array, place: Place) -> Array:
+        _, rows = np.unique(codes, return_index=True)  # where each of them appears first
+        values = [self._number(_decoded(cell), row, place) for cell, row in zip(cells, rows.tolist(), strict=True)]
+        return np.array(values)[codes]
+
+    def _number(self, text: str, row: int, place: Place) -> float:
+        """Return the value of a cell that pyarrow did not take for a number, or that may be too large an integer."""
+        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
+            raise place.too_large(text, row)
+        value = _value(text, self.file.parser.decimal)
+        if value is None:
+            value = _TRUTH.get(text.lower())
+        if value is not None:
+            return value
+        raise place.decimal_comma(text, row) if _DECIMAL_COMMA.fullmatch(text) else place.no_number(text, row)
 
 
-def _number(text: str, place: Place, row: int, column: int) -> float:
-    if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
-        raise place.too_large(text, row, column)
-    if is_number(text):
-        return float(text)
-    if text.lower() in _TRUTH:
-        return _TRUTH[text.lower()]
+def _decoded(cell: bytes) -> str:
+    return cell.decode("utf-8", errors="replace").strip()
+
+
+def _value(text: str, decimal: str) -> float | None:
+    """Return the number that a cell holds, NaN if it is missing, None if it is neither."""
     if text.lower() in _MISSING:
-        raise place.missing(row, column)
-    if _DECIMAL_COMMA.fullmatch(text):
-        raise place.decimal_comma(text, row, column)
-    raise place.no_number(text.encode("latin-1").decode("utf-8", errors="replace"), row, column)
+        return np.nan
+    if "_" in text or (decimal == "," and "." in text):
+        return None
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return None

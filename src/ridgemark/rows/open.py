@@ -21,7 +21,9 @@ _ARROW = (".parquet", ".arrow", ".feather")
 _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
-def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> RowSource:
+def open_rows(
+    source: Any, target: Any = None, columns: Any = None, weight: Any = None, delimiter: Any = None, decimal: str = "."
+) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
     Parameters
@@ -38,6 +40,11 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
         The features, in this order; by default all columns without another role.
     weight : str, int or array, optional
         Name, position or values of the weights.
+    delimiter : str, optional
+        The character between the cells of a CSV file; by default comma, semicolon or tab, whichever is most frequent
+        in the first line.
+    decimal : "." or ","
+        The decimal mark of a CSV file.
 
     Returns
     -------
@@ -49,6 +56,8 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
         When the data cannot be used; the message names the row, the column and the remedy.
     NotRestartableError
         When the source can be read only once.
+    MissingExtraError
+        When CSV, Parquet or Arrow files are to be read without the extra `arrow`.
 
     Examples
     --------
@@ -59,6 +68,10 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     >>> [block.targets.ravel().tolist() for block in rows.blocks(3)]
     [[2.0, 5.0, 8.0], [11.0]]
     """
+    if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
+        return CsvRows(source, target, columns, weight, delimiter=delimiter, decimal=decimal)
+    if delimiter is not None or decimal != ".":
+        raise ParameterError("delimiter and decimal are for CSV files only; leave them out for other data")
     if isinstance(source, RowSource):
         if target is not None or columns is not None or weight is not None:
             raise ParameterError(
@@ -87,8 +100,6 @@ def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
         target = "y" if target is None and "y" in archive.keys else target
         target = archive.resolve(target, features, "target")
         return select_rows(features, _values(target), columns, _values(archive.resolve(weight, features, "weight")))
-    if name.endswith(_CSV):
-        return CsvRows(found, target, columns, weight)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight)
     raise SourceFileError(f"{shown(path)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")

@@ -103,11 +103,15 @@ class Place:
             f"convert it, {LEAVE_OUT}, or encode its categories as columns of 0 and 1 (command line: --encode)"
         )
 
-    def decimal_comma(self, text: str, row: int, column: int) -> DataError:
+    def not_utf8(self, row: int, column: int = 0) -> DataError:
+        """Refuse text in another encoding."""
+        return DataError(f"{self.cell(row, column)} is not in UTF-8; save the file as UTF-8, or {LEAVE_OUT}")
+
+    def decimal_comma(self, text: str, row: int, column: int = 0) -> DataError:
         """Refuse a number written with a comma."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; every "
-            "value must be a number with a decimal point and no other separator; rewrite the file in this form"
+            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; give "
+            "decimal=',' (command line: --decimal ,) for decimal commas; remove thousands separators from the file"
         )
 
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:

@@ -57,25 +57,14 @@ class ScannedRows(BaseRows):
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        return self._unchanged(range(first, int(np.searchsorted(self._bounds, stop))))
-
-    def _unchanged(self, chunks: Sequence[int]) -> Iterator[Block]:
-        """Iterate like `_read`, and check before and after every block that the files have not changed."""
-        blocks = self._read(chunks)
-        while True:
-            # Before the next read too: a truncated file must not be read through a map.
-            with self._files.unchanged():
-                block = next(blocks, None)
-            if block is None:
-                return
-            yield block
+        return self._files.guard(self._read(range(first, int(np.searchsorted(self._bounds, stop)))))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
         chunks = np.unique(np.searchsorted(self._bounds, rising, side="right") - 1)
         taken = self._blank(0, len(indices))
-        for piece in self._unchanged(chunks.tolist()):
+        for piece in self._files.guard(self._read(chunks.tolist())):
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
         return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
