@@ -103,6 +103,13 @@ class Place:
             f"convert it, {LEAVE_OUT}, or encode its categories as columns of 0 and 1 (command line: --encode)"
         )
 
+    def mixed(self, value: object, row: int, column: int = 0) -> DataTypeError:
+        """Refuse a value whose type differs from that of the values before it."""
+        return DataTypeError(
+            f"{self.cell(row, column)} holds a value of type {type(value).__name__}, {shown(value)}, and the values "
+            f"before it are of another type; a column must hold one type: convert it, or {LEAVE_OUT}"
+        )
+
     def decimal_comma(self, text: str, row: int, column: int) -> DataError:
         """Refuse a number written with a comma."""
         return DataError(
