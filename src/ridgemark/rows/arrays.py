@@ -35,8 +35,6 @@ class Columns(ABC):
         Whether the object is checked as a whole on opening, which is cheap for data in memory.
     """
 
-    converts: bool = False  # whether `columns` converts values, which is then done once for all rows
-
     def __init__(self, header: Header, n_rows: int, in_memory: bool = True) -> None:
         self.header = header
         self.n_rows = n_rows
@@ -63,6 +61,10 @@ class Columns(ABC):
         raise DataError(
             f"{self.header.source} is sparse and holds only numbers; give the table the model was fitted on"
         )
+
+    def whole(self) -> list[Column] | None:
+        """Return the columns at all rows where reading converts them, which is then done once; otherwise None."""
+        return None
 
     def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
         """Release memory of the rows before this one, which a pass has finished reading."""
@@ -163,7 +165,7 @@ class EncodedColumns(Columns):
     def __init__(self, table: Columns, encoder: ColumnEncoder) -> None:
         super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
         self._table, self._encoder = table, encoder
-        self._whole = table.columns(slice(0, table.n_rows)) if table.converts else None
+        self._whole = table.whole()
         self.release = table.release  # type: ignore[method-assign]
 
     @property
@@ -280,6 +282,7 @@ class ArrayRows(BaseRows):
 
     def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
         encoded = copy.copy(self)
+        encoded.encoder = encoder
         encoded._features = EncodedColumns(self._features, encoder)
         encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
         encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names

@@ -111,6 +111,7 @@ class BaseRows(RowSource):
     """
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
+    encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     finite: bool = False  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod

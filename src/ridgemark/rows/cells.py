@@ -64,6 +64,15 @@ def has_gaps(values: Array) -> bool:
     return bool(np.isnan(values.sum()) and np.isnan(values).any())  # the sum needs no temporary array
 
 
+def is_number(text: str) -> bool:
+    """Return whether text has the form of a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
 def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
     """Return finite weights (n, 1) as (n,); refuse negative ones."""
     weights = values[:, 0]

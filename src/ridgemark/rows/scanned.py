@@ -50,7 +50,6 @@ class ScannedRows(BaseRows):
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)
         self._names = header.names_of(choice.all) or ()
-        self._encoder: ColumnEncoder | None = None
         for _ in self.encoded_by(NoFeatures())._read([0]):  # a target of the wrong kind is refused on opening
             break
 
@@ -60,7 +59,7 @@ class ScannedRows(BaseRows):
 
     def encoded_by(self, encoder: ColumnEncoder) -> Self:
         encoded = copy.copy(self)
-        encoded._encoder = encoder
+        encoded.encoder = encoder
         encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
         encoded.dtype = self.dtype if encoder.keeps_columns else DOUBLE
         return encoded
@@ -101,10 +100,10 @@ class ScannedRows(BaseRows):
             values = [column.plain(place_of.some(k, k + 1)) for k, column in enumerate(raw[first:last])]
             return stacked(values, dtype, place_of)
 
-        if self._encoder is None:
+        if self.encoder is None:
             features = part(0, n_columns, self.dtype)
         else:
-            features = self._encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
+            features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
         targets = part(n_columns, weight, DOUBLE) if self.n_targets else None
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)

@@ -4,17 +4,17 @@ Frames are recognised by their class names: pandas and polars are never imported
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from ridgemark.errors import DataError
+from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.arrays import Columns, as_array
 from ridgemark.rows.base import Array, Rows
-from ridgemark.rows.cells import check_integers, float_dtype, numbers, stacked
+from ridgemark.rows.cells import check_integers, float_dtype, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import MOMENT, Column, number_column, object_column, text_column, times, words
 from ridgemark.rows.places import Place, row_of, shown
@@ -25,12 +25,11 @@ _OBJECT: np.dtype[Any] = np.dtype(object)
 class FrameColumns(Columns):
     """Columns of different types in a table, converted one by one; a subclass reads one column."""
 
-    converts = True
-
     def __init__(self, table: Any, source: str, names: Iterable[Any], n_rows: int) -> None:
         known = tuple(str(name) for name in names)
         super().__init__(Header(source, len(known), known), n_rows)
         self._table = table
+        self._whole: list[Column] | None = None
 
     @abstractmethod
     def _column_dtype(self, position: int) -> np.dtype[Any]:
@@ -45,10 +44,27 @@ class FrameColumns(Columns):
         """float32 when every column is float32 or smaller, and float64 otherwise."""
         return float_dtype(self._column_dtype(j) for j in self.which)
 
+    @property
+    def numeric(self) -> bool:
+        """Whether every column has a type of numbers or booleans."""
+        return all(self._column_dtype(j).kind in "fiub" for j in self.which)
+
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
         place = self.place(rows)
         return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
+
+    def whole(self) -> list[Column]:
+        """Return the columns at all rows."""
+        if self._whole is None:
+            self._whole = self.columns(slice(0, self.n_rows))
+        return self._whole
+
+    def only(self, which: Sequence[int]) -> Self:
+        """Return some of the columns, by their positions in the whole table."""
+        narrower = super().only(which)
+        narrower._whole = None
+        return narrower
 
     def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
         """Refuse infinities in columns of numbers, and return whether all columns are such, without gaps."""
@@ -173,6 +189,28 @@ def table_columns(source: Any) -> Columns | None:
 def is_a(value: Any, package: str, name: str) -> bool:
     """Return whether a value is an instance of a class of another package, without importing it."""
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
+
+
+def refuse_text(values: Any, source: str) -> None:
+    """Refuse targets, given as an array, list, series or frame, that hold text; numbers written as text pass."""
+    texts: dict[str, Iterable[Any]] = {}
+    table = None if isinstance(values, Mapping) else table_columns(values)
+    if isinstance(table, FrameColumns):
+        levels = {table.header.names[j]: column.levels for j, column in enumerate(table.whole()) if table.header.names}
+        texts = {f"{source} {shown(name)}": found for name, found in levels.items() if found is not None}
+    elif isinstance(values, np.ndarray | list | tuple):
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different lengths, which the conversion that follows refuses
+            return
+        texts = {source: array.ravel()} if array.dtype.kind in "OUT" else {}
+    for where, words_found in texts.items():
+        for text in words_found:
+            if isinstance(text, str) and not is_number(text):
+                raise DataTypeError(
+                    f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it "
+                    "first, for example two classes to 0 and 1"
+                )
 
 
 def refuse_large_integers(values: Any, source: str) -> None:
