@@ -188,21 +188,24 @@ class LandmarkEstimator(BaseEstimator):
         """
         if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
             return source
-        by_type = self.categorical_features is None or isinstance(self.categorical_features, str)
         if reset:
-            if by_type and self.categorical_features not in (None, "from_dtype"):
-                raise ParameterError(
-                    'categorical_features must be "from_dtype", None or a list of column names or positions, got '
-                    f"{self.categorical_features!r}"
-                )
             table = None
-            if not (source.finite and by_type):
+            if not (source.finite and self._categories_by_type()):
                 table = learn_schema(source, categorical=self.categorical_features, keep_constant=keep_constant)
         else:
             table = self._model.schema.table
             if table is None and not source.finite:  # gaps are filled by the medians of the points kept
                 table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
         return source if table is None else source.encoded_by(Encoder(table))
+
+    def _categories_by_type(self):
+        """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""
+        given = self.categorical_features
+        if isinstance(given, str) and given != "from_dtype":
+            raise ParameterError(
+                f'categorical_features must be "from_dtype", None or a list of column names or positions, got {given!r}'
+            )
+        return given is None or isinstance(given, str)
 
     def _points(self):
         """Return the rows that the model keeps, dense."""
@@ -262,7 +265,9 @@ class LandmarkEstimator(BaseEstimator):
         refuse_large_integers(y, "y")
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         given = {"X": X} if alone else {"X": X, "y": y}
-        if frame is None or frame.numeric:
+        if frame is not None:
+            frame.header.check_names()
+        if frame is None or (frame.numeric and self._categories_by_type()):
             refuse_large_integers(X, "X")
             rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
@@ -277,6 +282,8 @@ class LandmarkEstimator(BaseEstimator):
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
         if isinstance(X, RowSource):
+            if getattr(X, "encoder", None) is not None:  # this method made it
+                return X
             self._check_features(X)
         elif isinstance(X, np.memmap):
             return self._rows(open_rows(X))

@@ -48,7 +48,7 @@ class Header:
 
     def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
         """Return the requested columns; by default the features are all columns without another role."""
-        self._check_names()
+        self.check_names()
         targets = self.positions(target, "target")
         weights = self.positions(weight, "weight")
         if len(weights) > 1:
@@ -103,7 +103,8 @@ class Header:
             f"{role}: there is no column {what} in {self.source}; {hint}its columns are {listed(self.names)}"
         )
 
-    def _check_names(self) -> None:
+    def check_names(self) -> None:
+        """Refuse names that are not unique."""
         if self.names is None:
             return
         twice = [name for name, count in Counter(self.names).items() if count > 1 and name]

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import check_present, from_objects
 from ridgemark.rows.places import CATEGORY, TEXT, Place
@@ -70,10 +71,16 @@ class Column:
         if self.kind in ("text", "category"):
             raise place.wrong_kind(TEXT if self.kind == "text" else CATEGORY, self.stated)
         if self.kind == "other" or self.values.dtype.kind in "mM":
-            raise place.wrong_kind(self.values.dtype.kind, self.stated)
+            raise self.refusal(place)
         if self.missing is not None:
             check_present(self.missing, place)
         return self.values
+
+    def refusal(self, place: Place) -> DataError:
+        """Return the error for a column of a wrong kind; objects that are not of one type are named."""
+        if self.kind == "other" and self.values.dtype.kind == "O":
+            return _not_one_type(self.values, place)
+        return place.wrong_kind(self.values.dtype.kind, self.stated)
 
 
 class ColumnEncoder(Protocol):
@@ -95,6 +102,18 @@ class ColumnEncoder(Protocol):
 
     def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
         """Return the features (n, k) of the rows from `start` on, in float64."""
+
+
+class NoFeatures:
+    """An encoder that makes no features: only targets and weights are read and checked."""
+
+    names: tuple[str, ...] = ()
+    texts: frozenset[int] = frozenset()
+    keeps_columns = False
+
+    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
+        """Return features (n, 0)."""
+        return np.empty((len(columns[0]), 0))
 
 
 def number_column(values: Array) -> Column:
@@ -124,7 +143,7 @@ def words(texts: Iterable[Any]) -> Array:
 
 
 def object_column(values: Array, place: Place) -> Column:
-    """Return Python objects, which must be of one type, as a column; text among them is read by its content."""
+    """Return Python objects of one type as a column; text is read by its content, and no encoding takes other types."""
     missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
     present = values[~missing]
     types = set(map(type, present))
@@ -146,7 +165,7 @@ def object_column(values: Array, place: Place) -> Column:
         moments = np.full(len(values), "NaT", MOMENT)
         moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
         return Column("date", moments, stated="object")
-    raise _not_one_type(values, missing, place)
+    return Column("other", values, missing, stated="object")
 
 
 def in_utc(moment: Any) -> Any:
@@ -164,9 +183,9 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in _MISSING_TYPES
 
 
-def _not_one_type(values: Array, missing: Mask, place: Place) -> Exception:
+def _not_one_type(values: Array, place: Place) -> DataError:
     """Return the error for objects that are no numbers, or of several types; it names the first unexpected one."""
-    rows, number = np.flatnonzero(~missing).tolist(), Real | Decimal | np.bool_
+    rows, number = [k for k, value in enumerate(values) if not _is_missing(value)], Real | Decimal | np.bool_
     first = values[rows[0]]
     expected = number if isinstance(first, number) else type(first)
     row = next((k for k in rows if not isinstance(values[k], expected)), rows[0])

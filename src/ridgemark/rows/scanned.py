@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
 from ridgemark.rows.choice import Choice, Header
-from ridgemark.rows.column import Column, ColumnEncoder, number_column
+from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures, number_column
 from ridgemark.rows.files import FileState
 from ridgemark.rows.places import Place
 
@@ -107,14 +107,3 @@ class ScannedRows(BaseRows):
         targets = part(n_columns, weight, DOUBLE) if self.n_targets else None
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)
-
-
-class NoFeatures:
-    """An encoder that makes no features: only targets and weights are read and checked."""
-
-    names: tuple[str, ...] = ()
-    texts: frozenset[int] = frozenset()
-    keeps_columns = False
-
-    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
-        return np.empty((len(columns[0]), 0))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ridgemark.errors import ColumnWarning, DataError, ParameterError, warn_user
 from ridgemark.rows.base import Array, BaseRows
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, words
+from ridgemark.rows.column import Column, NoFeatures, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.schema import MISSING, VALUE, Field, Schema, column_names
@@ -112,7 +112,7 @@ class _ColumnLearner:
             return
         kind = "text" if column.kind == "category" else column.kind
         if kind == "other":
-            raise place.wrong_kind(column.values.dtype.kind, column.stated)
+            raise column.refusal(place)
         if kind == "text" and column.typed and not self.allows_text:
             raise place.wrong_kind(TEXT, column.stated)
         self.typed &= column.typed
@@ -199,11 +199,8 @@ class _ColumnLearner:
         return Field(self.name, "frequency", parts, levels=words(levels), shares=shares)
 
 
-class Learner:
+class Learner(NoFeatures):
     """An encoder without features, which sees the columns of every block in one pass."""
-
-    names: tuple[str, ...] = ()
-    keeps_columns = False
 
     def __init__(self, learners: Sequence[_ColumnLearner], n_rows: int, texts: frozenset[int]) -> None:
         self.learners, self.texts = learners, texts
@@ -212,12 +209,11 @@ class Learner:
 
     def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Floats:
         """Add the columns of some rows; no features."""
-        n_rows = len(columns[0])
-        first, last = np.searchsorted(self._sampled, [start, start + n_rows])
+        first, last = np.searchsorted(self._sampled, [start, start + len(columns[0])])
         sampled = self._sampled[first:last] - start
         for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
             learner.add(column, place.some(k, k + 1), sampled)
-        return np.empty((n_rows, 0))
+        return super().__call__(start, columns, place)
 
     @property
     def conflicts(self) -> frozenset[int]:

@@ -54,7 +54,7 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
         values = _of_rows(by_level, column, gaps, kind, place)
         _check_long_integers(column, values, place)
     elif column.kind in ("date", "other"):
-        raise place.wrong_kind(column.values.dtype.kind, column.stated)
+        raise column.refusal(place)
     else:
         values = column.values / _DAY if column.values.dtype.kind == "m" else column.values
     result = numbers(values, DOUBLE, place, gaps=True)
