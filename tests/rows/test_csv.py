@@ -306,29 +306,32 @@ MESSY = (
 )
 
 
+def raw(file: CsvFile, columns: Any, as_text: Any = ()) -> list[list[Any]]:
+    """Return the columns of every chunk."""
+    return [piece.columns(columns, as_text) for piece in file.state.guard(file.pieces())]
+
+
 @pytest.mark.parametrize("chunk_bytes", [1, 60, 2**20])
-def test_raw_columns_are_numbers_or_text_by_the_whole_file(
+def test_columns_to_encode_are_numbers_or_text_with_gaps(
     write: Any, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk_bytes)
     file = CsvFile(write(MESSY))
     assert file.names == ("id", "größe", "town, state", "flag", "day", "late")
     assert sum(file.chunk_rows) == 4
-    pieces = list(file.raw(range(6)))
-    assert [first for first, _ in pieces] == np.cumsum([0, *file.chunk_rows])[:-1].tolist()
-    assert {tuple(column.kind for column in columns) for _, columns in pieces} == {
-        ("number", "number", "text", "text", "text", "text")
-    }
-    cells, missing = (
-        [np.concatenate([getattr(columns[j], part) for _, columns in pieces]).tolist() for j in range(6)]
-        for part in ("values", "missing")
-    )
-    assert cells[0] == [1.0, 2.0, 3.0, 4.0]
-    assert cells[1][0] == 1.5
-    assert np.isnan(cells[1][1:]).all()
-    assert cells[2] == ["Bonn, NRW", " two  words", "two\r\nlines", "null"]
-    assert cells[5] == ["1", "2", "3", "x"]
-    assert missing == [
+    pieces = raw(file, range(6))
+    assert not any(column.typed for columns in pieces for column in columns)
+    numbers = [np.concatenate([columns[j].values for columns in pieces]) for j in (0, 1)]
+    assert numbers[0].tolist() == [1, 2, 3, 4]
+    assert numbers[0].dtype == np.int64
+    assert numbers[1][0] == 1.5
+    assert np.isnan(numbers[1][1:]).all()
+    texts = raw(file, range(6), range(6))
+    assert {column.kind for columns in texts for column in columns} == {"text"}
+    words = [[word for columns in texts for word in columns[j].levels[columns[j].values]] for j in range(6)]
+    assert words[2] == ["Bonn, NRW", " two  words", "two\r\nlines", "null"]
+    assert words[5] == ["1", "2", "3", "x"]
+    assert [np.concatenate([columns[j].gaps for columns in texts]).tolist() for j in range(6)] == [
         [False] * 4,
         [False, True, True, True],
         [False, False, False, True],
@@ -338,37 +341,24 @@ def test_raw_columns_are_numbers_or_text_by_the_whole_file(
     ]
 
 
-def test_raw_columns_can_be_asked_for_as_text_in_any_order_and_by_chunk(
-    write: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 4)
-    file = CsvFile(write("a;b\n1,50;2\n3;4\n5;\n"), decimal=",")
-    ((first, columns),) = file.raw([1, 0], chunks=[2], as_text=[1])
-    assert first == 2
-    assert [(column.name, column.values.tolist(), column.missing.tolist(), column.kind) for column in columns] == [
-        ("b", [""], [True], "text"),
-        ("a", [5.0], [False], "number"),
-    ]
-    assert next(file.raw([0]))[1][0].values.tolist() == [1.5]
+def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 1)
+    file = CsvFile(write("a;b\n1,50;2\nx;4\n5; \n"), decimal=",")
+    for _ in range(2):
+        kinds = [[column.kind for column in columns] for columns in raw(file, [1, 0])]
+        assert kinds == [["number", "number"], ["number", "text"], ["number", "number"]]
+    assert raw(file, [0])[0][0].values.tolist() == [1.5]
+    assert raw(file, [1])[2][0].gaps.tolist() == [True]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (b"a,b\nx,1\n\nx,inf\n", "row 1 (line 4), column 'b' of 'd.csv' is inf"),
         (b"a,b\nx,1\nx,9007199254740993\n", "row 1 (line 3), column 'b' of 'd.csv' is the integer 9007199254740993"),
         (b"a,b\nx,1\n\xe9,2\n", "row 1 (line 3), column 'a' of 'd.csv' is not in UTF-8; save the file as UTF-8"),
     ],
 )
-def test_raw_cells_that_cannot_be_used_are_named_by_row_line_and_column(write: Any, text: bytes, expected: str) -> None:
-    file = CsvFile(write(text))
+def test_cells_that_cannot_be_encoded_are_named_by_row_line_and_column(write: Any, text: bytes, expected: str) -> None:
     with pytest.raises(DataError) as caught:
-        list(file.raw([0, 1]))
+        raw(CsvFile(write(text)), [0, 1])
     assert expected in str(caught.value)
-
-
-def test_a_file_that_changes_before_raw_columns_are_read_is_refused(write: Any) -> None:
-    file = CsvFile(write("a\nx\n"))
-    write("a\nx\ny\n")
-    with pytest.raises(SourceFileError, match="has changed or is gone"):
-        list(file.raw([0]))

@@ -40,7 +40,9 @@ def open_data(
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
-        return open_rows(path, target, columns, weight, **form)
+        source = open_rows(path, target, columns, weight, **form)
+        next(source.blocks(1))  # commands read numbers: text in the first rows is refused before any work
+        return source
     names, cells = _text_columns(path, list(levels), **form)
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
@@ -168,9 +170,10 @@ def _text_columns(path: Path, wanted: Sequence[str], **form: Any) -> tuple[tuple
     file = CsvFile(path, (wanted,), **form)
     positions = [file.header.choose(target=column).targets[0] for column in wanted]
     cells: dict[str, list[str]] = {column: [] for column in wanted}
-    for _, columns in file.raw(positions, as_text=positions):
-        for column, part in zip(wanted, columns, strict=True):
-            cells[column].extend(part.values)
+    for piece in file.state.guard(file.pieces()):
+        for column, part in zip(wanted, piece.columns(positions, positions), strict=True):
+            assert part.levels is not None
+            cells[column].extend(part.levels[part.values])
     return file.names, cells
 
 

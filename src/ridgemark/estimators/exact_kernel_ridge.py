@@ -46,12 +46,12 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     max_iter : int, default=200
         Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
         was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
-    fit_intercept, memory_budget, random_state : as for `NystromRidge`
+    fit_intercept, categorical_features, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
-    X_fit_ : array or sparse matrix of shape (m, n_features)
+    X_fit_ : array or sparse matrix of shape (m, n_encoded)
         The distinct training rows of positive weight, the landmarks where their model is kept, or both where the
         targets differ in that; for a precomputed kernel their row numbers.
     dual_coef_ : array of shape (m,) or (m, n_targets)
@@ -67,6 +67,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Products with the kernel matrix.
     kernel_, bandwidth_, metric_, tuning_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_
         What the landmark model used and found, as for `NystromRidge`.
+    encoded_names_ : list of str
+        Names of the features that the columns become.
     ridge_path_ : RidgePath
         The ridges searched; not with one number as `ridge`.
     n_passes_, n_kernel_evaluations_ : int
@@ -109,6 +111,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         tol=1e-6,
         max_iter=200,
         fit_intercept=True,
+        categorical_features="from_dtype",
         memory_budget=None,
         random_state=None,
     ):
@@ -120,6 +123,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
         self.memory_budget = memory_budget
         self.random_state = random_state
 
@@ -161,7 +165,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     def _fitted(self, X, y, sample_weight):
         """Return the model of these rows."""
         recipe, rng = self._recipe(), make_generator(self.random_state)
-        source, targets = self._open(X, y, sample_weight)
+        source, form = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
         setting, searched = settle_kernel(passes, recipe, rng), None
         recipe = recipe.after(setting.tuning)
@@ -177,7 +181,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         ridge = float(tuned.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
-            schema=self._schema(targets),
+            schema=form,
             kernel=kernel,
             points=points,
             dual_coef=dual_coef,

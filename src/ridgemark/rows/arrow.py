@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ridgemark.errors import MissingExtraError, SourceFileError
-from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, check_present, float_dtype
+from ridgemark.rows.base import Array, Block, Rows
+from ridgemark.rows.cells import DOUBLE, float_dtype
 from ridgemark.rows.choice import Header
+from ridgemark.rows.column import Column, number_column, times, words
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
-from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
+from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 from ridgemark.rows.tables import FrameColumns
 
 _PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
+_TEXTS = {"string", "large_string", "string_view"}
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read
 
 
@@ -32,11 +33,10 @@ class ArrowColumns(FrameColumns):
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return _numpy_dtype(self._table.schema.field(position).type)
 
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
         column = self._table.column(position)
-        if isinstance(rows, slice):
-            return _values(column.slice(rows.start, rows.stop - rows.start), place)
-        return _values(column.take(rows), place)
+        chosen = column.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else column.take(rows)
+        return arrow_column(chosen)
 
 
 class ArrowRows(ScannedRows):
@@ -81,8 +81,7 @@ class ArrowRows(ScannedRows):
                 for k, offset, batch in reader.read([k - first for k in group], self._names, piece_rows):
                     start = int(self._bounds[first + k]) + offset
                     place = self._place(reader, start, start - int(self._bounds[first]))
-                    columns = [_values(batch.column(name), place.some(j, j + 1)) for j, name in enumerate(self._names)]
-                    yield self._block(start, columns, place)
+                    yield self._block(start, [arrow_column(batch.column(name)) for name in self._names], place)
 
     def _file_of(self, chunk: int) -> int:
         return int(np.searchsorted(self._first_chunks, chunk, side="right")) - 1
@@ -250,26 +249,37 @@ def _open(path: Path) -> _Reader:
     return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _Reader)(path)
 
 
-def _values(column: Any, place: Place) -> Array:
-    """Return an Arrow column as numpy numbers; refuse nulls and non-numeric types."""
-    types, kind = require_pyarrow().types, column.type
-    if types.is_dictionary(kind):
-        raise place.wrong_kind(CATEGORY, kind)
-    if str(kind) in {"string", "large_string", "string_view"}:
-        raise place.wrong_kind(TEXT, kind)
-    if types.is_temporal(kind):
-        raise place.wrong_kind("m" if types.is_duration(kind) else "M", kind)
-    if column.null_count:
-        check_present(np.asarray(column.is_null()), place)
+def arrow_column(column: Any) -> Column:
+    """Return an Arrow array or chunked array as a column; dates and times in UTC."""
+    types, kind, stated = require_pyarrow().types, column.type, str(column.type)
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    if types.is_dictionary(kind) or stated in _TEXTS:
+        if hasattr(column, "combine_chunks"):
+            column = column.combine_chunks()
+        coded = column if types.is_dictionary(kind) else column.dictionary_encode()
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
+        levels = words(coded.dictionary.to_pylist())
+        return Column("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
+    if types.is_time(kind):
+        made = times(np.asarray(column.cast("time64[ns]").cast("int64").fill_null(0)))
+        return replace(made, missing=missing, stated=stated)
+    if types.is_null(kind):
+        return Column("number", np.zeros(len(column)), np.ones(len(column), dtype=bool), stated=stated)
     if types.is_decimal(kind):
         column = column.cast("float64")
-    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-        raise place.wrong_kind(str(kind), kind)
-    return np.asarray(column)
+    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_temporal(kind)):
+        return Column("other", np.zeros(len(column)), stated=stated)
+    if missing is not None and (types.is_integer(kind) or types.is_boolean(kind)):
+        column = column.fill_null(False if types.is_boolean(kind) else 0)
+    return replace(number_column(np.asarray(column)), missing=missing, stated=stated)
 
 
 def _numpy_dtype(kind: Any) -> np.dtype[Any]:
-    return np.dtype(kind.to_pandas_dtype()) if require_pyarrow().types.is_floating(kind) else DOUBLE
+    types = require_pyarrow().types
+    if types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    is_number = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return DOUBLE if is_number else np.dtype(object)
 
 
 def _arrow_errors() -> tuple[type[BaseException], ...]:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
-from functools import cached_property
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -17,8 +16,9 @@ from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
 from ridgemark.rows.arrow import CsvParser, require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, check_present
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT
 from ridgemark.rows.choice import Header, as_keys
+from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
@@ -28,27 +28,6 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _MISSING = {"", "na", "n/a", "nan", "null"}  # in any case of letters, with or without spaces around
 _MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
-
-
-class RawColumn(NamedTuple):
-    """One column of some rows as the file has it.
-
-    Attributes
-    ----------
-    name : str
-    values : ndarray (n,)
-        float64, with NaN for missing cells, where all cells of the file are numbers or missing; otherwise Python
-        strings, exactly as written.
-    missing : ndarray (n,) of bool
-        Cells that are empty, NA, N/A, NaN or null, in any case of letters.
-    kind : str
-        "number" or "text".
-    """
-
-    name: str
-    values: Array
-    missing: Array
-    kind: str
 
 
 class CsvFile:
@@ -107,6 +86,7 @@ class CsvFile:
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
         self.chunk_rows = [chunk.n_rows for chunk in self._chunks]
+        self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
 
     def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
         """Iterate over some chunks, in ascending order; by default over all."""
@@ -115,48 +95,12 @@ class CsvFile:
                 file.seek(chunk.offset)
                 yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
 
-    @cached_property
-    def numeric(self) -> frozenset[int]:
-        """Positions of the columns whose cells, in the whole file, are numbers or missing; one pass over the file."""
-        numeric = list(range(len(self.names)))
-        for piece in self.state.guard(self.pieces()):
-            numeric = piece.numeric(numeric)
-        return frozenset(numeric)
-
-    def raw(
-        self, columns: Sequence[int], chunks: Sequence[int] | None = None, as_text: Collection[int] = ()
-    ) -> Iterator[tuple[int, list[RawColumn]]]:
-        """Iterate over some columns as the file has them, chunk by chunk.
-
-        Whether a column is read as numbers or as text is decided by all of its cells: the first call reads the file
-        once more, unless all columns are asked for as text.
-
-        Parameters
-        ----------
-        columns : sequence of int
-            Positions of the columns.
-        chunks : sequence of int, optional
-            Numbers of chunks in ascending order; by default all.
-        as_text : collection of int
-            Positions of columns that are read as text whatever they hold.
-
-        Yields
-        ------
-        first_row : int
-            Number of the first row.
-        columns : list of RawColumn
-            In the order asked for. Infinities and integers beyond 2**53 are refused, by row, line and column.
-        """
-        as_number = set() if set(columns) <= set(as_text) else self.numeric.difference(as_text)
-        for piece in self.state.guard(self.pieces(chunks)):
-            yield piece.chunk.first_row, piece.raw(columns, as_number)
-
 
 class CsvRows(ScannedRows):
     """Rows of a CSV file.
 
-    Cells in use must be numbers, or true and false, which become 1 and 0; unused columns may hold anything. Numbers are
-    read as float64 in each pass.
+    Cells of targets and weights, and of features that are not encoded, must be numbers, or true and false, which become
+    1 and 0; unused columns may hold anything. Numbers are read as float64 in each pass.
 
     Parameters
     ----------
@@ -182,12 +126,13 @@ class CsvRows(ScannedRows):
         super().__init__(file.header, file.header.choose(target, columns, weight), file.chunk_rows, DOUBLE, file.state)
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
+        n_encoded = 0 if self.encoder is None else len(self._choice.features)
+        encoded, plain = self._choice.all[:n_encoded], self._choice.all[n_encoded:]
+        texts = {encoded[j] for j in self.encoder.texts} if self.encoder is not None else set()
         for piece in self._file.pieces(chunks):
-            place = piece.place(self._choice.all)
-            columns = piece.floats(self._choice.all, place)
-            for k, values in enumerate(columns):
-                check_present(np.isnan(values), place.some(k, k + 1))
-            yield self._block(piece.chunk.first_row, columns, place)
+            columns = piece.columns(encoded, texts)
+            columns += [Column("number", values, np.isnan(values)) for values in piece.floats(plain)]
+            yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 
 def _check_form(delimiter: Any, decimal: Any) -> None:
@@ -235,56 +180,61 @@ class CsvPiece(NamedTuple):
 
         return Place(self.file.source, [self.file.names[j] for j in columns], row)
 
-    def floats(self, columns: Sequence[int], place: Place) -> list[Array]:
-        """Return some columns as float64, which may hold infinities, and NaN for missing cells."""
-        found = self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY)
-        if found is None:
-            texts = self.file.parser.texts(self._solid, columns)
-            return [self._numbers(*cells, place.some(k, k + 1)) for k, cells in enumerate(texts)]
-        for k, values in enumerate(found):
-            if (np.abs(values) >= LARGEST_EXACT).any():  # 2**53 + 1 also reads as 2**53
-                found[k] = self._numbers(*self.file.parser.texts(self._solid, [columns[k]])[0], place.some(k, k + 1))
-        return found
+    def floats(self, columns: Sequence[int]) -> list[Array]:
+        """Return some columns as float64, which may hold infinities, and NaN for missing cells; refuse text."""
+        found = self._if_numbers(columns)
+        return [self._numbers(j, *cells) for j, cells in self._texts(columns)] if found is None else found
 
-    def numeric(self, columns: Sequence[int]) -> list[int]:
-        """Return those of some columns whose cells are all numbers or missing."""
-        if self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY) is not None:
-            return list(columns)
-        texts = zip(columns, self.file.parser.texts(self._solid, columns), strict=True)
-        decimal = self.file.parser.decimal
-        return [j for j, (cells, _) in texts if all(_value(_decoded(cell), decimal) is not None for cell in cells)]
+    def columns(self, columns: Sequence[int], as_text: Collection[int]) -> list[Column]:
+        """Return some columns without a stated type, to be encoded.
 
-    def raw(self, columns: Sequence[int], as_number: Collection[int]) -> list[RawColumn]:
-        """Return some columns, each as numbers or as text."""
-        numbers = [j for j in columns if j in as_number]
-        place = self.place(numbers)
-        made: dict[int, RawColumn] = {}
-        for k, values in enumerate(self.floats(numbers, place)):
-            for row in np.flatnonzero(np.isinf(values)).tolist():
-                raise place.bad_number(values[row], row, k)
-            made[numbers[k]] = RawColumn(self.file.names[numbers[k]], values, np.isnan(values), "number")
-        texts = [j for j in columns if j not in as_number]
-        for j, (cells, codes) in zip(texts, self.file.parser.texts(self._solid, texts), strict=True):
-            try:
-                words = np.array([cell.decode("utf-8") for cell in cells], object)
-            except UnicodeDecodeError as error:
-                row = codes.tolist().index(cells.index(error.object))
-                raise self.place([j]).not_utf8(row) from error
-            missing = np.array([word.strip().lower() in _MISSING for word in words], bool)
-            made[j] = RawColumn(self.file.names[j], words[codes], missing[codes], "text")
+        Numbers, with NaN for missing cells, where all cells of this chunk are numbers or missing and the column is not
+        in `as_text`; otherwise text, exactly as written.
+        """
+        tried = [j for j in columns if j not in as_text and j not in self.file.words]
+        numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))
+        made = {}
+        for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
+            if j not in as_text and all(_value(_decoded(cell), self.file.parser.decimal) is not None for cell in cells):
+                numbers[j] = self._numbers(j, cells, codes)
+            else:
+                made[j] = self._text_column(j, cells, codes)
+                self.file.words.add(j)
+        made |= {j: _number_column(values) for j, values in numbers.items()}
         return [made[j] for j in columns]
 
     @property
     def _solid(self) -> bytes:
         return scan.without_blank_lines(self.text, self.file.parser.delimiter) if self.chunk.spaced else self.text
 
-    def _numbers(self, cells: list[bytes], codes: Array, place: Place) -> Array:
-        _, rows = np.unique(codes, return_index=True)  # where each of them appears first
+    def _texts(self, columns: Sequence[int]) -> Iterator[tuple[int, tuple[list[bytes], Array]]]:
+        return zip(columns, self.file.parser.texts(self._solid, columns), strict=True)
+
+    def _if_numbers(self, columns: Sequence[int]) -> list[Array] | None:
+        """Return some columns as float64, with NaN for missing cells; None if a cell of them may be something else."""
+        found = self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY)
+        for k, values in enumerate(found or ()):
+            if (np.abs(values) >= LARGEST_EXACT).any():  # 2**53 + 1 also reads as 2**53
+                ((j, cells),) = self._texts(columns[k : k + 1])
+                self._numbers(j, *cells)
+        return found
+
+    def _text_column(self, column: int, cells: list[bytes], codes: Array) -> Column:
+        try:
+            levels = words(cell.decode("utf-8") for cell in cells)
+        except UnicodeDecodeError as error:
+            row = codes.tolist().index(cells.index(error.object))
+            raise self.place([column]).not_utf8(row) from error
+        missing = np.array([level.strip().lower() in _MISSING for level in levels])[codes]
+        return Column("text", codes, missing, levels, typed=False, stated="text")
+
+    def _numbers(self, column: int, cells: list[bytes], codes: Array) -> Array:
+        """Return the values of a column that pyarrow does not take for numbers, or where integers may be too large."""
+        place, (_, rows) = self.place([column]), np.unique(codes, return_index=True)  # where each cell appears first
         values = [self._number(_decoded(cell), row, place) for cell, row in zip(cells, rows.tolist(), strict=True)]
         return np.array(values)[codes]
 
     def _number(self, text: str, row: int, place: Place) -> float:
-        """Return the value of a cell that pyarrow did not take for a number, or that may be too large an integer."""
         if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
             raise place.too_large(text, row)
         value = _value(text, self.file.parser.decimal)
@@ -297,6 +247,13 @@ class CsvPiece(NamedTuple):
 
 def _decoded(cell: bytes) -> str:
     return cell.decode("utf-8", errors="replace").strip()
+
+
+def _number_column(values: Array) -> Column:
+    """Return numbers without a stated type as a column, integers as such."""
+    if (np.abs(values) < LARGEST_EXACT).all() and np.array_equal(values, np.rint(values)):
+        values = values.astype(np.int64)
+    return Column("number", values, typed=False, stated="number")
 
 
 def _value(text: str, decimal: str) -> float | None:

@@ -14,7 +14,7 @@ from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
-from ridgemark.rows.tables import is_a, table_columns
+from ridgemark.rows.tables import FrameColumns, is_a, table_columns
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ARROW = (".parquet", ".arrow", ".feather")
@@ -134,6 +134,13 @@ def _columns(source: Any) -> Columns:
         f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
         f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
     )
+
+
+def frame_columns(source: Any) -> FrameColumns | None:
+    """Return the columns of a data frame or Arrow table; None for anything else."""
+    is_frame = any(is_a(source, package, "DataFrame") for package in ("pandas", "polars"))
+    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else None
+    return found if isinstance(found, FrameColumns) else None
 
 
 def _table(source: Any) -> Columns | None:
