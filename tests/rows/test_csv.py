@@ -308,7 +308,7 @@ MESSY = (
 
 def raw(file: CsvFile, columns: Any, as_text: Any = ()) -> list[list[Any]]:
     """Return the columns of every chunk."""
-    return [piece.columns(columns, as_text) for piece in file.state.guard(file.pieces())]
+    return [piece.columns(columns, as_text=as_text) for piece in file.state.guard(file.pieces())]
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 60, 2**20])

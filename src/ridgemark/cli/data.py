@@ -171,7 +171,7 @@ def _text_columns(path: Path, wanted: Sequence[str], **form: Any) -> tuple[tuple
     positions = [file.header.choose(target=column).targets[0] for column in wanted]
     cells: dict[str, list[str]] = {column: [] for column in wanted}
     for piece in file.state.guard(file.pieces()):
-        for column, part in zip(wanted, piece.columns(positions, positions), strict=True):
+        for column, part in zip(wanted, piece.columns(positions, as_text=positions), strict=True):
             assert part.levels is not None
             cells[column].extend(part.levels[part.values])
     return file.names, cells

@@ -127,11 +127,9 @@ class CsvRows(ScannedRows):
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         n_encoded = 0 if self.encoder is None else len(self._choice.features)
-        encoded, plain = self._choice.all[:n_encoded], self._choice.all[n_encoded:]
-        texts = {encoded[j] for j in self.encoder.texts} if self.encoder is not None else set()
+        texts = () if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
         for piece in self._file.pieces(chunks):
-            columns = piece.columns(encoded, texts)
-            columns += [Column("number", values, np.isnan(values)) for values in piece.floats(plain)]
+            columns = piece.columns(self._choice.all, as_number=self._choice.all[n_encoded:], as_text=texts)
             yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 
@@ -146,7 +144,7 @@ def _check_form(delimiter: Any, decimal: Any) -> None:
 
 def _has_header(cells: Sequence[str], decimal: str, source: str, asked: Sequence[Any]) -> bool:
     """Return whether the first line names the columns; see `CsvFile`."""
-    if not all(_value(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
+    if not all(value_of(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
         return True
     keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
     names = [key for key in keys if isinstance(key, str)]
@@ -180,27 +178,24 @@ class CsvPiece(NamedTuple):
 
         return Place(self.file.source, [self.file.names[j] for j in columns], row)
 
-    def floats(self, columns: Sequence[int]) -> list[Array]:
-        """Return some columns as float64, which may hold infinities, and NaN for missing cells; refuse text."""
-        found = self._if_numbers(columns)
-        return [self._numbers(j, *cells) for j, cells in self._texts(columns)] if found is None else found
+    def columns(
+        self, columns: Sequence[int], as_number: Collection[int] = (), as_text: Collection[int] = ()
+    ) -> list[Column]:
+        """Return some columns without a stated type.
 
-    def columns(self, columns: Sequence[int], as_text: Collection[int]) -> list[Column]:
-        """Return some columns without a stated type, to be encoded.
-
-        Numbers, with NaN for missing cells, where all cells of this chunk are numbers or missing and the column is not
-        in `as_text`; otherwise text, exactly as written.
+        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written. Those
+        in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are always text.
         """
         tried = [j for j in columns if j not in as_text and j not in self.file.words]
         numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))
         made = {}
         for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
-            if j not in as_text and all(_value(_decoded(cell), self.file.parser.decimal) is not None for cell in cells):
+            if j in as_number or (j not in as_text and all(self._value(cell) is not None for cell in cells)):
                 numbers[j] = self._numbers(j, cells, codes)
             else:
                 made[j] = self._text_column(j, cells, codes)
                 self.file.words.add(j)
-        made |= {j: _number_column(values) for j, values in numbers.items()}
+        made |= {j: _number_column(values, j not in as_number) for j, values in numbers.items()}
         return [made[j] for j in columns]
 
     @property
@@ -231,32 +226,34 @@ class CsvPiece(NamedTuple):
     def _numbers(self, column: int, cells: list[bytes], codes: Array) -> Array:
         """Return the values of a column that pyarrow does not take for numbers, or where integers may be too large."""
         place, (_, rows) = self.place([column]), np.unique(codes, return_index=True)  # where each cell appears first
-        values = [self._number(_decoded(cell), row, place) for cell, row in zip(cells, rows.tolist(), strict=True)]
+        values = [self._number(cell, row, place) for cell, row in zip(cells, rows.tolist(), strict=True)]
         return np.array(values)[codes]
 
-    def _number(self, text: str, row: int, place: Place) -> float:
+    def _number(self, cell: bytes, row: int, place: Place) -> float:
+        text = _decoded(cell)
         if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
             raise place.too_large(text, row)
-        value = _value(text, self.file.parser.decimal)
-        if value is None:
-            value = _TRUTH.get(text.lower())
+        value = _TRUTH.get(text.lower(), self._value(cell))
         if value is not None:
             return value
         raise place.decimal_comma(text, row) if _DECIMAL_COMMA.fullmatch(text) else place.no_number(text, row)
+
+    def _value(self, cell: bytes) -> float | None:
+        return value_of(_decoded(cell), self.file.parser.decimal)
 
 
 def _decoded(cell: bytes) -> str:
     return cell.decode("utf-8", errors="replace").strip()
 
 
-def _number_column(values: Array) -> Column:
-    """Return numbers without a stated type as a column, integers as such."""
-    if (np.abs(values) < LARGEST_EXACT).all() and np.array_equal(values, np.rint(values)):
-        values = values.astype(np.int64)
-    return Column("number", values, typed=False, stated="number")
+def _number_column(values: Array, integers: bool) -> Column:
+    """Return float64 as a column; with `integers`, whole numbers as such."""
+    if integers and (np.abs(values) < LARGEST_EXACT).all() and np.array_equal(values, np.rint(values)):
+        return Column("number", values.astype(np.int64), typed=False, stated="integers")
+    return Column("number", values, np.isnan(values), typed=False, stated="numbers")
 
 
-def _value(text: str, decimal: str) -> float | None:
+def value_of(text: str, decimal: str) -> float | None:
     """Return the number that a cell holds, NaN if it is missing, None if it is neither."""
     if text.lower() in _MISSING:
         return np.nan
