@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows import CsvRows, open_rows
-from ridgemark.rows.csv import CsvFile
 from tests.rows.cases import refusal, values
 
 
@@ -306,9 +305,9 @@ MESSY = (
 )
 
 
-def raw(file: CsvFile, columns: Any, as_text: Any = ()) -> list[list[Any]]:
+def raw(rows: CsvRows, columns: Any, as_text: Any = ()) -> list[list[Any]]:
     """Return the columns of every chunk."""
-    return [piece.columns(columns, as_text=as_text) for piece in file.state.guard(file.pieces())]
+    return [piece.columns(columns, as_text=as_text) for piece in rows.pieces()]
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 60, 2**20])
@@ -316,9 +315,9 @@ def test_columns_to_encode_are_numbers_or_text_with_gaps(
     write: Any, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
 ) -> None:
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk_bytes)
-    file = CsvFile(write(MESSY))
+    file = CsvRows(write(MESSY))
     assert file.names == ("id", "größe", "town, state", "flag", "day", "late")
-    assert sum(file.chunk_rows) == 4
+    assert file.n_rows == 4
     pieces = raw(file, range(6))
     assert not any(column.typed for columns in pieces for column in columns)
     numbers = [np.concatenate([columns[j].values for columns in pieces]) for j in (0, 1)]
@@ -343,7 +342,7 @@ def test_columns_to_encode_are_numbers_or_text_with_gaps(
 
 def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 1)
-    file = CsvFile(write("a;b\n1,50;2\nx;4\n5; \n"), decimal=",")
+    file = CsvRows(write("a;b\n1,50;2\nx;4\n5; \n"), decimal=",")
     for _ in range(2):
         kinds = [[column.kind for column in columns] for columns in raw(file, [1, 0])]
         assert kinds == [["number", "number"], ["number", "text"], ["number", "number"]]
@@ -360,5 +359,5 @@ def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkey
 )
 def test_cells_that_cannot_be_encoded_are_named_by_row_line_and_column(write: Any, text: bytes, expected: str) -> None:
     with pytest.raises(DataError) as caught:
-        raw(CsvFile(write(text)), [0, 1])
+        raw(CsvRows(write(text)), [0, 1])
     assert expected in str(caught.value)

@@ -13,9 +13,8 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import CsvRows, RowSource, open_rows
 from ridgemark.rows.choice import Header
-from ridgemark.rows.csv import CsvFile
 from ridgemark.rows.places import listed, shown
 
 Levels = Mapping[str, Sequence[str]]
@@ -167,14 +166,14 @@ def _text_columns(path: Path, wanted: Sequence[str], **form: Any) -> tuple[tuple
         raise ParameterError(
             f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
         )
-    file = CsvFile(path, (wanted,), **form)
-    positions = [file.header.choose(target=column).targets[0] for column in wanted]
+    source = CsvRows(path, columns=wanted, **form)
+    positions = [source.names.index(column) for column in wanted]
     cells: dict[str, list[str]] = {column: [] for column in wanted}
-    for piece in file.state.guard(file.pieces()):
+    for piece in source.pieces():
         for column, part in zip(wanted, piece.columns(positions, as_text=positions), strict=True):
             assert part.levels is not None
             cells[column].extend(part.levels[part.values])
-    return file.names, cells
+    return source.names, cells
 
 
 def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Path) -> dict[str, Any]:

@@ -212,22 +212,18 @@ class CsvParser:
 
     def _table(self, text: bytes, columns: Sequence[int], kind: str, missing: Sequence[str]) -> Any:
         pa = require_pyarrow("Reading CSV")
-        if not columns:  # pyarrow would read all
-            return pa.table({})
         names = [str(j) for j in range(self.n_columns)]
-        wanted = [names[j] for j in columns]
-        options = pa.csv.ConvertOptions(
-            include_columns=wanted,
-            column_types=dict.fromkeys(wanted, getattr(pa, kind)()),
-            null_values=list(missing),
-            decimal_point=self.decimal,
-        )
+        types = {names[j]: getattr(pa, kind)() for j in columns}
+        if not types:  # pyarrow would read all columns
+            return pa.table({})
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(text),
                 pa.csv.ReadOptions(use_threads=False, block_size=len(text), column_names=names),
                 pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                options,
+                pa.csv.ConvertOptions(
+                    include_columns=list(types), column_types=types, null_values=missing, decimal_point=self.decimal
+                ),
             )
         except pa.ArrowInvalid:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
@@ -30,11 +29,13 @@ _MISSING = {"", "na", "n/a", "nan", "null"}  # in any case of letters, with or w
 _MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
 
 
-class CsvFile:
-    """A CSV file, which may be gzip-compressed (name ending in `.gz`), with its header and the positions of its rows.
+class CsvRows(ScannedRows):
+    """Rows of a CSV file, which may be gzip-compressed (name ending in `.gz`).
 
     Text in UTF-8, with or without a byte order mark. Fields may be quoted; blank lines are skipped. Opening reads the
-    file once to find and count the rows.
+    file once to find and count the rows; numbers are read as float64 in each pass. Cells of targets and weights, and of
+    features that are not encoded, must be numbers, or true and false, which become 1 and 0; unused columns may hold
+    anything.
 
     The first line names the columns. If it holds only numbers, the form of the arguments decides: with text
     (`target="400"`) the numbers are names; with positions (`target=3`) the file has no header, and the columns are
@@ -44,49 +45,51 @@ class CsvFile:
     ----------
     path : str or path
         The file.
-    asked : sequence
-        What will be asked for: names or positions of columns, or None.
+    target : str, int, or list of them, optional
+        Name or position of the target column or columns.
+    columns : list of str or int, optional
+        The features, in this order; by default all columns without another role.
+    weight : str or int, optional
+        Name or position of the weight column.
     delimiter : str, optional
         By default comma, semicolon or tab, whichever is most frequent in the first line.
-    decimal : "." or ","
+    decimal : "." or ",", default="."
         The decimal mark.
 
     Attributes
     ----------
-    header : Header
     names : tuple of str
-        Names of the columns.
-    chunk_rows : list of int
-        The number of rows in every chunk; a chunk is read as a whole.
+        Names of all columns of the file.
 
     Raises
     ------
     SourceFileError
         When the file is missing, empty, truncated or not text.
+    DataError
+        When a column is missing, or a cell is not a finite number; the message names row, line and column.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], asked: Sequence[Any] = (), delimiter: str | None = None, decimal: str = "."
-    ) -> None:
+    def __init__(self, path: Any, target: Any = None, columns: Any = None, weight: Any = None, **form: Any) -> None:
         self.path = require_file(path)
         self.source = shown(self.path)
         require_pyarrow("Reading CSV")
-        _check_form(delimiter, decimal)
-        self.state = FileState(self.path)
+        delimiter, decimal = _checked_form(**form)
+        files = FileState(self.path)
         with open_csv(self.path) as file:
             lines = scan.all_lines(file, self.path)
             first, rest = scan.split_first_row(lines, self.source)
             cells, delimiter = scan.split_cells(first[-1], self.source, delimiter, decimal)
-            named = _has_header(cells, decimal, self.source, asked)
+            named = _has_header(cells, decimal, self.source, target, columns, weight)
             self.names = cells if named else tuple(str(j) for j in range(len(cells)))
-            self.header = Header(self.source, len(cells), self.names)
+            header = Header(self.source, len(cells), self.names)
+            choice = header.choose(target, columns, weight)
             self.parser = CsvParser(len(cells), delimiter, decimal)
             parts = chain([rest] if named else [first, rest], lines)
             self._chunks = list(scan.find_chunks(parts, self.parser, self.source))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
-        self.chunk_rows = [chunk.n_rows for chunk in self._chunks]
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
+        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
 
     def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
         """Iterate over some chunks, in ascending order; by default over all."""
@@ -95,55 +98,26 @@ class CsvFile:
                 file.seek(chunk.offset)
                 yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
 
-
-class CsvRows(ScannedRows):
-    """Rows of a CSV file.
-
-    Cells of targets and weights, and of features that are not encoded, must be numbers, or true and false, which become
-    1 and 0; unused columns may hold anything. Numbers are read as float64 in each pass.
-
-    Parameters
-    ----------
-    path, **form
-        As in `CsvFile`.
-    target : str, int, or list of them, optional
-        Name or position of the target column or columns.
-    columns : list of str or int, optional
-        The features, in this order; by default all columns without another role.
-    weight : str or int, optional
-        Name or position of the weight column.
-
-    Raises
-    ------
-    DataError
-        When a column is missing, or a cell is not a finite number; the message names row, line and column.
-    """
-
-    def __init__(
-        self, path: str | os.PathLike[str], target: Any = None, columns: Any = None, weight: Any = None, **form: Any
-    ) -> None:
-        self._file = file = CsvFile(path, (target, columns, weight), **form)
-        super().__init__(file.header, file.header.choose(target, columns, weight), file.chunk_rows, DOUBLE, file.state)
-
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         n_encoded = 0 if self.encoder is None else len(self._choice.features)
         texts = () if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
-        for piece in self._file.pieces(chunks):
+        for piece in self.pieces(chunks):
             columns = piece.columns(self._choice.all, as_number=self._choice.all[n_encoded:], as_text=texts)
             yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 
-def _check_form(delimiter: Any, decimal: Any) -> None:
-    ascii_character = isinstance(delimiter, str) and re.fullmatch(r"[\t -!#-~]", delimiter)
-    if decimal not in (".", ",") or (delimiter is not None and (not ascii_character or delimiter == decimal)):
+def _checked_form(delimiter: Any = None, decimal: Any = ".") -> tuple[str | None, str]:
+    is_character = delimiter is None or (isinstance(delimiter, str) and re.fullmatch(r"[\t -!#-~]", delimiter))
+    if not is_character or decimal not in (".", ",") or delimiter == decimal:
         raise ParameterError(
             "delimiter must be one character, such as ';' or a tab, and decimal another one, '.' or ','; "
             f"got {delimiter!r:.60} and {decimal!r:.60}"
         )
+    return delimiter, decimal
 
 
-def _has_header(cells: Sequence[str], decimal: str, source: str, asked: Sequence[Any]) -> bool:
-    """Return whether the first line names the columns; see `CsvFile`."""
+def _has_header(cells: Sequence[str], decimal: str, source: str, *asked: Any) -> bool:
+    """Return whether the first line names the columns; see `CsvRows`."""
     if not all(value_of(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
         return True
     keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
@@ -163,7 +137,7 @@ def _has_header(cells: Sequence[str], decimal: str, source: str, asked: Sequence
 class CsvPiece(NamedTuple):
     """One chunk of a file and its text."""
 
-    file: CsvFile
+    file: CsvRows
     chunk: scan.Chunk
     text: bytes
 
@@ -183,8 +157,8 @@ class CsvPiece(NamedTuple):
     ) -> list[Column]:
         """Return some columns without a stated type.
 
-        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written. Those
-        in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are always text.
+        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written.
+        Those in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are text.
         """
         tried = [j for j in columns if j not in as_text and j not in self.file.words]
         numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))

@@ -51,7 +51,9 @@ def all_lines(file: IO[bytes], path: Path) -> Iterator[Part]:
         text, held = text[:stop], text[stop:]
         n_lines = int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))
         if len(held) > longest or (held and not more):
-            raise _no_end(shown(path), line + n_lines, held)
+            open_quote = "opens a quoted field that is never closed; add the missing quote, or write the file again"
+            what = open_quote if b'"' in held else f"has too many bytes; {MAX_ROW_BYTES.remedy}"
+            raise DataError(f"the row at line {line + n_lines} of {shown(path)} {what}")
         if text:
             yield offset, line, text
         offset, line = offset + stop, line + n_lines
@@ -78,7 +80,7 @@ def split_first_row(parts: Iterator[Part], source: str) -> tuple[Part, Part]:
 
 
 def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -> tuple[tuple[str, ...], str]:
-    """Return the cells of the first row and the delimiter; see `CsvFile`."""
+    """Return the cells of the first row and the delimiter; see `CsvRows`."""
     if re.search(rb"[\0-\x08\x0e-\x1f]", text):
         what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
         raise SourceFileError(f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format")
@@ -100,13 +102,14 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
 def find_chunks(parts: Iterator[Part], parser: CsvParser, source: str) -> Iterator[Chunk]:
     """Iterate over the chunks of a file; refuse rows with another number of cells."""
     row = 0
-    for offset, line, text in parts:
+    for part in parts:
+        offset, line, text = part
         n_rows, n_bytes, spaced = parser.n_rows(text), len(text), False
         if n_rows < 0 or parser.n_columns == 1:
             solid = without_blank_lines(text, parser.delimiter)
             n_rows, spaced = parser.n_rows(solid), len(solid) < n_bytes
         if n_rows < 0:
-            raise _inseparable(text, line, row, parser, source, parts)
+            raise _inseparable(part, row, parser, source, parts)
         if n_rows:
             yield Chunk(offset, line, n_bytes, row, n_rows, spaced)
         row += n_rows
@@ -128,10 +131,9 @@ def lines_and_cells(text: bytes, first_line: int, delimiter: str) -> Iterator[tu
         line = first_line + reader.line_num
 
 
-def _inseparable(
-    text: bytes, first_line: int, row: int, parser: CsvParser, source: str, rest: Iterator[Part]
-) -> DataError:
+def _inseparable(part: Part, row: int, parser: CsvParser, source: str, rest: Iterator[Part]) -> DataError:
     """Return the error for rows with too few or too many cells, or whose quotes do not separate them."""
+    _, first_line, text = part
     rows = lines_and_cells(text, first_line, parser.delimiter)
     for k, (line, cells) in enumerate(rows, row):
         if len(cells) != parser.n_columns:
@@ -146,13 +148,3 @@ def _inseparable(
         f"at or after line {first_line} of {source} a field that is not quoted contains a quote or a carriage "
         "return, so the rows cannot be separated; quote the field, and double the quotes inside it"
     )
-
-
-def _no_end(source: str, line: int, text: bytes) -> DataError:
-    """Return the error for a row that does not end, usually because a quote is not closed."""
-    if b'"' in text:
-        return DataError(
-            f"the row at line {line} of {source} opens a quoted field that is never closed; add the missing quote, or "
-            "write the file again if it is truncated"
-        )
-    return DataError(f"the row at line {line} of {source} has too many bytes; {MAX_ROW_BYTES.remedy}")
