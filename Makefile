@@ -56,7 +56,7 @@ clean:
 	@touch $@
 
 .venv/report: .venv/core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[report]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[arrow,report]"
 	@touch $@
 
 .venv/dev: .venv/core

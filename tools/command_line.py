@@ -22,8 +22,10 @@ $ ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 
 $ ridgemark certify model.ridgemark rows.csv
 ```
 
-- **Data** is a `.csv` or `.tsv` (also `.gz`), `.npy`, or `.npz` file (arrays `X` and `y`), and with the extra `arrow` a
+- **Data** is a `.npy` or `.npz` file (arrays `X` and `y`), and with the extra `arrow` a `.csv` or `.tsv` (also `.gz`),
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
+- **CSV files** are split at commas, semicolons or tabs, whichever the first line has most of, or at `--delimiter`;
+  `--decimal ,` reads decimal commas.
 - **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
   becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
 - **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.

@@ -70,6 +70,10 @@ class ColumnScaleWarning(RidgemarkWarning):
     """One bandwidth serves columns of very different scales."""
 
 
+class ColumnWarning(RidgemarkWarning):
+    """A column was left out or numbers the rows, or it holds values that the fit has not seen."""
+
+
 class ConvergenceWarning(RidgemarkWarning):
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 

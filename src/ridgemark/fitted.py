@@ -23,6 +23,7 @@ from ridgemark.losses import Moments
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
+from ridgemark.tables.schema import Schema, column_names
 from ridgemark.tuning import TuningResult
 
 Floats = NDArray[np.float64]
@@ -75,12 +76,29 @@ class Targets:
 
 
 @dataclass(frozen=True, eq=False)
-class Schema(_Frozen):
-    """The form of the rows and targets of a fit."""
+class Form(_Frozen):
+    """The form of the rows and targets of a fit, in the user's columns."""
 
     n_features: int
     feature_names: NDArray[Any] | None
     targets: Targets | None  # None where a fit needs none
+    n_encoded: int  # features that the kernel sees
+    table: Schema | None  # how columns become features; None where they are features as they are
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        columns, features = (len(self.table.fields), len(self.table.encoded_names)) if self.table else (None, None)
+        if (columns or self.n_features, features or self.n_features) != (self.n_features, self.n_encoded):
+            raise ValueError("the schema does not have the numbers of columns and features of the fit")
+
+    @property
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of the features that the kernel sees."""
+        return column_names(self.feature_names, self.n_features) if self.table is None else self.table.encoded_names
+
+    def by_column(self, values: Floats | None) -> Floats | None:
+        """Return values of features added up for each of the user's columns."""
+        return values if self.table is None or values is None else self.table.by_column(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +106,7 @@ class Choice(_Frozen):
     """The landmarks, with the kernel, and how they were chosen."""
 
     kernel: Kernel
-    landmarks: Any  # array or sparse matrix (p, n_features)
+    landmarks: Any  # array or sparse matrix (p, n_encoded)
     indices: NDArray[np.intp] | None  # row numbers of the landmarks; None if they are not training rows
     count: LandmarkCount
     scores: ScoreBracket | None  # that drew them
@@ -184,7 +202,7 @@ class FittedModel(_Frozen):
     numbers. A fit by gradients has none, and a saved model may go without.
     """
 
-    schema: Schema
+    schema: Form
     choice: Choice
     solution: Solution
     rows: RowFacts
@@ -193,16 +211,16 @@ class FittedModel(_Frozen):
     cost: Cost
     sums: LandmarkFit | None
     tuning: TuningResult | None = None  # how the kernel was tuned
-    importances: Floats | None = None  # (n_features,): of the columns
+    importances: Floats | None = None  # (n_features,): of the user's columns
 
 
 @dataclass(frozen=True, eq=False)
 class FittedExact(_Frozen):
     """All that a fit of exact kernel ridge regression knows."""
 
-    schema: Schema
+    schema: Form
     kernel: Kernel
-    points: Any  # (m, n_features), or the row numbers of a precomputed kernel
+    points: Any  # (m, n_encoded), or the row numbers of a precomputed kernel
     dual_coef: Floats  # (m, targets)
     intercept: Floats  # (targets,)
     ridge: float
@@ -225,7 +243,7 @@ class FittedExact(_Frozen):
 class FittedFeatures(_Frozen):
     """All that a fit of features knows."""
 
-    schema: Schema
+    schema: Form
     cross_kernel: CrossKernel
     components: Any
     component_indices: NDArray[np.intp] | None

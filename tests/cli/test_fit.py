@@ -124,6 +124,34 @@ def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
     assert "'mauve', not a category of the fit" in errors[0]
 
 
+def test_decimal_commas_and_semicolons_give_the_same_model(folder, ridgemark, tmp_path):
+    arguments = ("--target", "y", "--encode", "colour", "--ridge", 1e-3, "--landmarks", 40)
+    for name in ("rows.csv", "new.csv"):
+        text = (folder / name).read_text()
+        (tmp_path / name).write_text(text.replace(",", ";").replace(".", ","))
+    points, commas = (folder, ()), (tmp_path, ("--decimal", ","))
+    predictions = []
+    for k, (where, form) in enumerate((points, commas, (tmp_path, (*commas[1], "--delimiter", ";")))):
+        test = ("--test", where / "new.csv", "--output", tmp_path / f"{k}.m")
+        assert ridgemark("fit", where / "rows.csv", *arguments, *test, *form)[0] == 0
+        output = tmp_path / f"{k}.npy"
+        assert ridgemark("predict", tmp_path / f"{k}.m", where / "new.csv", "--output", output, *form)[0] == 0
+        predictions.append(np.load(output))
+    assert np.array_equal(predictions[0], predictions[1])
+    assert np.array_equal(predictions[0], predictions[2])
+    code, _, errors = ridgemark("fit", tmp_path / "rows.csv", *arguments, "--output", tmp_path / "m")
+    assert (code, len(errors)) == (2, 1)
+    assert "--decimal ," in errors[0]
+
+
+def test_tabs_can_be_named_as_the_delimiter(folder, ridgemark, tmp_path):
+    (tmp_path / "t.csv").write_text((folder / "new.csv").read_text().replace(",", "\t"))
+    arguments = ("--columns", "a,b", "--ridge", 1e-2, "--top", 0, "--delimiter")
+    outputs = [ridgemark("scores", tmp_path / "t.csv", *arguments, tab) for tab in ("tab", r"\t", "\t")]
+    assert outputs[0][0] == 0
+    assert outputs == outputs[:1] * 3
+
+
 def test_encoding_does_not_change_numeric_columns(folder, ridgemark, tmp_path):
     from ridgemark.cli.data import find_levels, open_data
 

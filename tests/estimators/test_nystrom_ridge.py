@@ -166,8 +166,10 @@ def test_an_impossible_option_is_refused_in_words(data, options, words):
 
 def test_bad_rows_and_weights_are_refused_in_words(data):
     X, y, _ = data
+    with pytest.raises(ValueError, match="infinity"):
+        NystromRidge(bandwidth="median").fit(np.where(X > 2, np.inf, X), y)
     with pytest.raises(ValueError, match="NaN"):
-        NystromRidge(bandwidth="median").fit(np.where(X > 2, np.nan, X), y)
+        NystromRidge(bandwidth="median").fit(X, np.where(y > y.mean(), np.nan, y))
     with pytest.raises(DataError, match="weight"):
         NystromRidge(bandwidth="median").fit(X, y, sample_weight=-np.ones(250))
     with pytest.raises(DataError, match="weight"):

@@ -61,7 +61,7 @@ KINDS = pytest.mark.parametrize("kind", [table_itself, parquet, ipc_file])
         (pa.nulls(2), "row 0, column 'x' of {} is missing"),
     ],
 )
-def test_a_column_without_numbers_is_refused_on_opening(kind: Any, column: Any, expected: str) -> None:
+def test_a_column_without_numbers_is_refused_when_read(kind: Any, column: Any, expected: str) -> None:
     source = kind(pa.table({"x": column, "z": [1.0, 2.0]}))
     name = repr(source) if isinstance(source, str) else "the Arrow table"
     assert expected.format(name) in refusal(source)

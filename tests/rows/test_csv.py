@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
-from collections.abc import Iterator
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ridgemark.errors import SourceFileError
+from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows import CsvRows, open_rows
 from tests.rows.cases import refusal, values
-
-
-@pytest.fixture(autouse=True, scope="module", params=["numpy", "pyarrow"])
-def parser(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run each test with both parsers; pyarrow's is normally used only for long chunks."""
-    if request.param == "pyarrow":
-        pytest.importorskip("pyarrow")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ridgemark.rows.csv._LONG", 1 if request.param == "pyarrow" else 2**62)
-        yield
 
 
 @pytest.fixture
@@ -102,7 +92,7 @@ def test_a_file_of_one_column_is_read(write: Any) -> None:
         ("1,1_000\n", "row 0 (line 2), column 'b' of 'd.csv' holds text, '1_000'"),
         ("1,2\n3,\n", "row 1 (line 3), column 'b' of 'd.csv' is missing"),
         ("1,2\nNA,4\n", "row 1 (line 3), column 'a' of 'd.csv' is missing"),
-        ("1,2\n3,nan\n", "row 1 (line 3), column 'b' of 'd.csv' is NaN"),
+        ("1,2\n3,nan\n", "row 1 (line 3), column 'b' of 'd.csv' is missing"),
         ("1,2\n-inf,3\n", "row 1 (line 3), column 'a' of 'd.csv' is -inf"),
         ("1,1e999\n", "row 0 (line 2), column 'b' of 'd.csv' is inf"),
         ("1,9007199254740993\n", "row 0 (line 2), column 'b' of 'd.csv' is the integer 9007199254740993, beyond"),
@@ -150,10 +140,11 @@ def test_columns_not_in_use_may_hold_anything(write: Any) -> None:
     assert values(open_rows(write(text), columns=["y"])) == [[1.0], [2.0]]
 
 
-@pytest.mark.parametrize("text", ['a,b\n5" pipe,2\n6" pipe,3\n', 'b\n" "\n'])
-def test_a_stray_quote_is_refused_rather_than_guessed(write: Any, text: str) -> None:
-    message = refusal(write(text), columns=["b"])
-    assert "a field that is not quoted contains a quote or a carriage return" in message
+def test_a_quote_inside_a_field_is_text_unless_rows_cannot_be_separated(write: Any) -> None:
+    assert values(open_rows(write('a,b\n5" pipe,2\n6" pipe,3\n'), columns=["b"])) == [[2.0], [3.0]]
+    message = refusal(write('a,b\n5" pipe,"two\nx","y"\n'), columns=["b"])
+    assert "at or after line 2 of 'd.csv' a field that is not quoted contains a quote or a carriage return" in message
+    assert "opens a quoted field that is never closed" in refusal(write('a,b\n5" pipe,2\n6,3\n'), columns=["b"])
 
 
 def test_a_stray_carriage_return_is_refused(write: Any) -> None:
@@ -268,3 +259,105 @@ def test_take_reads_only_the_chunks_it_needs(write: Any, monkeypatch: pytest.Mon
 def test_a_pipe_is_refused_as_it_can_be_read_only_once(write: Any) -> None:
     os.mkfifo("p.csv")
     assert "'p.csv' is not a regular file and can be read only once; save the rows to a file" in refusal("p.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "expected"),
+    [
+        ("a;b\n1,5;-2\n", {"decimal": ","}, [[1.5, -2.0]]),
+        ("a,b;c,d\n1,5;1e3\n", {"decimal": ","}, [[1.5, 1000.0]]),
+        ('a\tb\n"0,25"\t3\n', {"decimal": ","}, [[0.25, 3.0]]),
+        ("a|b,c\n1|2\n", {"delimiter": "|"}, [[1.0, 2.0]]),
+        ("a b\n1 2\n", {"delimiter": " "}, [[1.0, 2.0]]),
+    ],
+)
+def test_delimiter_and_decimal_mark_can_be_given(write: Any, text: str, form: Any, expected: Any) -> None:
+    assert values(open_rows(write(text), **form)) == expected
+
+
+def test_a_decimal_mark_of_the_other_kind_is_refused(write: Any) -> None:
+    assert "holds text, '1.5'" in refusal(write("a;b\n1.5;2\n"), decimal=",")
+    assert "give decimal=',' (command line: --decimal ,)" in refusal(write("a;b\n1,5;2\n"))
+    assert "is the integer 9007199254740993" in refusal(write("a;b\n9007199254740993;0,5\n"), decimal=",")
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "decimal"),
+    [("", "."), (";;", "."), ('"', "."), ("\n", "."), ("é", "."), (3, "."), (None, ";"), (",", ","), (";", None)],
+)
+def test_an_impossible_delimiter_or_decimal_mark_is_refused(write: Any, delimiter: Any, decimal: Any) -> None:
+    form = {"delimiter": delimiter, "decimal": decimal}
+    assert "delimiter must be one character" in refusal(write("a;b\n1;2\n"), **form)
+    assert "for CSV files only" in refusal(np.ones((2, 2)), **form)
+
+
+def test_a_pickled_source_reads_the_same_rows(write: Any) -> None:
+    rows = pickle.loads(pickle.dumps(open_rows(write("a,b\n1,2\n3,4\n"), target="b")))
+    assert values(rows) == [[1.0], [3.0]]
+
+
+MESSY = (
+    '\ufeffid,größe,"town, state",flag,day,late\r\n'
+    '1,1.5,"Bonn, NRW",True,2020-01-01,1\r\n'
+    '2,, two  words,false,NA,"2"\r\n'
+    ' \r\n3, NaN ,"two\r\nlines",,2020-01-03,3\r\n'
+    "+4,n/a,null,True,2020-01-04,x\r\n"
+)
+
+
+def raw(rows: CsvRows, columns: Any, as_text: Any = ()) -> list[list[Any]]:
+    """Return the columns of every chunk."""
+    return [piece.columns(columns, as_text=as_text) for piece in rows.pieces()]
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 60, 2**20])
+def test_columns_to_encode_are_numbers_or_text_with_gaps(
+    write: Any, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
+) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk_bytes)
+    file = CsvRows(write(MESSY))
+    assert file.names == ("id", "größe", "town, state", "flag", "day", "late")
+    assert file.n_rows == 4
+    pieces = raw(file, range(6))
+    assert not any(column.typed for columns in pieces for column in columns)
+    numbers = [np.concatenate([columns[j].values for columns in pieces]) for j in (0, 1)]
+    assert numbers[0].tolist() == [1, 2, 3, 4]
+    assert numbers[0].dtype == np.int64
+    assert numbers[1][0] == 1.5
+    assert np.isnan(numbers[1][1:]).all()
+    texts = raw(file, range(6), range(6))
+    assert {column.kind for columns in texts for column in columns} == {"text"}
+    words = [[word for columns in texts for word in columns[j].levels[columns[j].values]] for j in range(6)]
+    assert words[2] == ["Bonn, NRW", " two  words", "two\r\nlines", "null"]
+    assert words[5] == ["1", "2", "3", "x"]
+    assert [np.concatenate([columns[j].gaps for columns in texts]).tolist() for j in range(6)] == [
+        [False] * 4,
+        [False, True, True, True],
+        [False, False, False, True],
+        [False, False, True, False],
+        [False, True, False, False],
+        [False] * 4,
+    ]
+
+
+def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 1)
+    file = CsvRows(write("a;b\n1,50;2\nx;4\n5; \n"), decimal=",")
+    for _ in range(2):
+        kinds = [[column.kind for column in columns] for columns in raw(file, [1, 0])]
+        assert kinds == [["number", "number"], ["number", "text"], ["number", "number"]]
+    assert raw(file, [0])[0][0].values.tolist() == [1.5]
+    assert raw(file, [1])[2][0].gaps.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"a,b\nx,1\nx,9007199254740993\n", "row 1 (line 3), column 'b' of 'd.csv' is the integer 9007199254740993"),
+        (b"a,b\nx,1\n\xe9,2\n", "row 1 (line 3), column 'a' of 'd.csv' is not in UTF-8; save the file as UTF-8"),
+    ],
+)
+def test_cells_that_cannot_be_encoded_are_named_by_row_line_and_column(write: Any, text: bytes, expected: str) -> None:
+    with pytest.raises(DataError) as caught:
+        raw(CsvRows(write(text)), [0, 1])
+    assert expected in str(caught.value)

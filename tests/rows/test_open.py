@@ -104,12 +104,17 @@ def test_extensions_are_case_insensitive() -> None:
     assert open_rows(Path("D.CSV").absolute()).n_rows == 1
 
 
-def test_arrays_and_csv_files_need_no_optional_package() -> None:
+def test_arrays_need_no_optional_package_and_csv_names_its_extra() -> None:
     Path("d.csv").write_text("a,b\n1,2\n")
     code = (
         "import sys; sys.modules.update(dict.fromkeys(['pandas', 'polars', 'pyarrow']));"
-        "import numpy; from ridgemark.rows import open_rows;"
-        "print(open_rows(numpy.ones((2, 2))).n_rows, open_rows('d.csv').n_rows)"
+        "import numpy; from ridgemark.errors import MissingExtraError; from ridgemark.rows import open_rows;"
+        "print(open_rows(numpy.ones((2, 2))).n_rows)\n"
+        "try: open_rows('d.csv')\n"
+        "except MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["2", "1"]
+    count, message = done.stdout.strip().splitlines()
+    assert count == "2"
+    assert message.startswith("Reading CSV needs the package pyarrow")
+    assert message.endswith('install it with: pip install "ridgemark[arrow]"')

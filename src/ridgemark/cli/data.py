@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +13,8 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import CsvRows, RowSource, open_rows
 from ridgemark.rows.choice import Header
-from ridgemark.rows.csv import open_csv
-from ridgemark.rows.csv_scan import read_first_row
-from ridgemark.rows.files import require_file
 from ridgemark.rows.places import listed, shown
 
 Levels = Mapping[str, Sequence[str]]
@@ -35,21 +30,24 @@ def open_data(
     columns: Sequence[Key] | None,
     weight: Key | None,
     levels: Levels | None = None,
+    **form: Any,
 ) -> RowSource:
     """Open a file; each column named in `levels` becomes one column of 0 and 1 per level.
 
-    A file with encoded columns is held in memory.
+    A file with encoded columns is held in memory. `form` has the delimiter and decimal mark of a CSV file.
     """
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
-        return open_rows(path, target=target, columns=columns, weight=weight)
-    names, cells = _text_columns(path, list(levels))
+        source = open_rows(path, target, columns, weight, **form)
+        next(source.blocks(1))  # commands read numbers: text in the first rows is refused before any work
+        return source
+    names, cells = _text_columns(path, list(levels), **form)
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
     if not plain:
         raise DataError(f"{shown(path)} has only encoded features; at least one numeric feature is needed too")
-    numbers = open_rows(path, target=target, columns=plain, weight=weight)
+    numbers = open_rows(path, target, plain, weight, **form)
     block = numbers.take(np.arange(numbers.n_rows))
     table = dict(zip(plain, np.asarray(block.features).T, strict=True))
     encoded: dict[str, Any] = {}
@@ -58,11 +56,16 @@ def open_data(
     return open_rows(encoded, target=block.targets, weight=block.weights)
 
 
-def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]]:
+def csv_form(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the delimiter and decimal mark that the options give for CSV files."""
+    return {name: options[name] for name in ("delimiter", "decimal")}
+
+
+def find_levels(path: Path, encode: Sequence[Key] | None, **form: Any) -> dict[str, list[str]]:
     """Return the sorted categories of every column to be encoded."""
     if not encode:
         return {}
-    _, cells = _text_columns(path, [str(name) for name in encode])
+    _, cells = _text_columns(path, [str(name) for name in encode], **form)
     levels = {name: sorted(set(values)) for name, values in cells.items()}
     for name, found in levels.items():
         if len(found) > _MOST_LEVELS:
@@ -95,7 +98,7 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
     if with_target:
         target = options.get("target") or run.target
         weight = options.get("weight") if options.get("weight") is not None else run.weight
-    source = open_data(path, target, columns, weight, run.levels)
+    source = open_data(path, target, columns, weight, run.levels, **csv_form(options))
     if source.n_features != fitted.n_features:
         raise DataError(
             f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
@@ -157,23 +160,20 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     return model, run or RunRecord()
 
 
-def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+def _text_columns(path: Path, wanted: Sequence[str], **form: Any) -> tuple[tuple[str, ...], dict[str, list[str]]]:
     """Return the header of a CSV file and some of its columns as text."""
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         raise ParameterError(
             f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
         )
-    with open_csv(require_file(path)) as raw:
-        first = read_first_row(raw, shown(path))
-        header = Header(shown(path), len(first.cells), first.cells)
-        positions = [header.choose(target=column).targets[0] for column in wanted]
-        raw.seek(first.next_offset)
-        text = io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="")
-        rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]
-    short = next((k for k, row in enumerate(rows) if len(row) != len(first.cells)), None)
-    if short is not None:
-        raise DataError(f"row {short} of {shown(path)} has {len(rows[short])} cells, and the header {len(first.cells)}")
-    return first.cells, {column: [row[j] for row in rows] for column, j in zip(wanted, positions, strict=True)}
+    source = CsvRows(path, columns=wanted, **form)
+    positions = [source.names.index(column) for column in wanted]
+    cells: dict[str, list[str]] = {column: [] for column in wanted}
+    for piece in source.pieces():
+        for column, part in zip(wanted, piece.columns(positions, as_text=positions), strict=True):
+            assert part.levels is not None
+            cells[column].extend(part.levels[part.values])
+    return source.names, cells
 
 
 def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, find_levels, open_data, open_test
+from ridgemark.cli.data import Columns, csv_form, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast
 from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
@@ -50,6 +50,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 )
 @shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="auto")
 @shared.columns_option
+@shared.form_options
 @shared.weight_option
 @shared.encode_option
 @shared.option(
@@ -76,11 +77,11 @@ def command(
     if report is not None:
         require_matplotlib()
     begin = time.perf_counter()
-    levels = find_levels(data, options["encode"])
+    levels = find_levels(data, options["encode"], **csv_form(options))
     source = _open_rows(data, options, levels)
     about = _about(data, source, options, levels)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
-    other = None if test is None else open_test(about, columns, test, {})
+    other = None if test is None else open_test(about, columns, test, csv_form(options))
     searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
     if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
         click.echo(expected, err=True)
@@ -103,7 +104,7 @@ def command(
 
 def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
     """Open the rows to fit; refuse rows without a target."""
-    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels, **csv_form(options))
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")

@@ -28,6 +28,11 @@ def columns(text: str) -> list[Key]:
     return [key(name) for name in names]
 
 
+def character(text: str) -> str:
+    """Return one character; the word tab and a backslash with t are a tab."""
+    return "\t" if text in ("tab", r"\t") else text
+
+
 def numbers_or(*words: str) -> Callable[[str], Any]:
     """Return a parser of one of the words, a number, or numbers separated by commas."""
 
@@ -83,7 +88,17 @@ weight_option = option("--weight", key, "Column of sample weights; a weight of 2
 encode_option = option(
     "--encode", columns, "CSV columns of categories; each becomes one column of 0 and 1 per category.", "COLUMNS"
 )
-role_options = together(target_option, columns_option, weight_option)
+form_options = together(
+    option(
+        "--delimiter",
+        character,
+        "Character between the cells of a CSV file, or the word tab; by default comma, semicolon or tab, whichever the "
+        "first line has most of.",
+        "CHARACTER",
+    ),
+    click.option("--decimal", default=".", type=click.Choice([".", ","]), help="Decimal mark of a CSV file."),
+)
+role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", PATH, "Data file with test rows and their target, to measure the error.")
 seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")

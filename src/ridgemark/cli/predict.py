@@ -34,6 +34,7 @@ _MOST_BLOCKS = 32
     "SHARE",
 )
 @shared.columns_option
+@shared.form_options
 @shared.force_option
 @shared.json_option
 def command(

@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import find_levels, open_data
+from ridgemark.cli.data import csv_form, find_levels, open_data
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
 from ridgemark.functions import leverage_scores
 
@@ -23,6 +23,7 @@ from ridgemark.functions import leverage_scores
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
 @shared.option("--target", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
 @shared.columns_option
+@shared.form_options
 @shared.weight_option
 @shared.encode_option
 @shared.option("--output", shared.PATH, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
@@ -35,8 +36,8 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     if output is not None:
         table_form(output)
     check_outputs([("--output", output)], [("DATA", data)], force, as_json)
-    levels = find_levels(data, options["encode"])
-    source = open_data(data, options["target"], options["columns"], options["weight"], levels)
+    levels = find_levels(data, options["encode"], **csv_form(options))
+    source = open_data(data, options["target"], options["columns"], options["weight"], levels, **csv_form(options))
     chosen = {name: options[name] for name in ("ridge", "kernel", "bandwidth", "refine")}
     with progress() as tell:
         found = leverage_scores(

@@ -4,11 +4,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from ridgemark.errors import (
     ColumnScaleWarning,
+    ColumnWarning,
     ConditioningWarning,
     DataError,
     DataTypeError,
@@ -20,11 +22,15 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
-from ridgemark.fitted import Cost, Schema, Targets
+from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import ArrayRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows.cells import has_gaps
+from ridgemark.rows.open import frame_columns
+from ridgemark.rows.tables import refuse_text
+from ridgemark.tables import Encoder, learn_schema, schema_of_numbers, warn_of_row_numbers
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
@@ -90,6 +96,7 @@ class LandmarkEstimator(BaseEstimator):
 
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
+    encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
 
     @contextmanager
     def _changing(self):
@@ -114,10 +121,12 @@ class LandmarkEstimator(BaseEstimator):
             elif hasattr(self, name):
                 delattr(self, name)
 
-    def _schema(self, targets):
+    def _form(self, source, targets):
         """Return the form of the rows that were opened last."""
-        names = getattr(self, "feature_names_in_", None)
-        return Schema(self.n_features_in_, None if names is None else names.copy(), targets)
+        names, encoder = getattr(self, "feature_names_in_", None), getattr(source, "encoder", None)
+        names = None if names is None else names.copy()
+        table = None if encoder is None else encoder.schema
+        return Form(self.n_features_in_, names, targets, source.n_features, table)
 
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""
@@ -128,11 +137,18 @@ class LandmarkEstimator(BaseEstimator):
             )
         return state
 
-    def _open(self, X, y, sample_weight, reset=True):
-        """Return training rows as a RowSource, checked, and the form of their targets.
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+        """Return training rows as a RowSource of features, checked, and their form.
 
-        With `reset` they say what features there are; without, they must have those of the fit.
+        With `reset` they say what columns there are; without, they must have those of the fit. `keep_constant` says
+        whether columns of one value are kept.
         """
+        source, targets = self._open_as_given(X, y, sample_weight, reset)
+        source = self._encoded(source, reset, keep_constant)
+        return source, self._form(source, targets)
+
+    def _open_as_given(self, X, y, sample_weight, reset):
+        """Return training rows as a RowSource of the user's columns, and the form of their targets."""
         if isinstance(X, RowSource):
             if y is not None or sample_weight is not None:
                 raise ParameterError(
@@ -151,7 +167,7 @@ class LandmarkEstimator(BaseEstimator):
         if isinstance(X, np.memmap):
             # Checked and converted block by block, never read whole.
             source = open_rows(X, target=y, weight=sample_weight)
-            self._open(source, None, None, reset)
+            self._open_as_given(source, None, None, reset)
             single = bool(X.dtype == np.asarray(y).dtype == np.float32)
             return source, Targets(source.n_targets, np.ndim(y) == 1, single)
         if isinstance(X, str | Path):
@@ -161,8 +177,49 @@ class LandmarkEstimator(BaseEstimator):
         X, y = self._validate(X, y, reset=reset)
         if reset:
             self._check_square(X.shape)
-        targets = Targets(y[:1].size, y.ndim == 1, bool(X.dtype == y.dtype == np.float32))
-        return ArrayRows(X, y, self._weights(sample_weight, X.shape[0])), self._check_targets(targets, reset)
+        source = open_rows(X, target=y, weight=self._weights(sample_weight, X.shape[0]))
+        targets = Targets(y[:1].size, y.ndim == 1, bool(source.dtype == y.dtype == np.float32))
+        return source, self._check_targets(targets, reset)
+
+    def _encoded(self, source, reset, keep_constant=False):
+        """Return rows whose columns are features as the schema says: learned with `reset`, otherwise that of the fit.
+
+        Columns that are finite numbers are features as they are.
+        """
+        if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
+            return source
+        if reset:
+            table = None
+            if not (source.finite and self._categories_by_type()):
+                table = learn_schema(source, categorical=self.categorical_features, keep_constant=keep_constant)
+        else:
+            table = self._model.schema.table
+            if table is None and not source.finite:  # gaps are filled by the medians of the points kept
+                table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
+        return source if table is None else source.encoded_by(Encoder(table))
+
+    def _categories_by_type(self):
+        """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""
+        given = self.categorical_features
+        if isinstance(given, str) and given != "from_dtype":
+            raise ParameterError(
+                f'categorical_features must be "from_dtype", None or a list of column names or positions, got {given!r}'
+            )
+        return given is None or isinstance(given, str)
+
+    def _points(self):
+        """Return the rows that the model keeps, dense."""
+        points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
+        return points.toarray() if sparse.issparse(points) else points
+
+    def _warn_of_unseen(self, source):
+        """Say which values of the rows the fit has not seen."""
+        encoder = getattr(source, "encoder", None)
+        if encoder is not None and (said := encoder.warnings()):
+            msg = (
+                f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
+            )
+            warn_user(msg, ColumnWarning)
 
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
@@ -200,23 +257,39 @@ class LandmarkEstimator(BaseEstimator):
             )
 
     def _validate(self, X, y=_NO_TARGETS, *, reset):
+        """Return rows and targets as arrays, checked as scikit-learn does; a table that has to be encoded as it is."""
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
                 raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
-            refuse_large_integers(values, name)
-        options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "reset": reset}
-        if y is _NO_TARGETS:
-            return validate_data(self, X, **options)
-        return validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
+        refuse_text(y, "the target")
+        refuse_large_integers(y, "y")
+        alone, frame = y is _NO_TARGETS, frame_columns(X)
+        given = {"X": X} if alone else {"X": X, "y": y}
+        if frame is not None:
+            frame.header.check_names()
+        if frame is None or (frame.numeric and self._categories_by_type()):
+            refuse_large_integers(X, "X")
+            rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+            numeric = {} if alone else {"multi_output": True, "y_numeric": True}
+            found = validate_data(self, **given, **rows, **numeric, reset=reset)
+            if frame is None or not has_gaps(found if alone else found[0]):
+                if reset and frame is not None:
+                    warn_of_row_numbers(frame.names or (), frame.whole())
+                return found
+        validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
+        return X if alone else (X, check_array(y, ensure_2d=False, dtype="numeric", input_name="y"))
 
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
         if isinstance(X, RowSource):
+            if getattr(X, "encoder", None) is not None:  # this method made it
+                return X
             self._check_features(X)
-            return X
-        if isinstance(X, np.memmap):
+        elif isinstance(X, np.memmap):
             return self._rows(open_rows(X))
-        return ArrayRows(self._validate(X, reset=False))
+        else:
+            X = open_rows(self._validate(X, reset=False))
+        return self._encoded(X, reset=False)
 
     def _passes(self, source, weight_unit=1.0, journal=None):
         progress = progress_callback(getattr(self, "progress", False))
@@ -274,6 +347,7 @@ class LandmarkEstimator(BaseEstimator):
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""
+        self._warn_of_unseen(source)
         if self._model.schema.targets.single and source.dtype == np.float32:
             values = values.astype(np.float32)
         return self._shaped(in_range(values, "the prediction", "rescale the columns or the targets"))
@@ -287,6 +361,7 @@ class LandmarkEstimator(BaseEstimator):
         try:
             made = make_kernel(self.kernel)
             tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
+            tags.input_tags.allow_nan = not made.pairwise
         except ParameterError:  # fit says what is wrong with the kernel
             pass
         return tags

@@ -32,7 +32,7 @@ def with_calibration(
     if guaranteed and everything:
         eligible[rows_among(model, passes)] = False
     rows = np.flatnonzero(eligible)
-    most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_features)
+    most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_encoded)
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
     shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
     calibration = Calibration(

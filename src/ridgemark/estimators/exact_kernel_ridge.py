@@ -47,12 +47,12 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     max_iter : int, default=200
         Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
         was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
-    fit_intercept, memory_budget, random_state : as for `NystromRidge`
+    fit_intercept, categorical_features, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
-    X_fit_ : array or sparse matrix of shape (m, n_features)
+    X_fit_ : array or sparse matrix of shape (m, n_encoded)
         The distinct training rows of positive weight, the landmarks where their model is kept, or both where the
         targets differ in that; for a precomputed kernel their row numbers.
     dual_coef_ : array of shape (m,) or (m, n_targets)
@@ -68,6 +68,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Products with the kernel matrix.
     kernel_, bandwidth_, metric_, tuning_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_
         What the landmark model used and found, as for `NystromRidge`.
+    encoded_names_ : list of str
+        Names of the features that the columns become.
     ridge_path_ : RidgePath
         The ridges searched; not with one number as `ridge`.
     n_passes_, n_kernel_evaluations_ : int
@@ -110,6 +112,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         tol=1e-6,
         max_iter=200,
         fit_intercept=True,
+        categorical_features="from_dtype",
         memory_budget=None,
         random_state=None,
     ):
@@ -121,6 +124,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
         self.memory_budget = memory_budget
         self.random_state = random_state
 
@@ -164,11 +168,11 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""
         recipe = self._recipe()
-        source, targets = self._open(X, y, sample_weight)
+        source, form = self._open(X, y, sample_weight)
         with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), targets, random_state)
+            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
-    def _model_of(self, recipe, passes, targets, random_state):
+    def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
         rng = make_generator(random_state)
         setting, searched = settle_kernel(passes, recipe, rng), None
@@ -185,7 +189,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         ridge = float(tuned.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
-            schema=self._schema(targets),
+            schema=form,
             kernel=kernel,
             points=points,
             dual_coef=dual_coef,

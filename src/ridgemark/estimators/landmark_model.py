@@ -99,7 +99,9 @@ class LandmarkModel(LandmarkEstimator):
             raise DataError(
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
-        ends = jackknife_intervals(self._passes(self._rows(X)), sums, self._model.calibration, coverage)
+        source = self._rows(X)
+        ends = jackknife_intervals(self._passes(source), sums, self._model.calibration, coverage)
+        self._warn_of_unseen(source)
         in_range(ends, "the interval", _RESCALE)
         return ends[:, :, 0] if self._model.schema.targets.flat else ends
 
@@ -199,7 +201,7 @@ class LandmarkModel(LandmarkEstimator):
             raise DataError(
                 "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
             )
-        names = model.schema.feature_names
+        names = model.schema.encoded_names
         return diagnose(
             sums,
             model.left_out.values,
@@ -207,7 +209,7 @@ class LandmarkModel(LandmarkEstimator):
             scores=model.choice.scores,
             effective_dimension=model.solution.effective_dimension,
             n_duplicates=model.rows.n_duplicates,
-            constant_columns=tuple(str(j if names is None else names[j]) for j in model.rows.constant_columns),
+            constant_columns=tuple(names[j] for j in model.rows.constant_columns),
         )
 
     def save(self, path, overwrite=True, sums=True):

@@ -11,7 +11,7 @@ from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
-from ridgemark.rows import ArrayRows, RowSource, open_rows
+from ridgemark.rows import RowSource, open_rows
 from ridgemark.sampling import make_generator
 
 
@@ -33,6 +33,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         Number of landmarks and of features.
     selection : str, Selection or array of points, default="auto"
         How landmarks are chosen.
+    categorical_features : "from_dtype", list of names or positions, or None, default="from_dtype"
+        Which columns of a table are categories, as for `NystromRidge`.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
     random_state : int, RandomState, Generator or None, default=None
@@ -40,12 +42,14 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
 
     Attributes
     ----------
-    components_ : array or sparse matrix of shape (p, n_features)
+    components_ : array or sparse matrix of shape (p, n_encoded)
         The landmarks.
     component_indices_ : array of shape (p,)
         Their row numbers in the training data; None if they are not training rows.
     normalization_ : array of shape (p, p)
         The symmetric root `W^-1/2`, pseudo-inverse where W is singular.
+    encoded_names_ : list of str
+        Names of the columns of `components_`.
     kernel_ : Kernel
         The kernel used, with its bandwidth.
     n_passes_, n_kernel_evaluations_ : int
@@ -76,6 +80,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         ridge=1e-3,
         n_landmarks=100,
         selection="auto",
+        categorical_features="from_dtype",
         memory_budget=None,
         random_state=None,
     ):
@@ -84,6 +89,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         self.ridge = ridge
         self.n_landmarks = n_landmarks
         self.selection = selection
+        self.categorical_features = categorical_features
         self.memory_budget = memory_budget
         self.random_state = random_state
 
@@ -118,6 +124,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         check_is_fitted(self, "components_")
         source = self._rows(X)
         features = Cross(self._passes(source), self._model.cross_kernel) @ self._model.normalization
+        self._warn_of_unseen(source)
         remedy = f"multiply the kernel by a smaller factor, or give rows in double precision in place of {source.dtype}"
         return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
 
@@ -128,14 +135,15 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             raise ParameterError(
                 f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
             )
-        passes = self._training_passes(self._open_rows_alone(X, sample_weight))
+        source = self._encoded(self._open_rows_alone(X, sample_weight), reset=True)
+        passes = self._training_passes(source)
         rng = make_generator(self.random_state)
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
         self._warn_of_few_rows(count)
         return FittedFeatures(
-            self._schema(None),
+            self._form(source, None),
             factor.cross_kernel,
             landmarks.points,
             landmarks.indices,
@@ -154,4 +162,4 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             return X
         X = self._validate(X, reset=True)
         self._check_square(X.shape)
-        return ArrayRows(X, None, self._weights(sample_weight, X.shape[0]))
+        return open_rows(X, weight=self._weights(sample_weight, X.shape[0]))

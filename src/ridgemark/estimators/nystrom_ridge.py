@@ -27,7 +27,8 @@ from ridgemark.fitting import (
 from ridgemark.kernels import has_bandwidth
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows
-from ridgemark.rows import RowSource
+from ridgemark.rows import BaseRows, RowSource
+from ridgemark.rows.column import NoFeatures
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 from ridgemark.selection import Uniform, make_selection
@@ -79,6 +80,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         the ridge.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
+    categorical_features : "from_dtype", list of names or positions, or None, default="from_dtype"
+        Which columns of a table are categories: those of text or of a categorical type, besides these the columns of a
+        list, or none, in which case text is refused. See the page on tables.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
     random_state : int, RandomState, Generator or None, default=None
@@ -89,8 +93,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 
     Attributes
     ----------
-    landmarks_ : array or sparse matrix of shape (p, n_features)
-        The landmarks' rows.
+    landmarks_ : array or sparse matrix of shape (p, n_encoded)
+        The landmarks' rows, in the features that the columns become.
+    encoded_names_ : list of str
+        Names of these features: those of the columns, where columns are numbers without gaps.
     landmark_indices_ : array of shape (p,)
         Their row numbers in the training data; None if they are not training rows.
     dual_coef_ : array of shape (p,) or (p, n_targets)
@@ -101,13 +107,13 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         The kernel used, with its bandwidth; beside an intercept, a linear one with its origin.
     bandwidth_ : float, array or None
         The kernel's bandwidth; None for a kernel without one, and where a matrix replaces it.
-    metric_ : array of shape (n_features, r) or None
+    metric_ : array of shape (n_encoded, r) or None
         The matrix P of a kernel of `|P'(x - z)|`; None for a kernel without one.
     tuning_ : TuningResult
         Levels, trajectories, how each was judged and what was chosen; where the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
         Each column's share of the mean squared gradient of the prediction times the column's variance; for kernels of
-        the distance. They sum to one.
+        the distance. They sum to one; a column that becomes several features has the sum of theirs.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
@@ -165,6 +171,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         certify_with=None,
         solver="auto",
         fit_intercept=True,
+        categorical_features="from_dtype",
         memory_budget=None,
         random_state=None,
         progress=False,
@@ -180,6 +187,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self.certify_with = certify_with
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
         self.memory_budget = memory_budget
         self.random_state = random_state
         self.progress = progress
@@ -237,18 +245,18 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
         if isinstance(X, RowSource) and y is None:
-            passes = self._passes(X)
+            passes = self._passes(X.encoded_by(NoFeatures()) if isinstance(X, BaseRows) and not X.finite else X)
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
 
     def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""
         recipe = self._recipe()
-        source, targets = self._open(X, y, sample_weight)
+        source, form = self._open(X, y, sample_weight)
         with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), targets, random_state)
+            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
-    def _model_of(self, recipe, passes, targets, random_state):
+    def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
         rng = make_generator(random_state)
         setting = settle_kernel(passes, recipe, rng)
@@ -260,16 +268,15 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
         choice, rows = self._choice(prepared), _row_facts(prepared, passes)
         gradient = solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None
-        solution = self._solution(tuned, targets, gradient)
+        solution = self._solution(tuned, form.targets, gradient)
         if tolerance is not None:
             solution = replace(solution, certificate=certificate, tolerance=tolerance)
         sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
         if left_out is not None and not choice.kernel.pairwise:
             rows = replace(rows, sample=keep_rows(passes))
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
-        model = FittedModel(
-            self._schema(targets), choice, solution, rows, None, None, Cost(0, 0), sums, setting.tuning, importances
-        )
+        importances = form.by_column(importances)
+        model = FittedModel(form, choice, solution, rows, None, None, Cost(0, 0), sums, setting.tuning, importances)
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
             model = with_calibration(model, passes, left_out, True, random_state)
@@ -282,13 +289,13 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         """Return the model with these rows added."""
         recipe, known = replace(self._recipe(), solver="direct"), getattr(self, "_model", None)
         if known is None:
-            source, targets = self._open(X, y, sample_weight)
+            source, schema = self._open(X, y, sample_weight, keep_constant=True)
             passes = self._training_passes(source)
             rng = make_generator(self.random_state)
             setting = settle_kernel(passes, recipe, rng)
             prepared = prepare(setting, recipe.after(setting.tuning), rng)
             factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
-            schema, choice, spent = self._schema(targets), self._choice(prepared), Cost(0, 0)
+            choice, spent = self._choice(prepared), Cost(0, 0)
             tuning = setting.tuning
             rows = _row_facts(prepared, passes)
         else:
@@ -303,6 +310,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         solution = self._solution(tuned, schema.targets)
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        importances = schema.by_column(importances)
+        self._warn_of_unseen(source)
         spent += cost_of(passes)
         return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances)
 

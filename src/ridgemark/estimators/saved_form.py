@@ -1,7 +1,8 @@
 """What a model file holds of each estimator, beyond what the types of its records say: shapes and ranges.
 
-Sides of arrays: d features, t targets, p landmarks (or the points of `ExactKernelRidge`), r of them kept, n rows with
-leave-one-out residuals, m of them for intervals, k kept for later batches, s rows with scores, g ridges searched.
+Sides of arrays: d columns of the user, e features that they become, t targets, p landmarks (or the points of
+`ExactKernelRidge`), r of them kept, n rows with leave-one-out residuals, m of them for intervals, k kept for later
+batches, s rows with scores, g ridges searched.
 
 A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where its arrays must
 agree with others in a side, where its numbers have a range, or where they may be infinite.
@@ -18,9 +19,9 @@ from ridgemark.fitted import (
     Choice,
     FittedExact,
     FittedModel,
+    Form,
     LeftOutRows,
     RunRecord,
-    Schema,
     Solution,
     Targets,
     Tolerance,
@@ -87,24 +88,24 @@ class _Shown(TypedDict):
 
 
 _SIDES: dict[Any, dict[str, str]] = {
-    Schema: {"n_features": "d", "feature_names": "d"},
+    Form: {"n_features": "d", "feature_names": "d", "n_encoded": "e"},
     Targets: {"count": "t"},
     FittedModel: {"importances": "d"},
-    Choice: {"landmarks": "pd", "indices": "p"},
+    Choice: {"landmarks": "pe", "indices": "p"},
     Solution: {"dual_coef": "pt", **dict.fromkeys(("intercept", "ridge", "scaled_ridge", "solver_bound"), "t")},
     RidgePath: {"ridges": "g", "effective_dimension": "g", "chosen": "t"}
     | dict.fromkeys(("loo_error", "gcv", "training_error"), "gt"),
     ScoreBracket: dict.fromkeys(("lower", "upper", "weights"), "s"),
     LeftOutRows: {"landmark_rows": "p"},
     LeaveOneOut: {"residuals": "nt", "potential": "nt", "weights": "n"},
-    KeptRows: {"hashes": "k", "rows": "kd", "weights": "k", "targets": "kt"},
-    Calibration: {"rows": "md", "indices": "m", "residuals": "mt", "weights": "m", "shifts": "mt"},
+    KeptRows: {"hashes": "k", "rows": "ke", "weights": "k", "targets": "kt"},
+    Calibration: {"rows": "me", "indices": "m", "residuals": "mt", "weights": "m", "shifts": "mt"},
     SavedFit: {"landmark_kernel": "pp", "kept": "r", "triangle": "rr"}
     | dict.fromkeys(("scaled_ridge", "target_origin", "training_error"), "t"),
     Moments: {"cross": "rt", "feature_sum": "r", "target_sum": "t", "target_square": "t"},
     RidgeSolution: {"coefficients": "rt", "intercept": "t"},
     Certificate: {"bound": "t"},
-    FittedExact: {"points": "pd", "dual_coef": "pt", "intercept": "t", "landmark_indices": "l"},
+    FittedExact: {"points": "pe", "dual_coef": "pt", "intercept": "t", "landmark_indices": "l"},
     RefinementStep: dict.fromkeys(("returned", "fitted", "norm", "rounding"), "t"),
     RunRecord: {"target_names": "t"},
     _Inputs: dict.fromkeys(("scaled_ridge", "target_rms", "unmeasured", "duality_gap"), "t"),
@@ -113,11 +114,11 @@ _SIDES: dict[Any, dict[str, str]] = {
 _LOWEST = {
     **dict.fromkeys(("target", "weight", "columns"), -math.inf),  # positions, -1 the last
     **dict.fromkeys(("ridge", "scaled_ridge", "ridges", "total_weight", "weight_unit"), POSITIVE),
-    **dict.fromkeys(("n_features", "count", "n_rows", "n_landmarks", "n_distinct", "most"), 1),
+    **dict.fromkeys(("n_features", "n_encoded", "count", "n_rows", "n_landmarks", "n_distinct", "most"), 1),
     **dict.fromkeys(("weights", "target_square", "trace_kernel", "trace_residual", "entry_error", "training_error"), 0),
     **dict.fromkeys(("bound", "bounds", "solver_bound", "loo_error", "rms", "target_rms", "unmeasured"), 0),
 }
-_BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": "d", "points": "d"}
+_BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": "e", "points": "e"}
 _MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, TriedKernel, Descended, Level, _Inputs, _Shown}
 _HINTS = {
     (Solution, "solver"): Literal["direct", "gradient"],

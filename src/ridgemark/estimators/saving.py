@@ -1,6 +1,5 @@
 """Fitted models to files and back, through `ridgemark.persistence`."""
 
-import copy
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,8 @@ from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.operators import NystromFactor
+from ridgemark.operators import Cross, NystromFactor
+from ridgemark.passes import RowPasses
 from ridgemark.persistence import Decoder, Encoder, read_model, refusal, refusing, write_model
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.places import listed, shown
@@ -175,9 +175,9 @@ def _try_to_predict(model: Any) -> None:
     if not largest < np.finfo(np.float32 if model._model.schema.targets.single else np.float64).max:
         raise refusal(place="fitted", what="gives predictions beyond the floating-point range")
     tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
-    silent = copy.copy(model)
-    silent.progress = False
-    silent.predict(ArrayRows(tried.astype(np.float64)))
+    source = ArrayRows(tried.astype(np.float64))
+    cross_kernel, coefficients, intercept = model._function()
+    model._predictions(Cross(RowPasses(source, model.memory_budget), cross_kernel) @ coefficients + intercept, source)
 
 
 def _path(path: Any) -> Path:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError
-from ridgemark.rows.base import Array, BaseRows, Block, Features, check_total_weight
-from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, numbers
+from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
+from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, numbers
 from ridgemark.rows.choice import Header, is_key
+from ridgemark.rows.column import Column, ColumnEncoder, number_column
 from ridgemark.rows.places import Place, row_of
 
 _CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
@@ -47,8 +48,23 @@ class Columns(ABC):
         """float32 or float64, as these columns need."""
 
     @abstractmethod
-    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
-        """Return the checked floats (n, k) of some rows: a slice with start and stop, or row numbers."""
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
+        """Return the checked floats (n, k) of some rows."""
+
+    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
+        """Check values that need no encoding, and return whether all are finite numbers; others are allowed here."""
+        self.read(rows, dtype)
+        return True
+
+    def columns(self, rows: Rows) -> list[Column]:
+        """Return the columns at some rows as they are, to be encoded."""
+        raise DataError(
+            f"{self.header.source} is sparse and holds only numbers; give the table the model was fitted on"
+        )
+
+    def whole(self) -> list[Column] | None:
+        """Return the columns at all rows where reading converts them, which is then done once; otherwise None."""
+        return None
 
     def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
         """Release memory of the rows before this one, which a pass has finished reading."""
@@ -64,7 +80,7 @@ class Columns(ABC):
         narrower.which = tuple(which)
         return narrower
 
-    def place(self, rows: slice | npt.NDArray[np.intp]) -> Place:
+    def place(self, rows: Rows) -> Place:
         """Return the `Place` of the cells of some rows."""
         return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
@@ -94,6 +110,22 @@ class MatrixColumns(Columns):
         first, last = self.which[0], self.which[-1] + 1
         return slice(first, last) if self.which == tuple(range(first, last)) else list(self.which)
 
+    @abstractmethod
+    def values(self, rows: Rows) -> Array:
+        """Return the stored values (n, k) of some rows, not checked."""
+
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
+        """Return the checked floats (n, k) of some rows."""
+        return numbers(self.values(rows), dtype, self.place(rows))
+
+    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
+        """Refuse infinities, and return whether no value is missing."""
+        return not has_gaps(numbers(self.values(rows), dtype, self.place(rows), gaps=True))
+
+    def columns(self, rows: Rows) -> list[Column]:
+        """Return the columns at some rows."""
+        return [number_column(values) for values in np.ascontiguousarray(self.values(rows).T)]
+
 
 class ArrayColumns(MatrixColumns):
     """Columns of a dense array, which may be memory-mapped: only the requested rows are read and converted."""
@@ -115,17 +147,37 @@ class ArrayColumns(MatrixColumns):
             if length and hasattr(pages, "madvise"):
                 pages.madvise(mmap.MADV_DONTNEED, 0, length)
 
-    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
-        """Return the checked floats (n, k) of some rows."""
+    def values(self, rows: Rows) -> Array:
+        """Return the stored values (n, k) of some rows."""
         columns = self.selection  # a view of a memory map reads nothing yet
         if self.in_memory or isinstance(rows, slice):
-            values = self._array[rows][:, columns]
-        else:
-            values = np.empty((len(rows), len(self.which)), self._array.dtype)
-            for k in range(0, len(rows), _SCATTERED):
-                values[k : k + _SCATTERED] = self._array[rows[k : k + _SCATTERED]][:, columns]
-                self.release(self.n_rows)
-        return numbers(values, dtype, self.place(rows))
+            return self._array[rows][:, columns]
+        values = np.empty((len(rows), len(self.which)), self._array.dtype)
+        for k in range(0, len(rows), _SCATTERED):
+            values[k : k + _SCATTERED] = self._array[rows[k : k + _SCATTERED]][:, columns]
+            self.release(self.n_rows)
+        return values
+
+
+class EncodedColumns(Columns):
+    """The columns of a table, encoded as features block by block."""
+
+    def __init__(self, table: Columns, encoder: ColumnEncoder) -> None:
+        super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
+        self._table, self._encoder = table, encoder
+        self._whole = table.whole()
+        self.release = table.release  # type: ignore[method-assign]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64, or that of the table where its columns are the features."""
+        return self._table.dtype if self._encoder.keeps_columns else DOUBLE
+
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
+        """Return the features (n, k) of some rows."""
+        columns = self._table.columns(rows) if self._whole is None else [column[rows] for column in self._whole]
+        start = rows.start if isinstance(rows, slice) else -1
+        return self._encoder(start, columns, self._table.place(rows)).astype(dtype, copy=False)
 
 
 class SparseColumns(Columns):
@@ -155,7 +207,7 @@ class SparseColumns(Columns):
         """float32 for float32 matrices, float64 for all others."""
         return float_dtype([self._csr.dtype])
 
-    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Features:
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
         """Return some rows (n, k) as CSR."""
         values = self._csr[rows]
         if len(self.which) < self.header.n_columns or self.which != tuple(range(self.header.n_columns)):
@@ -218,11 +270,24 @@ class ArrayRows(BaseRows):
     def _check_values(self) -> None:
         """Read data in memory once, so that a bad cell is refused before any work begins."""
         step = max(1, _CHECK_BYTES // (8 * (self.n_features + self.n_targets + 1)))
+        self.finite = self._features.in_memory
         for part in self._parts:
             for rows in _slices(step, 0, self.n_rows) if part.in_memory else ():
-                part.read(rows, self.dtype if part is self._features else DOUBLE)
+                if part is self._features:
+                    self.finite &= part.check(rows, self.dtype)
+                else:
+                    part.read(rows, DOUBLE)
         if self._weights is not None and self._weights.in_memory:
             check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
+
+    def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
+        encoded = copy.copy(self)
+        encoded.encoder = encoder
+        encoded._features = EncodedColumns(self._features, encoder)
+        encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
+        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
+        encoded.dtype = encoded._features.dtype
+        return encoded
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for rows in _slices(block_rows, start, stop):
@@ -233,7 +298,7 @@ class ArrayRows(BaseRows):
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         return self._block(indices)
 
-    def _block(self, rows: slice | npt.NDArray[np.intp]) -> Block:
+    def _block(self, rows: Rows) -> Block:
         features = self._features.read(rows, self.dtype)
         targets = None if self._targets is None else _dense(self._targets.read(rows, DOUBLE))
         weights = None if self._weights is None else self._read_weights(self._weights, rows)
@@ -241,7 +306,7 @@ class ArrayRows(BaseRows):
             return Block(rows.start, features, targets, weights)
         return Block(0, features, targets, weights, taken=rows)
 
-    def _read_weights(self, part: Columns, rows: slice | npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def _read_weights(self, part: Columns, rows: Rows) -> npt.NDArray[np.float64]:
         return checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
 
 

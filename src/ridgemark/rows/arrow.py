@@ -1,27 +1,29 @@
-"""Rows of Parquet and Arrow files and of Arrow tables, and writing Parquet. Only this module imports pyarrow."""
+"""Rows of Parquet and Arrow files and of Arrow tables, CSV parsed, Parquet written. Only here is pyarrow imported."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ridgemark.errors import MissingExtraError, SourceFileError
-from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, check_present, float_dtype
+from ridgemark.rows.base import Array, Block, Rows
+from ridgemark.rows.cells import DOUBLE, float_dtype
 from ridgemark.rows.choice import Header
+from ridgemark.rows.column import Column, number_column, times, words
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
-from ridgemark.rows.places import CATEGORY, TEXT, Place, shown
+from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 from ridgemark.rows.tables import FrameColumns
 
 _PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
+_TEXTS = {"string", "large_string", "string_view"}
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read
 
 
@@ -31,11 +33,10 @@ class ArrowColumns(FrameColumns):
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return _numpy_dtype(self._table.schema.field(position).type)
 
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
         column = self._table.column(position)
-        if isinstance(rows, slice):
-            return _values(column.slice(rows.start, rows.stop - rows.start), place)
-        return _values(column.take(rows), place)
+        chosen = column.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else column.take(rows)
+        return arrow_column(chosen)
 
 
 class ArrowRows(ScannedRows):
@@ -80,8 +81,7 @@ class ArrowRows(ScannedRows):
                 for k, offset, batch in reader.read([k - first for k in group], self._names, piece_rows):
                     start = int(self._bounds[first + k]) + offset
                     place = self._place(reader, start, start - int(self._bounds[first]))
-                    columns = [_values(batch.column(name), place.some(j, j + 1)) for j, name in enumerate(self._names)]
-                    yield self._block(start, columns, place)
+                    yield self._block(start, [arrow_column(batch.column(name)) for name in self._names], place)
 
     def _file_of(self, chunk: int) -> int:
         return int(np.searchsorted(self._first_chunks, chunk, side="right")) - 1
@@ -167,30 +167,66 @@ class _IpcReader(_Reader):
                 yield k, offset, batch.slice(offset, piece_rows)
 
 
-def csv_numbers(text: bytes, delimiter: str, columns: Sequence[int], n_columns: int) -> Array | None:
-    """Return some columns (n, k) of CSV rows of plain numbers; None without pyarrow or for text it cannot parse.
+@dataclass(frozen=True)
+class CsvParser:
+    """Parses whole rows of CSV text. Without threads of pyarrow: all cores work on earlier blocks.
 
-    NumPy's parser gives the same bits but holds the global interpreter lock; this one releases it.
+    Parameters
+    ----------
+    n_columns : int
+        Cells in every row.
+    delimiter, decimal : str
+        One character each.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import csv
-    except ImportError:
-        return None
-    names = [str(j) for j in range(n_columns)]
-    wanted = [names[j] for j in columns]
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text),
-            csv.ReadOptions(use_threads=False, block_size=len(text), column_names=names),
-            csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            csv.ConvertOptions(
-                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.float64()), null_values=[]
-            ),
-        )
-    except pa.ArrowException:
-        return None
-    return np.column_stack([column.to_numpy() for column in table.columns])
+
+    n_columns: int
+    delimiter: str
+    decimal: str
+
+    def n_rows(self, text: bytes) -> int:
+        """Return the number of rows; -1 if some have another number of cells, or the text ends within quotes.
+
+        pyarrow closes a quote at the end of the text; then a row that is added does not come back as the last one.
+        """
+        if not text:
+            return 0
+        if quoted := b'"' in text:
+            text += b"\0" + (self.n_columns - 1) * self.delimiter.encode() + b"\n"
+        table = self._table(text, [0], "binary", ())
+        if table is None or (quoted and table.column(0)[-1].as_py() != b"\0"):
+            return -1
+        return int(table.num_rows) - quoted
+
+    def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str] = ()) -> list[Array] | None:
+        """Return some columns as float64, with NaN for the cells in `missing`; None if a cell is not a number."""
+        table = self._table(text, columns, "float64", missing)
+        return None if table is None else [column.to_numpy() for column in table.columns]
+
+    def texts(self, text: bytes, columns: Sequence[int]) -> list[tuple[list[bytes], Array]]:
+        """Return the distinct cells of some columns, in order of appearance, and their number for every row."""
+        table = self._table(text, columns, "binary", ())
+        if table is None:
+            raise SourceFileError("the rows of the CSV file have changed since it was opened; open it again")
+        coded = [column.combine_chunks().dictionary_encode() for column in table.columns]
+        return [(column.dictionary.to_pylist(), np.asarray(column.indices)) for column in coded]
+
+    def _table(self, text: bytes, columns: Sequence[int], kind: str, missing: Sequence[str]) -> Any:
+        pa = require_pyarrow("Reading CSV")
+        names = [str(j) for j in range(self.n_columns)]
+        types = {names[j]: getattr(pa, kind)() for j in columns}
+        if not types:  # pyarrow would read all columns
+            return pa.table({})
+        try:
+            return pa.csv.read_csv(
+                pa.BufferReader(text),
+                pa.csv.ReadOptions(use_threads=False, block_size=len(text), column_names=names),
+                pa.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+                pa.csv.ConvertOptions(
+                    include_columns=list(types), column_types=types, null_values=missing, decimal_point=self.decimal
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
 
 
 def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Array]]) -> None:
@@ -209,26 +245,37 @@ def _open(path: Path) -> _Reader:
     return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _Reader)(path)
 
 
-def _values(column: Any, place: Place) -> Array:
-    """Return an Arrow column as numpy numbers; refuse nulls and non-numeric types."""
-    types, kind = require_pyarrow().types, column.type
-    if types.is_dictionary(kind):
-        raise place.wrong_kind(CATEGORY, kind)
-    if str(kind) in {"string", "large_string", "string_view"}:
-        raise place.wrong_kind(TEXT, kind)
-    if types.is_temporal(kind):
-        raise place.wrong_kind("m" if types.is_duration(kind) else "M", kind)
-    if column.null_count:
-        check_present(np.asarray(column.is_null()), place)
+def arrow_column(column: Any) -> Column:
+    """Return an Arrow array or chunked array as a column; dates and times in UTC."""
+    types, kind, stated = require_pyarrow().types, column.type, str(column.type)
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    if types.is_dictionary(kind) or stated in _TEXTS:
+        if hasattr(column, "combine_chunks"):
+            column = column.combine_chunks()
+        coded = column if types.is_dictionary(kind) else column.dictionary_encode()
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
+        levels = words(coded.dictionary.to_pylist())
+        return Column("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
+    if types.is_time(kind):
+        made = times(np.asarray(column.cast("time64[ns]").cast("int64").fill_null(0)))
+        return replace(made, missing=missing, stated=stated)
+    if types.is_null(kind):
+        return Column("number", np.zeros(len(column)), np.ones(len(column), dtype=bool), stated=stated)
     if types.is_decimal(kind):
         column = column.cast("float64")
-    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-        raise place.wrong_kind(str(kind), kind)
-    return np.asarray(column)
+    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_temporal(kind)):
+        return Column("other", np.zeros(len(column)), stated=stated)
+    if missing is not None and (types.is_integer(kind) or types.is_boolean(kind)):
+        column = column.fill_null(False if types.is_boolean(kind) else 0)
+    return replace(number_column(np.asarray(column)), missing=missing, stated=stated)
 
 
 def _numpy_dtype(kind: Any) -> np.dtype[Any]:
-    return np.dtype(kind.to_pandas_dtype()) if require_pyarrow().types.is_floating(kind) else DOUBLE
+    types = require_pyarrow().types
+    if types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    is_number = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return DOUBLE if is_number else np.dtype(object)
 
 
 def _arrow_errors() -> tuple[type[BaseException], ...]:
@@ -239,6 +286,7 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
     try:
         import pyarrow
+        import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet
         import pyarrow.types

@@ -8,14 +8,18 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, ParameterError
 
+if TYPE_CHECKING:
+    from ridgemark.rows.column import ColumnEncoder
+
 Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = slice | npt.NDArray[np.intp]  # a slice with start and stop, or row numbers
 Features: TypeAlias = Any  # a 2-D float array, or a scipy.sparse.csr_array for sparse sources
 
 DEFAULT_MEMORY_BUDGET = 2**30
@@ -109,6 +113,8 @@ class BaseRows(RowSource):
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
     paths: tuple[Path, ...] = ()  # the files that the rows come from
+    encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
+    finite: bool = False  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
@@ -120,6 +126,10 @@ class BaseRows(RowSource):
     @abstractmethod
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         """Return the rows with these numbers, which are known to exist."""
+
+    def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
+        """Return the same rows, with features that the encoder makes from the columns as they are."""
+        raise NotImplementedError
 
     def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Iterate over the rows `start` to `stop` in order, `block_rows` at a time; the last block may be smaller.

@@ -22,22 +22,22 @@ def float_dtype(dtypes: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
     return SINGLE if all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes) else DOUBLE
 
 
-def numbers(values: Array, dtype: np.dtype[Any], place: Place) -> Array:
+def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = False) -> Array:
     """Return a column (n,) or matrix (n, k) as finite floats, without a copy if it already has this dtype.
 
-    Booleans become 0 and 1. Text, dates, missing values, NaN, infinities and integers beyond 2**53 are refused
-    with an error that names row and column.
+    Booleans become 0 and 1. Text, dates, missing values, NaN (unless `gaps`), infinities and integers beyond 2**53 are
+    refused with an error that names row and column.
     """
     kind = values.dtype.kind
     if kind == "O" and values.ndim == 1:
-        values = _from_objects(values, place)
+        values = from_objects(values, place)
     elif kind not in "fbiu":
         raise place.wrong_kind(kind, values.dtype)
     else:
         check_integers(values, place)
     with np.errstate(over="ignore"):  # an overflow becomes infinite and is refused below
         result: Array = np.require(np.asarray(values), dtype, ["C", "A"])
-    _check_finite(result, place)
+    _check_finite(result, place, gaps)
     return result
 
 
@@ -49,13 +49,28 @@ def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Arr
     return matrix
 
 
-def _check_finite(values: Array, place: Place) -> None:
-    """Refuse NaN and infinities; the error names the first one."""
+def _check_finite(values: Array, place: Place, gaps: bool) -> None:
+    """Refuse infinities, and NaN unless `gaps`; the error names the first one."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # true for almost all data, without a temporary array
             return
-    if (at := _first(~np.isfinite(values))) is not None:
+    if (at := _first(np.isinf(values) if gaps else ~np.isfinite(values))) is not None:
         raise place.bad_number(float(values[at]), *at)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def has_gaps(values: Array) -> bool:
+    """Return whether an array of floats holds NaN."""
+    return bool(np.isnan(values.sum()) and np.isnan(values).any())  # the sum needs no temporary array
+
+
+def is_number(text: str) -> bool:
+    """Return whether text has the form of a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
 
 
 def checked_weights(values: Array, place: Place) -> npt.NDArray[np.float64]:
@@ -87,7 +102,8 @@ def check_integers(values: Array, place: Place) -> None:
         raise place.too_large(values[at], *at)
 
 
-def _from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
+def from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
+    """Return Python numbers as floats; refuse everything else."""
     result = np.empty(len(values))
     for row, value in enumerate(values):
         if not isinstance(value, Real | Decimal | np.bool_):

@@ -48,12 +48,12 @@ class Header:
 
     def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
         """Return the requested columns; by default the features are all columns without another role."""
-        self._check_names()
-        targets = self._positions(target, "target")
-        weights = self._positions(weight, "weight")
+        self.check_names()
+        targets = self.positions(target, "target")
+        weights = self.positions(weight, "weight")
         if len(weights) > 1:
             raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
-        features = self._positions(columns, "columns")
+        features = self.positions(columns, "columns")
         roles = {"columns": features, "target": targets, "weight": weights}
         for (one, first), (other, second) in combinations(roles.items(), 2):
             for both in (j for j in first if j in second):
@@ -73,7 +73,8 @@ class Header:
         """Return the names of some columns; None without names or for an empty selection."""
         return tuple(self.names[j] for j in positions) if self.names is not None and positions else None
 
-    def _positions(self, keys: Any, role: str) -> tuple[int, ...]:
+    def positions(self, keys: Any, role: str) -> tuple[int, ...]:
+        """Return the positions of columns given by name or position; `role` names the parameter in messages."""
         if keys is None:
             return ()
         positions = tuple(self._position(key, role) for key in as_keys(keys, role))
@@ -102,7 +103,8 @@ class Header:
             f"{role}: there is no column {what} in {self.source}; {hint}its columns are {listed(self.names)}"
         )
 
-    def _check_names(self) -> None:
+    def check_names(self) -> None:
+        """Refuse names that are not unique."""
         if self.names is None:
             return
         twice = [name for name, count in Counter(self.names).items() if count > 1 and name]

@@ -1,49 +1,41 @@
-"""Rows of a CSV file, read repeatedly in bounded memory; needs no optional package.
+"""Rows of a CSV file, parsed by pyarrow and read repeatedly in bounded memory."""
 
-Plain numbers are parsed fast, and everything else cell by cell.
-"""
+from __future__ import annotations
 
 import csv
-import gzip
-import io
-import os
 import re
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
-from pathlib import Path
-from typing import IO, Any, cast
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.arrow import csv_numbers
-from ridgemark.rows.base import Block
+from ridgemark.errors import DataError, ParameterError, SourceFileError
+from ridgemark.rows import csv_scan as scan
+from ridgemark.rows.arrow import CsvParser, require_pyarrow
+from ridgemark.rows.base import Array, Block
 from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT
 from ridgemark.rows.choice import Header, as_keys
-from ridgemark.rows.csv_scan import BLANK, Chunk, FirstRow, find_chunks, read_first_row, stray_mark
-from ridgemark.rows.files import FileState, bomb, is_bomb, reading, require_file
+from ridgemark.rows.column import Column, words
+from ridgemark.rows.files import FileState, open_csv, reading, require_file
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_LONG = 2**18  # characters; for longer text it pays to load pyarrow, if installed
-_MISSING = {"", "na", "n/a", "null", "none", "?"}
+_MISSING = {"", "na", "n/a", "nan", "null"}  # in any case of letters, with or without spaces around
+_MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
 
 
 class CsvRows(ScannedRows):
     """Rows of a CSV file, which may be gzip-compressed (name ending in `.gz`).
 
-    Text in UTF-8, with or without a byte order mark. The delimiter is comma, semicolon or tab, whichever is most
-    frequent in the first line; fields may be quoted; blank lines are skipped. Cells in use must be numbers, or true and
-    false, which become 1 and 0; unused columns may hold anything. Opening reads the file once to find and count the
-    rows; numbers are read as float64 in each pass.
+    Text in UTF-8, with or without a byte order mark. Fields may be quoted; blank lines are skipped. Opening reads the
+    file once to find and count the rows; numbers are read as float64 in each pass. Cells of targets and weights, and of
+    features that are not encoded, must be numbers, or true and false, which become 1 and 0; unused columns may hold
+    anything.
 
     The first line names the columns. If it holds only numbers, the form of the arguments decides: with text
     (`target="400"`) the numbers are names; with positions (`target=3`) the file has no header, and the columns are
@@ -59,6 +51,15 @@ class CsvRows(ScannedRows):
         The features, in this order; by default all columns without another role.
     weight : str or int, optional
         Name or position of the weight column.
+    delimiter : str, optional
+        By default comma, semicolon or tab, whichever is most frequent in the first line.
+    decimal : "." or ",", default="."
+        The decimal mark.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of all columns of the file.
 
     Raises
     ------
@@ -68,185 +69,171 @@ class CsvRows(ScannedRows):
         When a column is missing, or a cell is not a finite number; the message names row, line and column.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], target: Any = None, columns: Any = None, weight: Any = None
-    ) -> None:
-        self._path = require_file(path)
-        source = shown(self._path)
-        files = FileState(self._path)
-        with open_csv(self._path) as file:
-            first = read_first_row(file, source)
-            has_header = _has_header(first, source, target, columns, weight)
-            offset, line = (first.next_offset, first.next_line) if has_header else (first.offset, first.line)
-            self._delimiter, self._n_columns = first.delimiter, len(first.cells)
-            names = first.cells if has_header else tuple(str(j) for j in range(self._n_columns))
-            header = Header(source, self._n_columns, names)
+    def __init__(self, path: Any, target: Any = None, columns: Any = None, weight: Any = None, **form: Any) -> None:
+        self.path = require_file(path)
+        self.source = shown(self.path)
+        require_pyarrow("Reading CSV")
+        delimiter, decimal = _checked_form(**form)
+        files = FileState(self.path)
+        with open_csv(self.path) as file:
+            lines = scan.all_lines(file, self.path)
+            first, rest = scan.split_first_row(lines, self.source)
+            cells, delimiter = scan.split_cells(first[-1], self.source, delimiter, decimal)
+            named = _has_header(cells, decimal, self.source, target, columns, weight)
+            self.names = cells if named else tuple(str(j) for j in range(len(cells)))
+            header = Header(self.source, len(cells), self.names)
             choice = header.choose(target, columns, weight)
-            self._chunks = find_chunks(file, offset, line, self._delimiter, self._n_columns, source)
+            self.parser = CsvParser(len(cells), delimiter, decimal)
+            parts = chain([rest] if named else [first, rest], lines)
+            self._chunks = list(scan.find_chunks(parts, self.parser, self.source))
         if not self._chunks:
-            raise SourceFileError(f"{source} has a header but no rows; at least one row is needed")
+            raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
+        self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
 
+    def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
+        """Iterate over some chunks, in ascending order; by default over all."""
+        with open_csv(self.path) as file:
+            for chunk in self._chunks if chunks is None else [self._chunks[k] for k in chunks]:
+                file.seek(chunk.offset)
+                yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
+
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        with open_csv(self._path) as file:
-            for k in chunks:
-                yield self._block_of(self._chunks[k], file)
-
-    def _block_of(self, chunk: Chunk, file: IO[bytes]) -> Block:
-        file.seek(chunk.offset)
-        text = file.read(chunk.n_bytes).decode("latin-1")
-        rows = CsvText(text, chunk, self._delimiter, self._n_columns, self._source)
-        place = Place(self._source, self._names, rows.row)
-        return self._block(chunk.first_row, list(rows.numbers(self._choice.all, place).T), place)
+        n_encoded = 0 if self.encoder is None else len(self._choice.features)
+        texts = () if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
+        for piece in self.pieces(chunks):
+            columns = piece.columns(self._choice.all, as_number=self._choice.all[n_encoded:], as_text=texts)
+            yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 
-@contextmanager
-def open_csv(path: Path) -> Iterator[IO[bytes]]:
-    """Open a CSV file, compressed or not; every failure to read it is a `SourceFileError`."""
-    compressed = path.name.lower().endswith(".gz")
-    form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
-    with (
-        reading(path, form, EOFError, zlib.error, csv.Error),
-        _Expanding(path) if compressed else path.open("rb") as file,
-    ):
-        yield cast(IO[bytes], file)
+def _checked_form(delimiter: Any = None, decimal: Any = ".") -> tuple[str | None, str]:
+    is_character = delimiter is None or (isinstance(delimiter, str) and re.fullmatch(r"[\t -!#-~]", delimiter))
+    if not is_character or decimal not in (".", ",") or delimiter == decimal:
+        raise ParameterError(
+            "delimiter must be one character, such as ';' or a tab, and decimal another one, '.' or ','; "
+            f"got {delimiter!r:.60} and {decimal!r:.60}"
+        )
+    return delimiter, decimal
 
 
-class _Expanding(gzip.GzipFile):
-    """A compressed file that is refused if it expands beyond the limit."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        super().__init__(path, "rb")
-
-    def read(self, size: int | None = -1) -> bytes:
-        return self._checked(super().read(size))
-
-    def readline(self, size: int | None = -1) -> bytes:
-        return self._checked(super().readline(size))
-
-    def _checked(self, data: bytes) -> bytes:
-        if is_bomb(self.tell(), cast(IO[bytes], self.fileobj).tell()):
-            raise bomb(self._path)
-        return data
-
-
-def _has_header(first: FirstRow, source: str, *asked: Any) -> bool:
+def _has_header(cells: Sequence[str], decimal: str, source: str, *asked: Any) -> bool:
     """Return whether the first line names the columns; see `CsvRows`."""
-    if not all(map(is_number, first.cells)):
+    if not all(value_of(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
         return True
     keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
     names = [key for key in keys if isinstance(key, str)]
-    if names and set(names) <= set(first.cells):
+    if names and set(names) <= set(cells):
         return True
-    counted = list(first.cells) == [str(j) for j in range(len(first.cells))]
+    counted = list(cells) == [str(j) for j in range(len(cells))]
     if keys and not names and not counted:
         return False
-    start = ", ".join(first.cells[:3])
     raise DataError(
-        f"the first line of {source} holds numbers, not column names ({start}, ...); if they are names, give "
-        f"columns as text: target={shown(first.cells[-1])}; if the file has no header, "
+        f"the first line of {source} holds numbers, not column names ({', '.join(cells[:3])}, ...); if they are names, "
+        f"give columns as text: target={shown(cells[-1])}; if the file has no header, "
         + ("add one" if counted else "give positions: target=0 or columns=[0, 1]")
     )
 
 
-@dataclass(frozen=True)
-class CsvText:
-    """The text of one chunk, in Latin-1: numbers are ASCII, and other columns may be in any encoding.
+class CsvPiece(NamedTuple):
+    """One chunk of a file and its text."""
 
-    Parameters
-    ----------
-    text : str
-        Whole rows.
-    chunk : Chunk
-        Position of the rows in the file.
-    delimiter : str
-        One character.
-    n_columns : int
-        Cells in every row.
-    source : str
-        Name of the file in messages.
-    """
+    file: CsvRows
+    chunk: scan.Chunk
+    text: bytes
 
-    text: str
-    chunk: Chunk
-    delimiter: str
-    n_columns: int
-    source: str
+    def place(self, columns: Sequence[int]) -> Place:
+        """Return the place of some columns; its rows have line numbers."""
 
-    def numbers(self, columns: Sequence[int], place: Place) -> npt.NDArray[np.float64]:
-        """Return some columns (n, k), which may still hold NaN and infinities."""
-        values = None
-        if len(self.text) >= _LONG and '"' not in self.text:
-            values = csv_numbers(self.text.encode("latin-1"), self.delimiter, columns, self.n_columns)
+        def row(position: int) -> str:
+            rows = scan.lines_and_cells(self.text, self.chunk.first_line, self.file.parser.delimiter)
+            with reading(self.file.path, "CSV", csv.Error):
+                line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
+            return f"row {self.chunk.first_row + position}{line}"
+
+        return Place(self.file.source, [self.file.names[j] for j in columns], row)
+
+    def columns(
+        self, columns: Sequence[int], as_number: Collection[int] = (), as_text: Collection[int] = ()
+    ) -> list[Column]:
+        """Return some columns without a stated type.
+
+        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written.
+        Those in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are text.
+        """
+        tried = [j for j in columns if j not in as_text and j not in self.file.words]
+        numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))
+        made = {}
+        for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
+            if j in as_number or (j not in as_text and all(self._value(cell) is not None for cell in cells)):
+                numbers[j] = self._numbers(j, cells, codes)
+            else:
+                made[j] = self._text_column(j, cells, codes)
+                self.file.words.add(j)
+        made |= {j: _number_column(values, j not in as_number) for j, values in numbers.items()}
+        return [made[j] for j in columns]
+
+    @property
+    def _solid(self) -> bytes:
+        return scan.without_blank_lines(self.text, self.file.parser.delimiter) if self.chunk.spaced else self.text
+
+    def _texts(self, columns: Sequence[int]) -> Iterator[tuple[int, tuple[list[bytes], Array]]]:
+        return zip(columns, self.file.parser.texts(self._solid, columns), strict=True)
+
+    def _if_numbers(self, columns: Sequence[int]) -> list[Array] | None:
+        """Return some columns as float64, with NaN for missing cells; None if a cell of them may be something else."""
+        found = self.file.parser.floats(self._solid, columns, _MISSING_EXACTLY)
+        for k, values in enumerate(found or ()):
+            if (np.abs(values) >= LARGEST_EXACT).any():  # 2**53 + 1 also reads as 2**53
+                ((j, cells),) = self._texts(columns[k : k + 1])
+                self._numbers(j, *cells)
+        return found
+
+    def _text_column(self, column: int, cells: list[bytes], codes: Array) -> Column:
         try:
-            if values is None or len(values) != self.chunk.n_rows:
-                values = np.loadtxt(
-                    io.StringIO(self.text, newline="\n"),
-                    delimiter=self.delimiter,
-                    comments=None,
-                    quotechar='"',
-                    usecols=columns,
-                    ndmin=2,
-                )
-        except ValueError:
-            return self._cell_by_cell(columns, place)
-        if len(values) != self.chunk.n_rows:  # a stray carriage return or quote, which scan and parser read differently
-            return self._cell_by_cell(columns, place)
-        if np.abs(values).max() >= LARGEST_EXACT:  # 2**53 + 1 also reads as 2**53
-            self._check_integers(values, columns, place)
-        return values
+            levels = words(cell.decode("utf-8") for cell in cells)
+        except UnicodeDecodeError as error:
+            row = codes.tolist().index(cells.index(error.object))
+            raise self.place([column]).not_utf8(row) from error
+        missing = np.array([level.strip().lower() in _MISSING for level in levels])[codes]
+        return Column("text", codes, missing, levels, typed=False, stated="text")
 
-    def row(self, position: int) -> str:
-        """Describe a row by its number and its line in the file."""
-        line, _ = next(islice(self._rows(), position, None))
-        return f"row {self.chunk.first_row + position} (line {line})"
+    def _numbers(self, column: int, cells: list[bytes], codes: Array) -> Array:
+        """Return the values of a column that pyarrow does not take for numbers, or where integers may be too large."""
+        place, (_, rows) = self.place([column]), np.unique(codes, return_index=True)  # where each cell appears first
+        values = [self._number(cell, row, place) for cell, row in zip(cells, rows.tolist(), strict=True)]
+        return np.array(values)[codes]
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(io.StringIO(self.text, newline="\n"), delimiter=self.delimiter)
-        line = self.chunk.first_line
-        for cells in reader:
-            if cells and (len(cells) > 1 or cells[0].strip(BLANK)):
-                yield line, cells
-            line = self.chunk.first_line + reader.line_num
+    def _number(self, cell: bytes, row: int, place: Place) -> float:
+        text = _decoded(cell)
+        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
+            raise place.too_large(text, row)
+        value = _TRUTH.get(text.lower(), self._value(cell))
+        if value is not None:
+            return value
+        raise place.decimal_comma(text, row) if _DECIMAL_COMMA.fullmatch(text) else place.no_number(text, row)
 
-    def _cell_by_cell(self, columns: Sequence[int], place: Place) -> npt.NDArray[np.float64]:
-        values = np.empty((self.chunk.n_rows, len(columns)))
-        at = -1
-        for at, (line, cells) in enumerate(self._rows()):
-            if len(cells) != self.n_columns or at == len(values):
-                raise stray_mark(self.source, line)
-            for k, column in enumerate(columns):
-                values[at, k] = _number(cells[column].strip(), place, at, k)
-        if at + 1 < len(values):
-            raise stray_mark(self.source, self.chunk.first_line)
-        return values
-
-    def _check_integers(self, values: npt.NDArray[np.float64], columns: Sequence[int], place: Place) -> None:
-        large = np.abs(values) >= LARGEST_EXACT
-        for at, (_, cells) in enumerate(self._rows()):
-            for k in np.flatnonzero(large[at]).tolist():
-                _number(cells[columns[k]].strip(), place, at, k)
+    def _value(self, cell: bytes) -> float | None:
+        return value_of(_decoded(cell), self.file.parser.decimal)
 
 
-def is_number(text: str) -> bool:
-    """Return whether a cell has the form of a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+def _decoded(cell: bytes) -> str:
+    return cell.decode("utf-8", errors="replace").strip()
 
 
-def _number(text: str, place: Place, row: int, column: int) -> float:
-    if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
-        raise place.too_large(text, row, column)
-    if is_number(text):
-        return float(text)
-    if text.lower() in _TRUTH:
-        return _TRUTH[text.lower()]
+def _number_column(values: Array, integers: bool) -> Column:
+    """Return float64 as a column; with `integers`, whole numbers as such."""
+    if integers and (np.abs(values) < LARGEST_EXACT).all() and np.array_equal(values, np.rint(values)):
+        return Column("number", values.astype(np.int64), typed=False, stated="integers")
+    return Column("number", values, np.isnan(values), typed=False, stated="numbers")
+
+
+def value_of(text: str, decimal: str) -> float | None:
+    """Return the number that a cell holds, NaN if it is missing, None if it is neither."""
     if text.lower() in _MISSING:
-        raise place.missing(row, column)
-    if _DECIMAL_COMMA.fullmatch(text):
-        raise place.decimal_comma(text, row, column)
-    raise place.no_number(text.encode("latin-1").decode("utf-8", errors="replace"), row, column)
+        return np.nan
+    if "_" in text or (decimal == "," and "." in text):
+        return None
+    try:
+        return float(text.replace(decimal, "."))
+    except ValueError:
+        return None

@@ -1,186 +1,150 @@
-"""The first pass over a CSV file: finds its header and the positions of its rows, at a few hundred MB/s.
+"""The first pass over a CSV file: finds its first row and the positions of all rows.
 
-Only line ends, delimiters and quotes are examined. Every quote opens or closes a field (RFC 4180), so the parity of
-the quotes before a byte says whether the byte is inside quotes.
+Every quote opens or closes a field (RFC 4180): a line end ends a row where the number of quotes before it is even.
 """
 
 import csv
 import re
-from dataclasses import dataclass
-from typing import IO
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import IO, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.base import Array
-from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES
+from ridgemark.rows.arrow import CsvParser
+from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, bomb, is_bomb
+from ridgemark.rows.places import shown
 
 CHUNK_BYTES = 2**20
 
 _BOM = b"\xef\xbb\xbf"
-BLANK = " \t\r\n"
-_BLANK = BLANK.encode()
-_DELIMITERS = ",;\t"
 _NEWLINE, _QUOTE = b'\n"'
-_IS_SOLID = np.isin(np.arange(256), list(_BLANK), invert=True)  # by byte: True if not white space
+_ROW = re.compile(rb'(?>[^"\n]+|"[^"]*")*+\n')
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Some whole rows of a file: their bytes, row numbers and line numbers (from 1)."""
+class Chunk(NamedTuple):
+    """Some whole rows that are read together; `spaced` tells that lines of spaces are to be removed from them."""
 
     offset: int
+    first_line: int  # from 1
     n_bytes: int
     first_row: int
     n_rows: int
-    first_line: int
+    spaced: bool
 
 
-@dataclass(frozen=True)
-class FirstRow:
-    """The first row of a file, which may be its header, and the offsets of this row and the next."""
-
-    cells: tuple[str, ...]
-    delimiter: str
-    offset: int
-    line: int
-    next_offset: int
-    next_line: int
+Part: TypeAlias = tuple[int, int, bytes]  # offset in the file, number of the first line, whole rows
 
 
-def read_first_row(file: IO[bytes], source: str) -> FirstRow:
-    """Return the first row that is not blank, split at the most frequent of comma, semicolon and tab."""
-    offset, line = _skip_blank_lines(file, source)
-    text = _read_row(file, source, line)
-    _check_text(text, source)
-    outside = re.sub(rb'"[^"]*"', b"", text).decode("latin-1")
-    delimiter = max(_DELIMITERS, key=outside.count)
-    if (n_columns := outside.count(delimiter) + 1) > MAX_COLUMNS.value:
-        raise DataError(f"the first line of {source} has {n_columns:,} columns; {MAX_COLUMNS.remedy}")
-    cells = next(csv.reader([text.decode("utf-8").strip("\r\n")], delimiter=delimiter))
-    names = tuple(cell.strip() for cell in cells)
-    return FirstRow(names, delimiter, offset, line, offset + len(text), line + text.count(b"\n"))
+def all_lines(file: IO[bytes], path: Path) -> Iterator[Part]:
+    """Iterate over the rows of a file, about `CHUNK_BYTES` together; a row without end is refused."""
+    offset, line, held, more, longest = 0, 1, b"", True, MAX_ROW_BYTES.value
+    while more:
+        fresh = file.read(CHUNK_BYTES)
+        if is_bomb(file.tell(), getattr(file, "fileobj", file).tell()):
+            raise bomb(path)
+        more = bool(fresh)
+        text = held + fresh if more or not held else held + b"\n"
+        stop = _end_of_rows(text)
+        text, held = text[:stop], text[stop:]
+        n_lines = int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))
+        if len(held) > longest or (held and not more):
+            open_quote = "opens a quoted field that is never closed; add the missing quote, or write the file again"
+            what = open_quote if b'"' in held else f"has too many bytes; {MAX_ROW_BYTES.remedy}"
+            raise DataError(f"the row at line {line + n_lines} of {shown(path)} {what}")
+        if text:
+            yield offset, line, text
+        offset, line = offset + stop, line + n_lines
 
 
-def _skip_blank_lines(file: IO[bytes], source: str) -> tuple[int, int]:
-    """Seek to the first line that is not blank, after a byte order mark; return its offset and line number."""
-    begin = offset = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-    file.seek(begin)
-    line, text = 1, file.read(CHUNK_BYTES)
-    while text and not text.strip(_BLANK):
-        begin, line = max(begin, offset + text.rfind(b"\n") + 1), line + text.count(b"\n")
-        offset, text = offset + len(text), file.read(CHUNK_BYTES)
-    if not text:
-        raise SourceFileError(f"{source} is empty: it holds only blank lines; rewrite the file")
-    blank = text[: len(text) - len(text.lstrip(_BLANK))]
-    begin, line = max(begin, offset + blank.rfind(b"\n") + 1), line + blank.count(b"\n")
-    file.seek(begin)
-    return begin, line
+def _end_of_rows(text: bytes) -> int:
+    """Return the number of bytes up to the last line end outside quotes."""
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    codes = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero((codes == _NEWLINE) & ~np.bitwise_xor.accumulate(codes == _QUOTE))
+    return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def _read_row(file: IO[bytes], source: str, line: int) -> bytes:
-    """Return the row that begins here; inside quotes it continues across line ends."""
-    lines: list[bytes] = []
-    n_quotes, room = 0, MAX_ROW_BYTES.value
-    while not lines or n_quotes % 2:
-        lines.append(file.readline(room))
-        room, n_quotes = room - len(lines[-1]), n_quotes + lines[-1].count(_QUOTE)
-        if room <= 0 or not lines[-1]:
-            raise no_end(source, line, b"".join(lines))
-    return b"".join(lines)
+def split_first_row(parts: Iterator[Part], source: str) -> tuple[Part, Part]:
+    """Return the first row that is not blank, and the rows after it that were read with it."""
+    for offset, line, text in parts:
+        if solid := text.removeprefix(_BOM).lstrip():
+            begin = text.rfind(b"\n", 0, -len(solid)) + 1 or len(_BOM) * text.startswith(_BOM)
+            end = next(_ROW.finditer(text, begin)).end()
+            lines = [line + text.count(b"\n", 0, at) for at in (begin, end)]
+            return (offset + begin, lines[0], text[begin:end]), (offset + end, lines[1], text[end:])
+    raise SourceFileError(f"{source} is empty: it holds only blank lines; rewrite the file")
 
 
-def _check_text(text: bytes, source: str) -> None:
-    if b"\0" in text or text.startswith((b"PK\x03\x04", b"PAR1", b"\x1f\x8b")):
+def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -> tuple[tuple[str, ...], str]:
+    """Return the cells of the first row and the delimiter; see `CsvRows`."""
+    if re.search(rb"[\0-\x08\x0e-\x1f]", text):
         what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
         raise SourceFileError(f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format")
     if re.search(rb"\r[^\n]", text):
         raise SourceFileError(f"{source} ends its lines with carriage returns only; save it with line feeds")
     try:
-        text.decode("utf-8")
+        row = text.decode("utf-8").strip("\r\n")
     except UnicodeDecodeError as error:
         raise SourceFileError(
             f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
         ) from error
+    delimiter = delimiter or max(",;\t".replace(decimal, ""), key=re.sub('"[^"]*"', "", row).count)
+    cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
+    if len(cells) > MAX_COLUMNS.value:
+        raise DataError(f"the first line of {source} has {len(cells):,} columns; {MAX_COLUMNS.remedy}")
+    return cells, delimiter
 
 
-def find_chunks(file: IO[bytes], offset: int, line: int, delimiter: str, n_columns: int, source: str) -> list[Chunk]:
-    """Return the chunks of whole rows from `offset` to the end; refuse rows with another number of cells."""
-    file.seek(offset)
-    chunks: list[Chunk] = []
-    row, held, more, longest = 0, b"", True, MAX_ROW_BYTES.value
-    while more:
-        fresh = file.read(CHUNK_BYTES)
-        more = bool(fresh)
-        text = held + fresh if more or not held else held + b"\n"
-        ends, cells = _rows(text, delimiter)
-        stop = int(ends[-1]) + 1 if len(ends) else 0
-        held = text[stop:]
-        if len(held) > longest or (held and not more):
-            raise no_end(source, line + text.count(b"\n", 0, stop), held)
-        if not stop:
-            continue
-        used = cells > 0
-        wrong = np.flatnonzero(used & (cells != n_columns))
-        if wrong.size:
-            at = int(wrong[0])
-            begin = int(ends[at - 1]) + 1 if at else 0
-            bad_line = line + text.count(b"\n", 0, begin)
-            is_last = not more or (not held and not file.read(1))
-            last = is_last and not used[at + 1 :].any()
-            raise ragged(source, row + int(used[:at].sum()), bad_line, int(cells[at]), n_columns, last)
-        n_rows = int(used.sum())
+def find_chunks(parts: Iterator[Part], parser: CsvParser, source: str) -> Iterator[Chunk]:
+    """Iterate over the chunks of a file; refuse rows with another number of cells."""
+    row = 0
+    for part in parts:
+        offset, line, text = part
+        n_rows, n_bytes, spaced = parser.n_rows(text), len(text), False
+        if n_rows < 0 or parser.n_columns == 1:
+            solid = without_blank_lines(text, parser.delimiter)
+            n_rows, spaced = parser.n_rows(solid), len(solid) < n_bytes
+        if n_rows < 0:
+            raise _inseparable(part, row, parser, source, parts)
         if n_rows:
-            chunks.append(Chunk(offset, stop, row, n_rows, line))
-        row, offset, line = row + n_rows, offset + stop, line + text.count(b"\n", 0, stop)
-    return chunks
+            yield Chunk(offset, line, n_bytes, row, n_rows, spaced)
+        row += n_rows
 
 
-def _rows(text: bytes, delimiter: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the end and the number of cells of each row; 0 cells for a blank line."""
-    codes = np.frombuffer(text, np.uint8)
-    ends, marks = np.flatnonzero(codes == _NEWLINE), np.flatnonzero(codes == ord(delimiter))
-    if b'"' in text:
-        inside = np.bitwise_xor.accumulate(codes == _QUOTE)
-        ends, marks = ends[~inside[ends]], marks[~inside[marks]]
-    cells = np.diff(np.searchsorted(marks, ends), prepend=0) + 1
-    cells[_blank_lines(codes, ends, cells)] = 0
-    return ends, cells
+def without_blank_lines(text: bytes, delimiter: str) -> bytes:
+    """Return the text without lines of spaces and tabs, unless they are inside quotes."""
+    blank = b" \t".replace(delimiter.encode(), b"")
+    return re.sub(rb'(?m)("[^"]*")|^[%b]+\r?\n' % blank, rb"\1", text)
 
 
-def _blank_lines(codes: Array, ends: Array, cells: Array) -> Array:
-    """Return which lines are blank: one cell of white space only."""
-    begins = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
-    blank: Array = (cells == 1) & (codes[begins] <= ord(" "))
-    if blank.any():  # rare
-        solid = np.flatnonzero(_IS_SOLID[codes])
-        blank &= np.searchsorted(solid, begins) == np.searchsorted(solid, ends)
-    return blank
+def lines_and_cells(text: bytes, first_line: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the line number and the cells, as Latin-1, of every row: slow, for messages."""
+    reader = csv.reader(StringIO(text.decode("latin-1"), newline="\n"), delimiter=delimiter)
+    line = first_line
+    for cells in reader:
+        if len(cells) > 1 or (cells and cells[0].strip()):
+            yield line, cells
+        line = first_line + reader.line_num
 
 
-def ragged(source: str, row: int, line: int, got: int, expected: int, last: bool = False) -> DataError:
-    """Refuse a row with too few or too many cells."""
-    hint = "it is the last row: the file may be truncated" if last and got < expected else "correct that line"
+def _inseparable(part: Part, row: int, parser: CsvParser, source: str, rest: Iterator[Part]) -> DataError:
+    """Return the error for rows with too few or too many cells, or whose quotes do not separate them."""
+    _, first_line, text = part
+    rows = lines_and_cells(text, first_line, parser.delimiter)
+    for k, (line, cells) in enumerate(rows, row):
+        if len(cells) != parser.n_columns:
+            short = len(cells) < parser.n_columns
+            last = short and next(rows, None) is None and not any(text.strip() for _, _, text in rest)
+            hint = "it is the last row: the file may be truncated" if last else "correct that line"
+            return DataError(
+                f"row {k} (line {line}) of {source} has {len(cells)} cells and the first line has {parser.n_columns}; "
+                f"every row must have the same number; {hint}"
+            )
     return DataError(
-        f"row {row} (line {line}) of {source} has {got} cells and the first line has {expected}; every row must have "
-        f"the same number; {hint}"
+        f"at or after line {first_line} of {source} a field that is not quoted contains a quote or a carriage "
+        "return, so the rows cannot be separated; quote the field, and double the quotes inside it"
     )
-
-
-def stray_mark(source: str, line: int) -> DataError:
-    """Refuse rows that the scan and the parser separate differently."""
-    return DataError(
-        f"at or after line {line} of {source} a field that is not quoted contains a quote or a carriage return, "
-        "so the rows cannot be separated; quote the field, and double the quotes inside it"
-    )
-
-
-def no_end(source: str, line: int, text: bytes) -> DataError:
-    """Refuse a row that does not end, usually because a quote is not closed."""
-    if b'"' in text:
-        return DataError(
-            f"the row at line {line} of {source} opens a quoted field that is never closed; add the missing quote, or "
-            "write the file again if it is truncated"
-        )
-    return DataError(f"the row at line {line} of {source} has too many bytes; {MAX_ROW_BYTES.remedy}")

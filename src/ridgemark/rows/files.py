@@ -4,11 +4,15 @@ A hostile or broken file is refused before it takes time or memory; the environm
 limit.
 """
 
+import csv
+import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, cast
 
 from ridgemark.errors import DataError, ParameterError, RidgemarkError, SourceFileError
 from ridgemark.rows.places import shown
@@ -90,6 +94,15 @@ def reading(path: Path, form: str, *errors: type[BaseException]) -> Iterator[Non
         raise unreadable(path, form, reason) from error
 
 
+@contextmanager
+def open_csv(path: Path) -> Iterator[IO[bytes]]:
+    """Open a CSV file, compressed or not; every failure to read it is a `SourceFileError`."""
+    compressed = path.name.lower().endswith(".gz")
+    form = "gzip-compressed CSV (.csv.gz)" if compressed else "CSV"
+    with reading(path, form, EOFError, zlib.error, csv.Error), (gzip.open if compressed else open)(path, "rb") as file:
+        yield cast(IO[bytes], file)
+
+
 def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
     """Return the error for a truncated file or one of another format than its name says."""
     return SourceFileError(
@@ -132,6 +145,15 @@ class FileState:
             self.check()
             raise
         self.check()
+
+    def guard(self, blocks: Iterator[Any]) -> Iterator[Any]:
+        """Iterate, and check before and after every block."""
+        while True:
+            with self.unchanged():  # before the next read too: a truncated file must not be read through a map
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
 
 
 def file_state(path: Path) -> tuple[int, ...] | None:

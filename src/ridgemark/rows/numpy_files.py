@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
-from ridgemark.rows.base import Array
-from ridgemark.rows.cells import numbers
+from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, bomb, is_bomb, reading, unreadable
 from ridgemark.rows.places import listed, shown
 
@@ -44,15 +43,14 @@ class NpyColumns(MatrixColumns):
         super().__init__(shape, dtype, shown(path), None, in_memory=False)
         self._latest: dict[tuple[int, int], Array] = {}  # rows read last, shared by all copies made by `only`
 
-    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
-        """Return the checked floats (n, k) of some rows; features, targets and weights are read together."""
+    def values(self, rows: Rows) -> Array:
+        """Return the stored values (n, k) of some rows; features, targets and weights are read together."""
         whole = self._latest.get((rows.start, rows.stop)) if isinstance(rows, slice) else None
         if whole is not None:
             self._state.check()
-            return numbers(whole[:, self.selection], dtype, self.place(rows))
+            return whole[:, self.selection]
         with self._state.unchanged(), reading(self._path, _ARRAY), self._path.open("rb", buffering=0) as file:
-            values = self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
-        return numbers(values, dtype, self.place(rows))
+            return self._between(file, rows, keep=True) if isinstance(rows, slice) else self._at(file, rows)
 
     def _at(self, file: FileIO, rows: npt.NDArray[np.intp]) -> Array:
         """Return rows by number, in the requested order; rows close in the file are read together."""

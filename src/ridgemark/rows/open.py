@@ -14,14 +14,16 @@ from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
-from ridgemark.rows.tables import is_a, table_columns
+from ridgemark.rows.tables import FrameColumns, is_a, table_columns
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ARROW = (".parquet", ".arrow", ".feather")
 _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
-def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> RowSource:
+def open_rows(
+    source: Any, target: Any = None, columns: Any = None, weight: Any = None, delimiter: Any = None, decimal: str = "."
+) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
     Parameters
@@ -38,6 +40,11 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
         The features, in this order; by default all columns without another role.
     weight : str, int or array, optional
         Name, position or values of the weights.
+    delimiter : str, optional
+        The character between the cells of a CSV file; by default comma, semicolon or tab, whichever is most frequent
+        in the first line.
+    decimal : "." or ","
+        The decimal mark of a CSV file.
 
     Returns
     -------
@@ -49,6 +56,8 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
         When the data cannot be used; the message names the row, the column and the remedy.
     NotRestartableError
         When the source can be read only once.
+    MissingExtraError
+        When CSV, Parquet or Arrow files are to be read without the extra `arrow`.
 
     Examples
     --------
@@ -59,6 +68,10 @@ def open_rows(source: Any, target: Any = None, columns: Any = None, weight: Any 
     >>> [block.targets.ravel().tolist() for block in rows.blocks(3)]
     [[2.0, 5.0, 8.0], [11.0]]
     """
+    if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
+        return CsvRows(source, target, columns, weight, delimiter=delimiter, decimal=decimal)
+    if delimiter is not None or decimal != ".":
+        raise ParameterError("delimiter and decimal are for CSV files only; leave them out for other data")
     if isinstance(source, RowSource):
         if target is not None or columns is not None or weight is not None:
             raise ParameterError(
@@ -93,8 +106,6 @@ def _open_file(found: Path, target: Any, columns: Any, weight: Any) -> BaseRows:
         target = "y" if target is None and "y" in archive.keys else target
         target = archive.resolve(target, features, "target")
         return select_rows(features, _values(target), columns, _values(archive.resolve(weight, features, "weight")))
-    if name.endswith(_CSV):
-        return CsvRows(found, target, columns, weight)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight)
     raise SourceFileError(f"{shown(found)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
@@ -131,6 +142,13 @@ def _columns(source: Any) -> Columns:
         f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
         f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
     )
+
+
+def frame_columns(source: Any) -> FrameColumns | None:
+    """Return the columns of a data frame or Arrow table; None for anything else."""
+    is_frame = any(is_a(source, package, "DataFrame") for package in ("pandas", "polars"))
+    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else None
+    return found if isinstance(found, FrameColumns) else None
 
 
 def _table(source: Any) -> Columns | None:

@@ -103,11 +103,37 @@ class Place:
             f"convert it, {LEAVE_OUT}, or encode its categories as columns of 0 and 1 (command line: --encode)"
         )
 
-    def decimal_comma(self, text: str, row: int, column: int) -> DataError:
+    def not_utf8(self, row: int, column: int = 0) -> DataError:
+        """Refuse text in another encoding."""
+        return DataError(f"{self.cell(row, column)} is not in UTF-8; save the file as UTF-8, or {LEAVE_OUT}")
+
+    def mixed(self, value: object, row: int, column: int = 0) -> DataTypeError:
+        """Refuse a value whose type differs from that of the values before it."""
+        return DataTypeError(
+            f"{self.cell(row, column)} holds a value of type {type(value).__name__}, {shown(value)}, and the values "
+            f"before it are of another type; a column must hold one type: convert it, or {LEAVE_OUT}"
+        )
+
+    def not_of_kind(self, value: object, kind: str, row: int, column: int = 0) -> DataTypeError:
+        """Refuse a value in a column that held numbers, booleans or dates in the fit."""
+        held = {"number": "numbers", "boolean": "true and false", "date": "dates"}[kind]
+        return DataTypeError(
+            f"{self.cell(row, column)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
+            f"correct the value, name the column in categorical_features, or {LEAVE_OUT}"
+        )
+
+    def unseen(self, value: object, row: int, column: int = 0) -> DataError:
+        """Refuse a level that the fit has not seen."""
+        return DataError(
+            f"{self.cell(row, column)} is {shown(value)}, a level that the fit has not seen; correct it, drop the row, "
+            "or let unseen levels be ignored"
+        )
+
+    def decimal_comma(self, text: str, row: int, column: int = 0) -> DataError:
         """Refuse a number written with a comma."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; every "
-            "value must be a number with a decimal point and no other separator; rewrite the file in this form"
+            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; give "
+            "decimal=',' (command line: --decimal ,) for decimal commas; remove thousands separators from the file"
         )
 
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:

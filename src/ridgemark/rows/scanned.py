@@ -1,8 +1,9 @@
 """Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
 from ridgemark.rows.choice import Choice, Header
+from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures, number_column
 from ridgemark.rows.files import FileState
 from ridgemark.rows.places import Place
 
@@ -48,46 +50,49 @@ class ScannedRows(BaseRows):
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)
         self._names = header.names_of(choice.all) or ()
-        for _ in self._read([0]):  # a column of the wrong kind is refused on opening
+        for _ in self.encoded_by(NoFeatures())._read([0]):  # a target of the wrong kind is refused on opening
             break
 
     @abstractmethod
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         """Iterate over the rows of some chunks, in ascending order, in blocks of any size."""
 
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        encoded = copy.copy(self)
+        encoded.encoder = encoder
+        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
+        encoded.dtype = self.dtype if encoder.keeps_columns else DOUBLE
+        return encoded
+
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        return self._unchanged(range(first, int(np.searchsorted(self._bounds, stop))))
-
-    def _unchanged(self, chunks: Sequence[int]) -> Iterator[Block]:
-        """Iterate like `_read`, and check before and after every block that the files have not changed."""
-        blocks = self._read(chunks)
-        while True:
-            # Before the next read too: a truncated file must not be read through a map.
-            with self._files.unchanged():
-                block = next(blocks, None)
-            if block is None:
-                return
-            yield block
+        return self._files.guard(self._read(range(first, int(np.searchsorted(self._bounds, stop)))))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
         chunks = np.unique(np.searchsorted(self._bounds, rising, side="right") - 1)
         taken = self._blank(0, len(indices))
-        for piece in self._unchanged(chunks.tolist()):
+        for piece in self._files.guard(self._read(chunks.tolist())):
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
         return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
 
-    def _block(self, start: int, columns: Sequence[Array], place: Place) -> Block:
+    def _block(self, start: int, columns: Sequence[Array | Column], place: Place) -> Block:
         """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`."""
+        raw = [one if isinstance(one, Column) else number_column(one) for one in columns]
+        n_columns = len(self._choice.features)
+        weight = n_columns + self.n_targets
 
         def part(first: int, last: int | None, dtype: np.dtype[Any]) -> Array:
-            return stacked(columns[first:last], dtype, place.some(first, last))
+            place_of = place.some(first, last)
+            values = [column.plain(place_of.some(k, k + 1)) for k, column in enumerate(raw[first:last])]
+            return stacked(values, dtype, place_of)
 
-        weight = self.n_features + self.n_targets
-        features = part(0, self.n_features, self.dtype)
-        targets = part(self.n_features, weight, DOUBLE) if self.n_targets else None
+        if self.encoder is None:
+            features = part(0, n_columns, self.dtype)
+        else:
+            features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
+        targets = part(n_columns, weight, DOUBLE) if self.n_targets else None
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)

@@ -4,19 +4,20 @@ Frames are recognised by their class names: pandas and polars are never imported
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from ridgemark.errors import DataError
+from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.arrays import Columns, as_array
-from ridgemark.rows.base import Array
-from ridgemark.rows.cells import check_integers, check_present, float_dtype, stacked
+from ridgemark.rows.base import Array, Rows
+from ridgemark.rows.cells import check_integers, float_dtype, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
-from ridgemark.rows.places import CATEGORY, Place, row_of, shown
+from ridgemark.rows.column import MOMENT, Column, number_column, object_column, text_column, times, words
+from ridgemark.rows.places import Place, row_of, shown
 
 _OBJECT: np.dtype[Any] = np.dtype(object)
 
@@ -28,25 +29,60 @@ class FrameColumns(Columns):
         known = tuple(str(name) for name in names)
         super().__init__(Header(source, len(known), known), n_rows)
         self._table = table
+        self._whole: list[Column] | None = None
 
     @abstractmethod
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         """Return the nearest numpy type of one column."""
 
     @abstractmethod
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        """Return one column at some rows as numpy values of any type, and refuse nulls and categories."""
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
+        """Return one column at some rows."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 when every column is float32 or smaller, and float64 otherwise."""
         return float_dtype(self._column_dtype(j) for j in self.which)
 
-    def read(self, rows: slice | npt.NDArray[np.intp], dtype: np.dtype[Any]) -> Array:
+    @property
+    def numeric(self) -> bool:
+        """Whether every column has a type of numbers or booleans."""
+        return all(self._column_dtype(j).kind in "fiub" for j in self.which)
+
+    def columns(self, rows: Rows) -> list[Column]:
+        """Return the columns at some rows."""
+        place = self.place(rows)
+        return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
+
+    def whole(self) -> list[Column]:
+        """Return the columns at all rows."""
+        if self._whole is None:
+            self._whole = self.columns(slice(0, self.n_rows))
+        return self._whole
+
+    def only(self, which: Sequence[int]) -> Self:
+        """Return some of the columns, by their positions in the whole table."""
+        narrower = super().only(which)
+        narrower._whole = None
+        return narrower
+
+    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
+        """Refuse infinities in columns of numbers, and return whether all columns are such, without gaps."""
+        place, finite = self.place(rows), True
+        for k, j in enumerate(self.which):
+            if self._column_dtype(j).kind not in "fiub":
+                finite = False
+                continue
+            column = self.column(j, rows, place.some(k, k + 1))
+            numbers(column.values, dtype, place.some(k, k + 1), gaps=True)
+            finite &= not column.gaps.any()
+        return finite
+
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
         place = self.place(rows)
-        columns = [self._column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
-        return stacked(columns, dtype, place)
+        values = [column.plain(place.some(k, k + 1)) for k, column in enumerate(self.columns(rows))]
+        return stacked(values, dtype, place)
 
 
 class PandasColumns(FrameColumns):
@@ -58,33 +94,54 @@ class PandasColumns(FrameColumns):
             dtype = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", _OBJECT))
         return dtype if isinstance(dtype, np.dtype) else _OBJECT
 
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
         series = self._table.iloc[rows, position]
+        name, stated = series.dtype.name, str(series.dtype)
+        if name == "category":
+            codes = series.cat.codes.to_numpy().astype(np.intp)
+            return Column("category", codes, codes < 0, words(series.cat.categories), stated=stated)
+        if "string" in name or name == "str":
+            missing = series.isna().to_numpy()
+            return text_column(series.to_numpy(dtype=object), missing, stated)
         if isinstance(series.dtype, np.dtype):
-            return np.asarray(series.to_numpy())
-        if series.dtype.name == "category":
-            raise place.wrong_kind(CATEGORY, "category")
-        if series.dtype.kind in "Mm":
-            raise place.wrong_kind(series.dtype.kind, series.dtype)
-        check_present(series.isna().to_numpy(), place)
-        return np.asarray(series.to_numpy(dtype=self._column_dtype(position)))
+            values = series.to_numpy()
+            return object_column(values, place) if values.dtype == _OBJECT else number_column(values)
+        if series.dtype.kind == "M":  # with a time zone: to UTC
+            return Column("date", series.to_numpy(dtype=MOMENT), stated=stated)
+        dtype, missing = self._column_dtype(position), series.isna().to_numpy()
+        if dtype.kind not in "fiub":
+            return object_column(series.to_numpy(dtype=object), place)
+        filled = number_column(series.to_numpy(dtype=dtype, na_value=np.nan if dtype.kind == "f" else 0))
+        return replace(filled, missing=missing, stated=stated)
 
 
 class PolarsColumns(FrameColumns):
     """Columns of a polars DataFrame."""
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return np.dtype(np.float32 if str(self._table.dtypes[position]) in {"Float16", "Float32"} else np.float64)
+        dtype = self._table.dtypes[position]
+        if not dtype.is_numeric() and str(dtype) != "Boolean":
+            return _OBJECT
+        return np.dtype(np.float32 if str(dtype) in {"Float16", "Float32"} else np.float64)
 
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
         series = self._table.to_series(position)[rows]
-        kind = str(series.dtype).partition("(")[0]
-        if kind in {"Categorical", "Enum"}:
-            raise place.wrong_kind(CATEGORY, kind)
-        if kind in {"Struct", "List", "Array"}:
-            raise place.wrong_kind(kind, series.dtype)
-        check_present(series.is_null().to_numpy(), place)
-        return np.asarray(series.to_numpy())
+        stated, missing = str(series.dtype), series.is_null().to_numpy()
+        name = stated.partition("(")[0]
+        if name == "Object":
+            return object_column(np.array([*series.to_list(), None], dtype=object)[:-1], place)
+        if name in {"String", "Categorical", "Enum"}:
+            texts = series.cast(str).to_list()
+            return text_column(texts, missing, stated, "text" if name == "String" else "category")
+        if name in {"Struct", "List", "Array", "Binary"}:
+            return Column("other", np.zeros(len(series)), stated=stated)
+        if name == "Time":  # nanoseconds of the day
+            series = series.cast(int)
+        elif name == "Decimal":
+            series = series.cast(float)
+        values = np.zeros(len(series)) if name == "Null" else _filled(series, missing)
+        made = times(values) if name == "Time" else number_column(values)
+        return replace(made, missing=missing, stated=stated)
 
 
 class DictColumns(FrameColumns):
@@ -104,8 +161,16 @@ class DictColumns(FrameColumns):
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return self._table[position].dtype
 
-    def _column(self, position: int, rows: slice | npt.NDArray[np.intp], place: Place) -> Array:
-        return self._table[position][rows]
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
+        values = self._table[position][rows]
+        return object_column(values.astype(object), place) if values.dtype.kind in "OUT" else number_column(values)
+
+
+def _filled(series: Any, missing: Array) -> Array:
+    """Return the numbers, booleans or times of a polars series, with any value where one is missing."""
+    if missing.any() and str(series.dtype).startswith(("Int", "UInt", "Boolean")):
+        series = series.fill_null(False if str(series.dtype) == "Boolean" else 0)
+    return np.asarray(series.to_numpy())
 
 
 def table_columns(source: Any) -> Columns | None:
@@ -126,6 +191,28 @@ def is_a(value: Any, package: str, name: str) -> bool:
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
 
 
+def refuse_text(values: Any, source: str) -> None:
+    """Refuse targets, given as an array, list, series or frame, that hold text; numbers written as text pass."""
+    texts: dict[str, Iterable[Any]] = {}
+    table = None if isinstance(values, Mapping) else table_columns(values)
+    if isinstance(table, FrameColumns):
+        levels = {table.header.names[j]: column.levels for j, column in enumerate(table.whole()) if table.header.names}
+        texts = {f"{source} {shown(name)}": found for name, found in levels.items() if found is not None}
+    elif isinstance(values, np.ndarray | list | tuple):
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different lengths, which the conversion that follows refuses
+            return
+        texts = {source: array.ravel()} if array.dtype.kind in "OUT" else {}
+    for where, words_found in texts.items():
+        for text in words_found:
+            if isinstance(text, str) and not is_number(text):
+                raise DataTypeError(
+                    f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it "
+                    "first, for example two classes to 0 and 1"
+                )
+
+
 def refuse_large_integers(values: Any, source: str) -> None:
     """Refuse integers beyond 2**53 in an array, sparse matrix, data frame or list, as `open_rows` does.
 
@@ -139,11 +226,7 @@ def refuse_large_integers(values: Any, source: str) -> None:
         rows = slice(0, columns.n_rows)
         for position in columns.which:
             place = columns.place(rows).some(position, position + 1)
-            try:
-                column = columns._column(position, rows, place)
-            except DataError:  # categories, missing values
-                continue
-            check_integers(column, place)
+            check_integers(columns.column(position, rows, place).values, place)
         return
     try:
         array = np.asarray(values)

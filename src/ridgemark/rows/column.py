@@ -1,0 +1,193 @@
+"""One column of a table as NumPy arrays, before it is encoded as numbers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.errors import DataError
+from ridgemark.rows.base import Array
+from ridgemark.rows.cells import check_present, from_objects
+from ridgemark.rows.places import CATEGORY, TEXT, Place
+
+Kind = Literal["number", "boolean", "text", "category", "date", "other"]
+Mask = npt.NDArray[np.bool_]
+
+MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
+_MISSING_TYPES = {"NAType", "NaTType"}  # of data frames, recognised by name
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Some rows of one column.
+
+    Parameters
+    ----------
+    kind : {"number", "boolean", "text", "category", "date", "other"}
+        "other" is what no rule encodes, such as lists.
+    values : ndarray (n,)
+        Numbers or time spans, booleans, datetime64; of text and categories, positions in `levels`.
+    missing : ndarray (n,) of bool, optional
+        Which values are missing, besides those that are NaN or NaT; values there mean nothing.
+    levels : ndarray (k,) of str, optional
+        The different texts, in any order; some may not occur.
+    typed : bool, default=True
+        Whether the source states the type. Text without a type is read by its content.
+    stated : str
+        The type in the source's words, for messages.
+    """
+
+    kind: Kind
+    values: Array
+    missing: Mask | None = None
+    levels: Array | None = None
+    typed: bool = True
+    stated: str = ""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.intp]) -> Column:
+        missing = None if self.missing is None else self.missing[rows]
+        return replace(self, values=self.values[rows], missing=missing)
+
+    @property
+    def gaps(self) -> Mask:
+        """Which values are missing, shape (n,)."""
+        gaps = np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
+        if self.values.dtype.kind == "f":
+            return gaps | np.isnan(self.values)
+        return gaps | np.isnat(self.values) if self.values.dtype.kind in "mM" else gaps
+
+    def plain(self, place: Place) -> Array:
+        """Return the values of a column that needs no encoding; refuse text, categories and missing values."""
+        if self.kind in ("text", "category"):
+            raise place.wrong_kind(TEXT if self.kind == "text" else CATEGORY, self.stated)
+        if self.kind == "other" or self.values.dtype.kind in "mM":
+            raise self.refusal(place)
+        if self.missing is not None:
+            check_present(self.missing, place)
+        return self.values
+
+    def refusal(self, place: Place) -> DataError:
+        """Return the error for a column of a wrong kind; objects that are not of one type are named."""
+        if self.kind == "other" and self.values.dtype.kind == "O":
+            return _not_one_type(self.values, place)
+        return place.wrong_kind(self.values.dtype.kind, self.stated)
+
+
+class ColumnEncoder(Protocol):
+    """Turns the columns of some rows into features; `BaseRows.encoded_by` takes one.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the features.
+    texts : frozenset of int
+        Positions of the columns that a source without types must deliver as text.
+    keeps_columns : bool
+        Whether the features are the columns themselves, so that single precision stays.
+    """
+
+    names: tuple[str, ...]
+    texts: frozenset[int]
+    keeps_columns: bool
+
+    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
+        """Return the features (n, k) of the rows from `start` on, in float64."""
+
+
+class NoFeatures:
+    """An encoder that makes no features: only targets and weights are read and checked."""
+
+    names: tuple[str, ...] = ()
+    texts: frozenset[int] = frozenset()
+    keeps_columns = False
+
+    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
+        """Return features (n, 0)."""
+        return np.empty((len(columns[0]), 0))
+
+
+def number_column(values: Array) -> Column:
+    """Return an array of numbers, booleans, dates or time spans as a column; other types are of the kind "other"."""
+    kinds: dict[str, Kind] = {"b": "boolean", "M": "date", **dict.fromkeys("fium", "number")}
+    return Column(kinds.get(values.dtype.kind, "other"), values, stated=str(values.dtype))
+
+
+def times(nanoseconds: Array) -> Column:
+    """Return times of the day as moments of the first day of 1970."""
+    return Column("date", (nanoseconds // 1000).astype(np.int64).view(MOMENT))
+
+
+def text_column(values: Iterable[Any], missing: Mask, stated: str, kind: Kind = "text", typed: bool = True) -> Column:
+    """Return text, one for each row; what stands where a value is missing is ignored."""
+    known: dict[str, int] = {}
+    positions = (
+        -1 if gap else known.setdefault(value, len(known)) for value, gap in zip(values, missing.tolist(), strict=True)
+    )
+    codes = np.fromiter(positions, dtype=np.intp, count=len(missing))
+    return Column(kind, codes, missing, words(known), typed, stated)
+
+
+def words(texts: Iterable[Any]) -> Array:
+    """Return texts as an array of Python strings; what is no text is written as text."""
+    return np.array([*map(str, texts), None], dtype=object)[:-1]  # None: an array of objects, also if it is empty
+
+
+def object_column(values: Array, place: Place) -> Column:
+    """Return Python objects of one type as a column; text is read by its content, and no encoding takes other types."""
+    missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    present = values[~missing]
+    types = set(map(type, present))
+
+    def all_are(*allowed: type) -> bool:
+        return all(issubclass(one, allowed) for one in types)
+
+    if not types:
+        return Column("number", np.zeros(len(values)), missing, stated="object")
+    if all_are(str):
+        return text_column(values, missing, "object", typed=False)
+    if all_are(bool, np.bool_):
+        return Column("boolean", np.where(missing, False, values).astype(bool), missing, stated="object")
+    if all_are(Real, Decimal, np.bool_):
+        filled = values.copy()
+        filled[missing] = 0.0
+        return Column("number", from_objects(filled, place), missing, stated="object")
+    if all_are(dt.date):
+        moments = np.full(len(values), "NaT", MOMENT)
+        moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
+        return Column("date", moments, stated="object")
+    return Column("other", values, missing, stated="object")
+
+
+def in_utc(moment: Any) -> Any:
+    """Return a date or time without its time zone, in UTC."""
+    if getattr(moment, "tzinfo", None) is None:
+        return moment
+    return moment.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float):
+        return value != value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return value is None or type(value).__name__ in _MISSING_TYPES
+
+
+def _not_one_type(values: Array, place: Place) -> DataError:
+    """Return the error for objects that are no numbers, or of several types; it names the first unexpected one."""
+    rows, number = [k for k, value in enumerate(values) if not _is_missing(value)], Real | Decimal | np.bool_
+    first = values[rows[0]]
+    expected = number if isinstance(first, number) else type(first)
+    row = next((k for k in rows if not isinstance(values[k], expected)), rows[0])
+    refuse = place.mixed if isinstance(first, str | dt.date) else place.no_number
+    return refuse(values[row], row)

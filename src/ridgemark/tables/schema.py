@@ -1,0 +1,120 @@
+"""What a fit knows of the columns of its table, and the features they become."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.tables.dates import PARTS
+
+Floats = NDArray[np.float64]
+
+VALUE, MISSING = "value", "missing"  # parts besides those of a date
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """How one column of a table becomes features.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column, or x0, x1, ... for columns without names.
+    kind : {"number", "boolean", "category", "frequency", "date", "dropped"}
+        A category is one column of 0 and 1 for each level; a frequency is the share of the rows with the same level.
+    parts : tuple of str
+        The features: "value" (of a category, one for each level) or parts of a date, and "missing", which says where a
+        value is missing. None for a column that is left out.
+    fill : float
+        What stands for a missing number: the median; of a date, in seconds since 1970.
+    origin : float
+        Of a date, the first one, in seconds since 1970.
+    levels : ndarray of str or None
+        Levels of a category or frequency, ordered by their text.
+    shares : ndarray or None
+        Share of the rows with each level, for a frequency.
+    """
+
+    name: str
+    kind: Literal["number", "boolean", "category", "frequency", "date", "dropped"]
+    parts: tuple[str, ...] = ()
+    fill: float = 0.0
+    origin: float = 0.0
+    levels: NDArray[Any] | None = None
+    shares: Floats | None = None
+
+    def __post_init__(self) -> None:
+        parts = (*(PARTS if self.kind == "date" else (VALUE,)), MISSING)
+        if list(self.parts) != [part for part in parts if part in self.parts]:
+            raise ValueError(f"a field of kind {self.kind} has no such parts: {self.parts}")
+        levels = [] if self.levels is None else self.levels.tolist()
+        if (self.levels is not None) != (self.kind in ("category", "frequency")) or levels != sorted(set(levels)):
+            raise ValueError(f"the levels of {self.name!r} must be those of a category, different and in order")
+        if (None if self.shares is None else len(self.shares)) != (len(levels) if self.kind == "frequency" else None):
+            raise ValueError(f"the levels of {self.name!r} need one share each")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        if self.kind == "category" and VALUE in self.parts:
+            assert self.levels is not None
+            return (*(f"{self.name}={level}" for level in self.levels), *(f"{self.name} {p}" for p in self.parts[1:]))
+        value = f"{self.name} frequency" if self.kind == "frequency" else self.name
+        return tuple(value if part == VALUE else f"{self.name} {part}" for part in self.parts)
+
+    @cached_property
+    def code(self) -> dict[str, int]:
+        """Position of each level."""
+        return {level: k for k, level in enumerate(() if self.levels is None else self.levels)}
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a table and the features they become.
+
+    Parameters
+    ----------
+    fields : tuple of Field
+        One for each column.
+    missing : {"fill", "error"}
+        Whether missing values are filled in or refused.
+    unknown : {"ignore", "error"}
+        Whether levels that the fit has not seen become zeros or are refused.
+    """
+
+    fields: tuple[Field, ...]
+    missing: Literal["fill", "error"] = "fill"
+    unknown: Literal["ignore", "error"] = "ignore"
+
+    @cached_property
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(name for field in self.fields for name in field.names)
+
+    @cached_property
+    def owners(self) -> NDArray[np.intp]:
+        """Position of the column that each feature comes from."""
+        return np.repeat(np.arange(len(self.fields)), [len(field.names) for field in self.fields])
+
+    @cached_property
+    def keeps_columns(self) -> bool:
+        """Whether the features are the columns themselves."""
+        return all(field.kind == "number" and field.parts == (VALUE,) for field in self.fields)
+
+    def by_column(self, values: Floats) -> Floats:
+        """Return the sum over the features of each column."""
+        return np.bincount(self.owners, weights=values, minlength=len(self.fields)).astype(float, copy=False)
+
+
+def column_names(names: Iterable[str] | None, n_columns: int) -> tuple[str, ...]:
+    """Return the names of columns, or x0, x1, ... where they have none, as scikit-learn does."""
+    return tuple(f"x{j}" for j in range(n_columns)) if names is None else tuple(map(str, names))
+
+
+def schema_of_numbers(names: Iterable[str] | None, fills: Floats) -> Schema:
+    """Return the schema of columns of numbers that had no gaps; `fills` stand for values missing later."""
+    known = column_names(names, len(fills))
+    return Schema(tuple(Field(name, "number", (VALUE,), float(fill)) for name, fill in zip(known, fills, strict=True)))

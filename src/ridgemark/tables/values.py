@@ -1,0 +1,128 @@
+"""The values of a column in the form of one kind: numbers, moments or levels; text is read by its content."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.rows.base import Array
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, numbers
+from ridgemark.rows.column import MOMENT, Column, in_utc, words
+from ridgemark.rows.places import Place
+
+Floats = NDArray[np.float64]
+Content = Literal["number", "boolean", "date", "text"]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?", re.ASCII | re.IGNORECASE
+)
+_TRUTH = {"true": 1.0, "false": 0.0}
+_DAY = np.timedelta64(1, "D")
+
+
+def content_of(levels: Array) -> Content:
+    """Return what texts hold: numbers, true and false, ISO dates and times, or text if one of them is nothing else."""
+    if all(level.strip().lower() in _TRUTH for level in levels):
+        return "boolean"
+    if not np.isnan(parsed("number", levels)).any():
+        return "number"
+    return "text" if np.isnat(parsed("date", levels)).any() else "date"
+
+
+def parsed(kind: str, levels: Array) -> Array:
+    """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT stands for text that is no such value."""
+    stripped = [level.strip() for level in levels]
+    if kind == "date":
+        return np.array([_moment(text) for text in stripped], dtype=MOMENT)
+    read = _number if kind == "number" else lambda text: _TRUTH.get(text.lower(), np.nan)
+    return np.array([read(text) for text in stripped], dtype=float)
+
+
+def float_values(column: Column, kind: str, place: Place, by_level: Array | None = None) -> Floats:
+    """Return a column as numbers, or as booleans 0 and 1; NaN where a value is missing.
+
+    Time spans are counted in days. `by_level` holds the number of each level of a column of text.
+    """
+    gaps = column.gaps
+    if column.levels is not None:
+        by_level = parsed(kind, column.levels) if by_level is None else by_level
+        values = _of_rows(by_level, column, gaps, kind, place)
+        _check_long_integers(column, values, place)
+    elif column.kind in ("date", "other"):
+        raise column.refusal(place)
+    else:
+        values = column.values / _DAY if column.values.dtype.kind == "m" else column.values
+    result = numbers(values, DOUBLE, place, gaps=True)
+    if kind == "boolean" and column.kind == "number" and (other := ~np.isin(result, (0.0, 1.0)) & ~gaps).any():
+        row = int(np.argmax(other))
+        raise place.not_of_kind(result[row], kind, row)
+    return np.where(gaps, np.nan, result) if gaps.any() else result
+
+
+def moments(column: Column, place: Place, by_level: Array | None = None) -> Array:
+    """Return a column as moments; NaT where a value is missing."""
+    gaps = column.gaps
+    if column.levels is not None:
+        by_level = parsed("date", column.levels) if by_level is None else by_level
+        return _of_rows(by_level, column, gaps, "date", place)
+    if column.kind != "date":
+        row = int(np.argmin(gaps))
+        raise place.not_of_kind(column.values[row], "date", row)
+    found = column.values.astype(MOMENT)
+    return np.where(gaps, np.datetime64("NaT", "us"), found)
+
+
+def text_levels(column: Column) -> tuple[NDArray[np.intp], Array]:
+    """Return the level of every row, as a position in the levels, and these; numbers, booleans and dates as text."""
+    if column.levels is not None:
+        return column.values, column.levels
+    present = column.values[~column.gaps]
+    different, position = np.unique(present, return_inverse=True)
+    codes = np.zeros(len(column), dtype=np.intp)
+    codes[~column.gaps] = position
+    return codes, words(map(_text, different.tolist()))
+
+
+def _text(value: Any) -> str:
+    """Return a value as text, the same for 1 and 1.0: a column of integers with gaps is often one of floats."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _of_rows(by_level: Array, column: Column, gaps: Array, kind: str, place: Place) -> Array:
+    """Return the value of each row's level; refuse a level that is no value of this kind."""
+    assert column.levels is not None
+    nothing = np.datetime64("NaT") if kind == "date" else np.nan
+    values = np.append(by_level, np.array([nothing], by_level.dtype))[np.where(gaps, -1, column.values)]
+    if (wrong := (np.isnat(values) if kind == "date" else np.isnan(values)) & ~gaps).any():
+        row = int(np.argmax(wrong))
+        raise place.not_of_kind(column.levels[column.values[row]], kind, row)
+    return values
+
+
+def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
+    """Refuse integers beyond 2**53 among texts."""
+    assert column.levels is not None
+    for row in np.flatnonzero(np.abs(values) >= LARGEST_EXACT).tolist():
+        text = column.levels[column.values[row]].strip()
+        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:
+            raise place.too_large(text, row)
+
+
+def _number(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else np.nan
+
+
+def _moment(text: str) -> Any:
+    if _MOMENT.fullmatch(text):
+        try:
+            return in_utc(dt.datetime.fromisoformat(text.upper().replace(" +", "+").replace(" -", "-")))
+        except (ValueError, OverflowError):  # no such day, or outside the years 1 to 9999
+            pass
+    return None

@@ -1,0 +1,223 @@
+"""Estimators on tables and on arrays with gaps."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, load, open_rows
+from ridgemark.errors import ColumnWarning, DataError, ParameterError
+from tests.tables.cases import QUICK, fitted, messy, quietly
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] ** 2
+
+
+def with_gaps(X, share=0.1, seed=0):
+    return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
+
+
+def test_numbers_without_gaps_are_not_encoded_or_copied(numbers, monkeypatch):
+    X, y = numbers
+    monkeypatch.setattr("ridgemark.estimators.base.learn_schema", None)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = fitted(X, y)
+    assert np.array_equal(model.landmarks_, X[model.landmark_indices_])
+    assert model.encoded_names_ == ["x0", "x1", "x2"]
+    for rows in ((frame, y), (open_rows(frame, target=y),), (open_rows(X, target=y),)):
+        other = fitted(*rows)
+        assert np.array_equal(other.dual_coef_, model.dual_coef_)
+        assert np.array_equal(other.predict(rows[0]), model.predict(X))
+    assert fitted(frame, y).encoded_names_ == ["a", "b", "c"]
+    source, _ = model._open(X, y, None)
+    assert np.shares_memory(source.take(np.arange(5)).features, X) or source.encoder is None
+    assert np.shares_memory(next(source.blocks(50)).features, X)
+
+
+def test_a_parquet_file_of_numbers_gives_the_bits_of_the_array(numbers, tmp_path):
+    X, y = numbers
+    pd.DataFrame(np.c_[X, y], columns=list("abcy")).to_parquet(tmp_path / "t.parquet")
+    model = fitted(open_rows(tmp_path / "t.parquet", target="y"))
+    assert np.array_equal(model.dual_coef_, fitted(X, y).dual_coef_)
+    later = open_rows(tmp_path / "t.parquet", columns=list("abc"))
+    assert np.array_equal(model.predict(later), model.predict(pd.DataFrame(X, columns=list("abc"))))
+
+
+@pytest.mark.parametrize("estimator", [NystromRidge, ExactKernelRidge])
+def test_gaps_in_an_array_are_filled_and_marked(estimator, numbers):
+    X, y = numbers
+    gaps = with_gaps(X)
+    model = quietly(estimator(**QUICK).fit, gaps, y)
+    assert model.encoded_names_ == ["x0", "x0 missing", "x1", "x1 missing", "x2", "x2 missing"]
+    medians = np.nanmedian(gaps, axis=0)
+    filled = np.empty((200, 6))
+    filled[:, ::2], filled[:, 1::2] = np.where(np.isnan(gaps), medians, gaps), np.isnan(gaps)
+    expected = estimator(**QUICK).fit(filled, y)
+    assert np.array_equal(model.predict(gaps), expected.predict(filled))
+    assert estimator().__sklearn_tags__().input_tags.allow_nan
+    assert model.n_features_in_ == 3
+
+
+def test_gaps_are_filled_alike_in_arrays_maps_files_and_frames(numbers, tmp_path):
+    X, y = numbers
+    gaps = with_gaps(X)
+    model = fitted(gaps, y)
+    np.save(tmp_path / "t.npy", np.c_[gaps, y])
+    np.save(tmp_path / "x.npy", gaps)
+    frame = pd.DataFrame(gaps, columns=["a", "b", "c"])
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for rows in ((frame, y), (mapped, y), (open_rows(tmp_path / "t.npy", target=3),), (open_rows(gaps, target=y),)):
+        assert np.array_equal(fitted(*rows).dual_coef_, model.dual_coef_)
+    for later in (mapped, open_rows(tmp_path / "x.npy")):
+        assert np.array_equal(model.predict(later), model.predict(gaps))
+
+
+def test_gaps_in_later_rows_are_filled_with_a_warning(numbers):
+    X, y = numbers
+    for model in (fitted(X, y), quietly(ExactKernelRidge(**QUICK).fit, X, y)):
+        later = X[:4].copy()
+        later[1, 2] = np.nan
+        with pytest.warns(ColumnWarning, match="column 'x2' has 1 values missing, where the fit had none"):
+            found = model.predict(later)
+        assert np.array_equal(found[[0, 2, 3]], model.predict(X)[[0, 2, 3]])
+        assert abs(found[1] - model.predict(X)[1]) < 3.0
+        assert np.isfinite(found).all()
+
+
+def test_gaps_of_a_precomputed_kernel_or_a_sparse_matrix_are_refused(numbers):
+    X, y = numbers
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    K[3, 4] = np.nan
+    for rows, kernel in ((K, "precomputed"), (sparse.csr_array(with_gaps(X)), "gaussian")):
+        with pytest.raises(ValueError, match="NaN"):
+            NystromRidge(kernel, ridge=1e-3).fit(rows, y)
+
+
+def test_infinity_is_refused_in_every_form(numbers, tmp_path):
+    X, y = numbers
+    bad = X.copy()
+    bad[3, 1] = np.inf
+    frame = pd.DataFrame(bad, columns=["a", "b", "c"])
+    frame.assign(y=y).to_parquet(tmp_path / "t.parquet")
+    for rows in ((bad, y), (frame, y), (frame.assign(d="u"), y)):
+        with pytest.raises(ValueError, match=r"infinity|inf;"):
+            NystromRidge(**QUICK).fit(*rows)
+    for source in (frame.assign(y=y), tmp_path / "t.parquet"):
+        with pytest.raises(DataError, match=r"row 3, column 'b' of .* is inf"):
+            NystromRidge(**QUICK).fit(open_rows(source, target="y"))
+
+
+def test_importances_are_those_of_the_users_columns():
+    X, y = messy()
+    model = fitted(X, y)
+    assert model.feature_importances_.shape == (10,)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_[-1] == 0.0  # a constant column
+    assert set(np.argsort(model.feature_importances_)[-3:]) == {1, 2, 3}
+    assert model.landmarks_.shape[1] == len(model.encoded_names_) == len(model.bandwidth_)
+
+
+def test_the_metric_is_one_of_the_features():
+    X, y = messy()
+    model = quietly(NystromRidge(bandwidth="metric", kernel="gaussian", n_landmarks=60, random_state=0).fit, X, y)
+    assert len(model.metric_) == len(model.encoded_names_)
+
+
+def test_the_first_batch_decides_the_schema_and_no_column_is_dropped():
+    X, y = messy()
+    model = NystromRidge(**QUICK)
+    with pytest.warns(ColumnWarning, match="numbers the rows"):
+        model.partial_fit(X[:150], y[:150])
+    assert "unit=metre" in model.encoded_names_
+    names = model.encoded_names_
+    later = X[150:].assign(unit="foot")
+    with pytest.warns(ColumnWarning, match="column 'unit' has 150 values not seen in the fit"):
+        model.partial_fit(later, y[150:])
+    assert model.encoded_names_ == names
+
+
+def test_a_first_batch_without_gaps_takes_later_gaps(numbers):
+    X, y = numbers
+    model = NystromRidge(**QUICK).partial_fit(X[:100], y[:100])
+    with pytest.warns(ColumnWarning, match="missing, where the fit had none"):
+        model.partial_fit(with_gaps(X[100:]), y[100:])
+    assert model.score(X, y) > 0.5
+
+
+def test_a_fit_that_fails_keeps_the_schema_of_the_last_one():
+    X, y = messy()
+    model = fitted(X, y)
+    before = model.predict(X)
+    with pytest.raises(DataError):
+        quietly(model.fit, X[["unit"]], y)
+    assert np.array_equal(model.predict(X), before)
+    assert model.n_features_in_ == 10
+
+
+def test_categorical_features_name_columns_or_positions(numbers):
+    X, y = numbers
+    X = np.c_[X, np.arange(200) % 4]
+    model = quietly(NystromRidge(**QUICK, categorical_features=[3]).fit, X, y)
+    assert model.encoded_names_ == ["x0", "x1", "x2", "x3=0", "x3=1", "x3=2", "x3=3"]
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    by_name = quietly(NystromRidge(**QUICK, categorical_features=["d"]).fit, frame, y)
+    assert np.array_equal(by_name.dual_coef_, model.dual_coef_)
+    assert np.array_equal(by_name.predict(frame), model.predict(X))
+    features = NystromFeatures(n_landmarks=5, categorical_features=[3]).fit(X)
+    assert features.transform(X).shape == (200, 5)
+    with pytest.raises(DataError, match="column 'd' of the DataFrame holds text"):
+        NystromRidge(categorical_features=None).fit(frame.assign(d="u"), y)
+    for wrong in ("all", 3, [1.5]):
+        with pytest.raises(ParameterError, match=r"categorical_features"):
+            NystromRidge(categorical_features=wrong).fit(frame, y)
+
+
+def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
+    X, y = numbers
+    words = np.where(y > 1, "dear", "cheap")
+    pl = pytest.importorskip("polars")
+    for target in (
+        pd.Series(words, name="price"),
+        pl.Series("price", words),
+        pd.Series(pd.Categorical(words), name="price"),
+    ):
+        with pytest.raises(DataError, match=r"the target 'price' holds text, such as '(dear|cheap)'; .* convert it"):
+            NystromRidge().fit(X, target)
+    for target in (words, words.tolist(), words.astype(object)):
+        with pytest.raises(DataError, match="the target holds text, such as"):
+            NystromRidge().fit(X, target)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(price=words)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        with pytest.raises(DataError, match=r"column 'price' of .* holds text .*convert it to numbers"):
+            NystromRidge().fit(open_rows(source, target="price"))
+
+
+def test_an_id_among_numbers_is_warned_about(numbers):
+    X, y = numbers
+    frame = pd.DataFrame(X, columns=list("abc")).assign(nr=np.arange(200))
+    with pytest.warns(ColumnWarning, match="column 'nr' numbers the rows"):
+        NystromRidge(**QUICK).fit(frame, y)
+    NystromRidge(**QUICK).fit(frame.to_numpy(), y)  # without names
+
+
+def test_a_changed_schema_in_a_file_is_refused(tmp_path):
+    from ridgemark.errors import ModelFileError
+    from ridgemark.persistence.container import read_model, write_model
+
+    X, y = messy()
+    path = fitted(X, y).save(tmp_path / "m")
+    header, arrays = read_model(path)
+    fields = header["fitted"]["schema"]["table"]["fields"]["tuple"]
+    for place, value in (("kind", "boolean"), ("levels", {"words": ["b", "a"]}), ("parts", {"tuple": ["year"]})):
+        before = fields[3][place]
+        fields[3][place] = value
+        write_model(tmp_path / "bad", {k: v for k, v in header.items() if k != "format"}, arrays, True)
+        with pytest.raises(ModelFileError, match="is damaged"):
+            load(tmp_path / "bad")
+        fields[3][place] = before

@@ -1,0 +1,283 @@
+"""The rules by which columns become features, one statement each."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from ridgemark.errors import ColumnWarning, DataError, ParameterError
+from ridgemark.rows import open_rows
+from ridgemark.rows.column import Column, number_column, text_column
+from ridgemark.rows.places import Place
+from ridgemark.tables import Encoder, learn_schema
+from ridgemark.tables.dates import date_parts
+from ridgemark.tables.learning import Learner, RowNumbers
+from tests.tables.cases import encoded, quietly, schema
+
+pd = pytest.importorskip("pandas")
+
+NUMBERS = [0.0, 1.0, 2.0, 5.0]
+
+
+def objects(values):
+    return pd.DataFrame({"a": pd.Series(values, dtype=object), "b": NUMBERS[: len(values)]})
+
+
+def test_finite_numbers_and_booleans_need_no_schema():
+    assert schema({"a": NUMBERS, "b": [1, 2, 3, 3], "c": [True, False, True, True]}) is None
+
+
+def test_levels_are_ordered_by_their_text():
+    assert list(encoded({"a": ["10", "x", "2", "x"], "b": NUMBERS})) == ["a=10", "a=2", "a=x", "b"]
+
+
+def test_a_category_is_one_column_of_zero_and_one_for_each_level():
+    found = encoded({"a": ["u", "v", "u"], "b": [1.0, 2.0, 3.0]})
+    assert found["a=u"] == [1.0, 0.0, 1.0]
+    assert found["a=v"] == [0.0, 1.0, 0.0]
+
+
+def test_more_than_a_hundred_levels_become_their_frequency():
+    texts = [f"t{k}" for k in range(101)] + ["t0"] * 99
+    found = encoded({"a": texts, "b": np.arange(200) % 7})
+    assert found["a frequency"][:2] == [0.5, 0.005]
+    assert len(found) == 2
+    assert "a=t0" in encoded({"a": texts[:100], "b": np.arange(100) % 7})
+
+
+def test_an_unseen_level_is_zero_in_all_columns():
+    found = encoded({"a": ["u", "v"], "b": [1.0, 2.0]}, {"a": ["w", "v"], "b": [1.0, 2.0]})
+    assert (found["a=u"], found["a=v"]) == ([0.0, 0.0], [0.0, 1.0])
+
+
+@pytest.mark.parametrize(("unknown", "missing"), [("error", "fill"), ("ignore", "error")])
+def test_unseen_levels_and_gaps_are_refused_on_demand(unknown, missing):
+    found = schema({"a": ["u", "v", None], "b": [1.0, 2.0, 3.0]}, unknown=unknown, missing=missing)
+    rows = open_rows({"a": ["v", "u", "w" if unknown == "error" else None], "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(DataError, match=r"row 2, column 'a' of the dict of columns is ('w', a level|missing)"):
+        rows.encoded_by(Encoder(found)).take([0, 1, 2])
+
+
+def test_a_missing_number_is_the_median_and_marked():
+    found = encoded({"a": [1.0, np.nan, 4.0, 9.0], "b": NUMBERS})
+    assert found["a"] == [1.0, 4.0, 4.0, 9.0]
+    assert found["a missing"] == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_a_missing_category_is_a_level_of_its_own():
+    found = encoded({"a": ["u", None, "v"], "b": [1.0, 2.0, 3.0]})
+    assert (found["a=u"], found["a missing"]) == ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+
+
+def test_a_missing_boolean_is_the_more_frequent_one_and_marked():
+    found = encoded(pd.DataFrame({"a": pd.array([True, True, False, None], "boolean"), "b": NUMBERS}))
+    assert (found["a"], found["a missing"]) == ([1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0])
+
+
+def test_a_gap_where_the_fit_had_none_is_filled_without_a_mark():
+    found = encoded({"a": [1.0, 2.0, 9.0], "b": ["u", "v", "u"]}, {"a": [np.nan, 2.0], "b": ["u", None]})
+    assert found == {"a": [2.0, 2.0], "b=u": [1.0, 0.0], "b=v": [0.0, 0.0]}
+
+
+def test_a_date_is_its_year_two_cycles_and_the_days_elapsed():
+    parts = date_parts(np.array(["2020-07-01T06:00", "2021-01-01"], "M8[us]"), 0.0)
+    day = 2 * np.pi * 182 / 366
+    elapsed = (dt.datetime(2020, 7, 1, 6) - dt.datetime(1970, 1, 1)).total_seconds() / 86400
+    assert parts[0] == pytest.approx([2020, np.sin(day), np.cos(day), 1.0, 0.0, elapsed], abs=1e-12)
+    assert parts[1, :5] == pytest.approx([2021, 0.0, 1.0, 0.0, 1.0])
+
+
+def test_parts_of_a_date_that_do_not_vary_are_left_out():
+    days = np.array(["2020-03-01", "2020-03-04", "2020-05-01"], "M8[D]")
+    found = encoded({"when": days})
+    assert list(found) == ["when day of year sin", "when day of year cos", "when elapsed days"]
+    assert found["when elapsed days"] == [0.0, 3.0, 61.0]
+
+
+def test_a_missing_date_is_the_median_date():
+    found = encoded({"when": np.array(["2020-03-01", "NaT", "2020-03-04", "2020-03-09"], "M8[s]")})
+    assert found["when elapsed days"] == [0.0, 3.0, 3.0, 8.0]
+    assert found["when missing"] == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_a_time_span_is_a_number_of_days():
+    assert encoded({"a": np.array([36, 0, 24], "m8[h]"), "b": ["u", "v", "u"]})["a"] == [1.5, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["1", " 2.5", "-3e2", "1"], ["a", "b"]),
+        (["true", "False", "TRUE", "true"], ["a", "b"]),
+        (["2020-01-02", "2020-01-03", "2020-03-01", "2021-01-01"], ["a year", "a day of year sin"]),
+        (["2020-01-02", "2020-01-03", "2020-99-01", "2021-01-01"], ["a=2020-01-02", "a=2020-01-03"]),
+        (["1", "2", "3", "four"], ["a=1", "a=2"]),
+        (["1_0", "2_0", "3_0", "4_0"], ["a=1_0", "a=2_0"]),
+        ([1, 2.5, None, 4], ["a", "a missing"]),
+        ([True, None, False, True], ["a", "a missing"]),
+        ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 2), None, dt.date(2020, 1, 9)], ["a day of year sin"]),
+    ],
+)
+def test_untyped_values_are_read_by_their_content(values, names):
+    assert list(encoded(objects(values)))[: len(names)] == names
+
+
+def test_a_typed_column_keeps_its_type():
+    frame = pd.DataFrame({"a": pd.array(["1", "2", "1", "2"], "string"), "b": NUMBERS})
+    assert list(encoded(frame)) == ["a=1", "a=2", "b"]
+    frame["a"] = pd.Categorical([1, 2, 1, 2])
+    assert list(encoded(frame)) == ["a=1", "a=2", "b"]
+
+
+def test_times_with_a_zone_are_in_utc():
+    zoned = pd.to_datetime(["2020-01-01T01:00+02:00", "2020-01-05T02:00+02:00"]).tz_convert("Europe/Rome")
+    assert encoded(pd.DataFrame({"a": zoned}))["a year"] == [2019.0, 2020.0]
+    assert encoded(objects(["2020-01-01T01:00+02:00", "2020-01-05T02:00Z"]))["a year"] == [2019.0, 2020.0]
+
+
+def test_integers_with_and_without_gaps_have_the_same_levels():
+    whole = encoded({"a": [3, 1, 1], "b": [1.0, 2.0, 3.0]}, categorical=["a"])
+    float_form = encoded({"a": [3.0, 1.0, 1.0], "b": [1.0, 2.0, 3.0]}, categorical=[0])
+    assert list(whole) == list(float_form) == ["a=1", "a=3", "b"]
+
+
+def test_a_list_of_categorical_columns_adds_to_the_types():
+    found = schema({"a": [1, 2, 1], "b": ["u", "v", "u"], "c": [1, 2, 3]}, categorical=["a"])
+    assert [field.kind for field in found.fields] == ["category", "category", "number"]
+    with pytest.raises(DataError, match="there is no column 'q'"):
+        schema({"a": [1, 2]}, categorical=["q"])
+    with pytest.raises(ParameterError, match="a list of column names or positions, got 'a'"):
+        schema({"a": [1, 2]}, categorical="a")
+    with pytest.raises(ParameterError, match="another option names too"):
+        schema({"a": [1, 2], "b": [1, 2]}, categorical=["a"], drop=["a"])
+
+
+def test_without_categories_text_is_refused_and_numbers_in_text_are_not():
+    assert list(encoded(objects(["1", "2", "4"]), categorical=None)) == ["a", "b"]
+    for frame in (
+        objects(["u", "v"]),
+        pd.DataFrame({"a": ["u", "v"]}),
+        pd.DataFrame({"a": pd.Categorical(["u", "v"])}),
+    ):
+        with pytest.raises(DataError, match="column 'a' of the DataFrame holds text"):
+            schema(frame, categorical=None)
+
+
+def test_columns_are_dropped_or_read_as_numbers_on_demand():
+    frame = pd.DataFrame({"a": [[1], [2]], "b": pd.array(["1", "2"], "string")})
+    found = schema(frame, drop=["a"], numeric=["b"])
+    assert [field.kind for field in found.fields] == ["dropped", "number"]
+    with pytest.raises(DataError, match=r"row 1, column 'b' of the DataFrame is 'x'; the column holds numbers"):
+        schema(pd.DataFrame({"b": ["1", "x"]}), numeric=["b"])
+
+
+@pytest.mark.parametrize("constant", [[3, 3, 3], ["u"] * 3, [None] * 3, ["p", "q", "r"] * 50])
+def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
+    if len(constant) > 3:
+        constant = [f"t{k}" for k in range(150)]  # a text of its own in every row
+    n = len(constant)
+    with pytest.warns(ColumnWarning, match="column 'a' is left out"):
+        found = learn_schema(open_rows({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}))
+    assert found.encoded_names == ("b=u", "b=v", "b=w")
+    kept = learn_schema(
+        open_rows({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}), keep_constant=True
+    )
+    assert kept.fields[0].parts
+
+
+def test_without_a_column_that_varies_the_table_is_refused():
+    with pytest.raises(DataError, match="no column is left for the features: 'a', 'b'"):
+        schema({"a": [None, None], "b": ["u", "u"]})
+
+
+def test_a_column_that_numbers_the_rows_is_warned_about():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"nr": rng.permutation(40) + 1000, "a": rng.choice(["u", "v"], 40)})
+    with pytest.warns(ColumnWarning, match="column 'nr' numbers the rows"):
+        learn_schema(open_rows(frame))
+    learn_schema(open_rows(frame.assign(nr=frame["nr"].where(frame["nr"] > 1000, 1001))))
+
+
+def test_row_numbers_are_found_in_any_order_and_in_blocks():
+    values = np.random.default_rng(1).permutation(500) - 200
+    for blocks, expected in (
+        ([values], True),
+        (np.split(values, [30, 31, 200]), True),
+        ([values[:-1], values[:1]], False),
+        ([np.r_[values[:-2], values[-2:-1] + 1, values[-1:] - 1]], bool(values[-1] - 1 == values[-2])),
+        ([values.astype(float)], False),
+    ):
+        found = RowNumbers()
+        for block in blocks:
+            found.add(block)
+        assert bool(found) is expected
+
+
+def test_indicators_keep_the_unit_of_two_values():
+    from ridgemark.passes.columns import Columns
+
+    found = encoded({"a": ["u"] * 99 + ["v"], "b": np.r_[np.nan, np.arange(99.0)]})
+    features = np.array(list(found.values())).T
+    units = dict(zip(found, Columns.of(features, np.ones(100)).units, strict=True))
+    assert units["a=u"] == units["a=v"] == units["b missing"] == 0.5
+
+
+class Blocks:
+    """A source without types, as a CSV file is: numbers where a block has only these, and text on demand."""
+
+    n_rows, n_features, feature_names, finite = 4, 2, ("a", "b"), False
+
+    def __init__(self, *cells):
+        self.cells, self.asked = cells, []
+
+    def encoded_by(self, encoder):
+        self.encoder = encoder
+        return self
+
+    def blocks(self, block_rows):
+        self.asked.append(self.encoder.texts)
+        at = 0
+        for cells in self.cells:
+            place = Place("'t.csv'", ("a", "b"), lambda position: f"row {position}")
+            yield self.encoder(at, [self.column(0, cells), number_column(np.arange(float(len(cells))))], place)
+            at += len(cells)
+
+    def column(self, position, cells):
+        text = text_column(cells, np.array([cell == "" for cell in cells]), "csv", typed=False)
+        try:
+            numbers = np.array([float(cell or "nan") for cell in cells])
+        except ValueError:
+            return text
+        return text if position in self.encoder.texts else Column("number", numbers, typed=False)
+
+
+def test_a_source_without_types_is_asked_for_text_where_its_blocks_disagree():
+    source = Blocks(["01", "2"], ["x", ""])
+    found = learn_schema(source)
+    assert source.asked == [frozenset(), frozenset({0})]
+    assert found.encoded_names == ("a=01", "a=2", "a=x", "a missing", "b")
+    assert Encoder(found).texts == {0}
+    source = Blocks(["01", "2"], ["3", ""])
+    assert learn_schema(source).encoded_names == ("a", "a missing", "b")
+    assert source.asked == [frozenset()]
+
+
+def test_a_median_of_many_rows_is_taken_from_the_same_rows_in_every_block_size():
+    n = 70_000
+    values = np.random.default_rng(0).normal(size=n)
+    values[5] = np.nan
+    found = []
+    for size in (n, 999):
+        source = Blocks()
+        source.n_rows, source.n_features, source.feature_names = n, 1, ("a",)
+        place = Place("t", ("a",), str)
+        source.blocks = lambda rows, source=source, size=size, place=place: (
+            source.encoder(k, [number_column(values[k : k + size])], place) for k in range(0, n, size)
+        )
+        found.append(learn_schema(source).fields[0].fill)
+    assert found[0] == found[1] == pytest.approx(np.nanmedian(values), abs=0.01)
+
+
+def test_a_learner_makes_no_features():
+    assert Learner([], 5, frozenset()).names == ()
+    assert quietly(schema, {"a": [1.0, np.nan]}) is not None
