@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate
-from ridgemark.intervals import Calibration
+from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
@@ -194,6 +194,7 @@ class FittedModel(_Frozen):
     sums: LandmarkFit | None
     tuning: TuningResult | None = None  # how the kernel was tuned
     importances: Floats | None = None  # (n_features,): of the columns
+    noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
 
 
 @dataclass(frozen=True, eq=False)

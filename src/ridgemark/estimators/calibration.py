@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.fitted import FittedModel, LeftOutRows
-from ridgemark.intervals import Calibration, sample_size
+from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, sample_size, widths
 from ridgemark.passes import RowPasses
 from ridgemark.path import LeaveOneOut
+from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import make_generator
 
@@ -24,8 +25,11 @@ def with_calibration(
 ) -> FittedModel:
     """Return the model with a uniform sample of the rows, their residuals, and what intervals from them promise.
 
-    `everything` says whether the rows are all rows of the fit.
+    `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
+    calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
     """
+    fit = model.sums
+    assert fit is not None
     weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
     eligible = weights > 0
     guaranteed, reason = _promise(model, passes, everything)
@@ -35,8 +39,16 @@ def with_calibration(
     most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_features)
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
     shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
+    block, sigma = passes.take(sample), None
+    if guaranteed or not everything:
+        noise = model.noise or constant_noise(fit)
+    else:
+        noise, sigma = noise_of_rows(passes, fit, residuals, sample)
+    along = () if noise.outside else (passes.row_groups().weights[sample],)
+    places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
+    tau = np.hypot(places[:, 1] if sigma is None else sigma, places[:, 2])
     calibration = Calibration(
-        passes.take(sample).features,
+        block.features,
         sample,
         residuals[sample],
         weights[sample],
@@ -44,8 +56,20 @@ def with_calibration(
         len(np.unique(distinct.kind[sample])),
         guaranteed,
         reason,
+        noise,
+        np.abs(residuals[sample]) / tau,
+        np.abs(shifts) * places[:, 3],
     )
     return replace(model, calibration=calibration)
+
+
+def noise_before(model: FittedModel) -> NoiseLevel | None:
+    """Return the noise of the rows that chose the landmarks, for calibration by rows added later."""
+    assert model.sums is not None
+    calibration = model.calibration
+    if calibration is None or model.sums.moments.n_rows > model.choice.sums.n_rows:
+        return model.noise
+    return replace(calibration.noise, outside=True)
 
 
 def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None:

@@ -11,7 +11,7 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
-from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
+from ridgemark.estimators.calibration import noise_before, repeats_and_constants, with_calibration
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
 from ridgemark.fitting import (
@@ -295,7 +295,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         spent += cost_of(passes)
-        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances)
+        noise = None if known is None else noise_before(known)
+        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances, noise)
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
