@@ -151,6 +151,7 @@ class RowFacts(_Frozen):
 
     n_duplicates: int
     constant_columns: tuple[int, ...]
+    two_valued: tuple[tuple[int, float, float], ...]  # column, low and high of each column of two values
     hashes: NDArray[np.uint64]  # the smallest, ascending: they count distinct rows
     sample: KeptRows | None  # for leave-one-out when the rows are gone
 

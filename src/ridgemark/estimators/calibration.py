@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ridgemark.fitted import FittedModel, LeftOutRows
 from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, sample_size, widths
 from ridgemark.passes import RowPasses
+from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
@@ -86,10 +87,24 @@ def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None
     return indices if difference.max() <= 1e-6 * abs(landmarks).max() else None
 
 
-def repeats_and_constants(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, tuple[int, ...]]:
-    """Return how many rows equal an earlier one, and which columns are constant."""
-    columns = () if pairwise else np.flatnonzero(passes.columns().constant)
-    return int(np.count_nonzero(distinct.kind >= 0)) - len(distinct), tuple(map(int, columns))
+def repeats_and_columns(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, Any, Any]:
+    """Return how many rows equal an earlier one, which columns are constant, and columns of two values with these."""
+    n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
+    if pairwise:
+        return n_duplicates, (), ()
+    columns = passes.columns()
+    two = np.flatnonzero(columns.two_valued & ~columns.constant)
+    levels = tuple((int(j), float(columns.low[j]), float(columns.high[j])) for j in two)
+    return n_duplicates, tuple(map(int, np.flatnonzero(columns.constant))), levels
+
+
+def still_two_valued(known: tuple[tuple[int, float, float], ...], more: Columns) -> tuple[Any, ...]:
+    """Return the columns of two values that further rows have no other values of."""
+    return tuple(
+        (j, low, high)
+        for j, low, high in known
+        if more.two_valued[j] and {float(more.low[j]), float(more.high[j])} <= {low, high}
+    )
 
 
 def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[bool, str]:

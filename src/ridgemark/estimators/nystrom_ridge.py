@@ -11,7 +11,12 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
-from ridgemark.estimators.calibration import noise_before, repeats_and_constants, with_calibration
+from ridgemark.estimators.calibration import (
+    noise_before,
+    repeats_and_columns,
+    still_two_valued,
+    with_calibration,
+)
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
 from ridgemark.fitting import (
@@ -288,7 +293,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             passes = self._passes(source, known.sums.weight_unit)  # moments add in one unit
             factor, moments, origin = known.sums.factor, _sums_with(known, passes, recipe), known.sums.target_origin
             schema, choice, spent, tuning = known.schema, known.choice, known.cost, known.tuning
-            rows = replace(known.rows, hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest))
+            rows = replace(
+                known.rows,
+                hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest),
+                two_valued=still_two_valued(known.rows.two_valued, passes.columns()),
+            )
         rows = replace(rows, sample=_sample(known, choice, passes, recipe))
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
@@ -370,7 +379,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 def _row_facts(prepared, passes):
     """Return what is kept of the rows that chose the landmarks."""
     distinct = prepared.setting.distinct
-    found = repeats_and_constants(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
+    found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
     return RowFacts(*found, distinct.smallest, None)
 
 
