@@ -9,7 +9,7 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.intervals.deviations import SpectralTask, spectral_form, unit_variance
 from ridgemark.intervals.quantiles import quantiles
 from ridgemark.losses import RidgeSolution
-from ridgemark.operators import Features
+from ridgemark.operators import Cross, Features
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.path import Ridges, loo_path
 from ridgemark.path.left_out import kept_share
@@ -18,6 +18,8 @@ from ridgemark.rows.distinct import RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
+_SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
+_NEGLIGIBLE = 1e-6  # relative rounding error of the noise
 _OUTLIER = 25.0  # squared standardised residuals count at most this
 
 
@@ -61,13 +63,14 @@ def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample
     sizes = np.abs(residuals) / unit
     origin = weights @ sizes / weights.sum()
     weighted = weights[:, None] * (sizes - origin)
+    ridges = _ridges(fit)
     sums = replace(
         fit.moments,
-        cross=Features(passes, fit.factor).T @ weighted,
+        cross=_feature_sums(passes, fit, weighted, ridges),
         target_sum=weighted.sum(axis=0),
         target_square=(weighted * (sizes - origin)).sum(axis=0),
     )
-    solver, ridges = SpectralSolver(sums, fit.fit_intercept, fit.solver), _ridges(fit)
+    solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
     distinct, own = passes.distinct_rows(), weights[sample]
     groups = group_rows(distinct, weights, sizes.copy() if distinct.has_repeats else None)
     groups = RowGroups(groups.weights[sample], None if groups.gaps is None else groups.gaps[sample])
@@ -85,14 +88,23 @@ def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample
     return NoiseLevel(solution, floor * scale, variance, False), level * scale
 
 
+def _feature_sums(passes: RowPasses, fit: LandmarkFit, vectors: Floats, ridges: Ridges) -> Floats:
+    """Return `B'V`, `B = C T`; as `T'(C'V)`, in less work, where the rounding error `eps |T|/lambda` is negligible."""
+    triangle = fit.factor.triangle
+    if np.finfo(float).eps * float(np.linalg.norm(triangle)) <= _NEGLIGIBLE * ridges.values.min():
+        return np.asarray(triangle.T @ (Cross(passes, fit.factor.kept_kernel).T @ vectors))
+    return Features(passes, fit.factor).T @ vectors
+
+
 def _pairwise(fit: LandmarkFit) -> bool:
     return fit.factor.cross_kernel.kernel.pairwise
 
 
 def _ridges(fit: LandmarkFit) -> Ridges:
     """Return the ridges of the noise, which is as smooth as the fit or smoother: four a decade."""
-    smallest = float(fit.scaled_ridge.min())
-    largest = min(max(10.0 * fit.moments.trace_kernel, smallest), 1e300)
+    trace = fit.moments.trace_kernel
+    smallest = max(float(fit.scaled_ridge.min()), _SMALLEST * trace)
+    largest = min(max(10.0 * trace, smallest), 1e300)
     count = 1 + int(np.ceil(4.0 * np.log10(largest / smallest)))
     scaled = np.geomspace(largest, smallest, count)
     return Ridges(scaled / fit.moments.total_weight, scaled)
