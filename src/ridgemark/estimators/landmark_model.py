@@ -298,7 +298,7 @@ class LandmarkModel(LandmarkEstimator):
         else:
             source = self._rows(X)
         names = model.schema.feature_names
-        names = [f"x{j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
+        names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
         return self._passes(source), effects_of_columns(names, model.rows.two_valued)
 
     def _of_columns(self, values):
