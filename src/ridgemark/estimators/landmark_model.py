@@ -97,7 +97,8 @@ class LandmarkModel(LandmarkEstimator):
             (n, 2, k, n_targets).
         adaptive : bool, default=True
             Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away
-            from the rows; otherwise intervals have about the same width everywhere, and take several times longer.
+            from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
+            about the same width everywhere, and take several times longer.
         """
         check_is_fitted(self, "dual_coef_")
         sums, known = self._sums("predict_interval"), self._model.calibration
