@@ -20,6 +20,7 @@ from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 
+_MOST_ROWS = 2**16  # whose effects are kept for quartiles
 _ROWS = 1000  # whose gradients are averaged
 _MOST_ENTRIES = 20_000_000  # of their gradients
 
@@ -86,11 +87,11 @@ class EffectValues(EffectTask):
     """Effects at the rows of a block, shape (rows, effects, targets)."""
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return self.totals(block).values[0]
+        rows = _dense(block.features)
+        return self.values_and_sums(rows, np.ones(len(rows)))[0]
 
-    def totals(self, block: Block) -> Totals:
-        """Return the effects at the rows, and the sums that average effects need."""
-        rows, weights = _dense(block.features), row_weights(block)
+    def values_and_sums(self, rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the effects, and for every landmark z and effect `sum_i w_i` times the change of k(x_i, z)."""
         values = np.empty((len(rows), len(self.effects), self.dual_coef.shape[1]))
         sums = np.empty((len(self.dual_coef), len(self.effects)))
         gradient, derivatives, columns, differences = self.changes(rows)
@@ -100,15 +101,22 @@ class EffectValues(EffectTask):
         for k, difference in differences:
             values[:, k] = difference @ self.dual_coef
             sums[:, k] = weights @ difference
-        return Totals(float(weights.sum()), float(weights @ weights), sums, [values], [weights])
+        return values, sums
 
 
 @dataclass(frozen=True, eq=False)
 class EffectTotals(EffectValues):
-    """The sums that average effects need, with the effects at the rows."""
+    """The sums that average effects need, with the effects at some rows."""
+
+    stride: int  # rows from one that is kept to the next
 
     def __call__(self, block: Block, workspace: Workspace) -> Totals:  # type: ignore[override]
-        return self.totals(block)
+        weights = row_weights(block)
+        values, changes = self.values_and_sums(_dense(block.features), weights)
+        kept = slice(-block.start % self.stride, None, self.stride)
+        first, second = (np.tensordot(weights, values**power, 1) for power in (1, 2))
+        size, square = float(weights.sum()), float(weights @ weights)
+        return Totals(size, square, changes, first, second, [values[kept].copy()], [weights[kept]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,11 +138,13 @@ class EffectDeviations(EffectTask):
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums over blocks, and the effects at all rows."""
+    """Weighted sums over blocks, and the effects at some rows."""
 
     weight: float
     square: float  # sum of squared weights
-    changes: Floats  # (p, effects): `sum_i w_i` times the change of k(x_i, z), for every landmark z
+    changes: Floats  # (p, effects): of kernel values with the landmarks
+    first: Floats  # (effects, targets): of effects, and of their squares
+    second: Floats
     values: list[Floats]
     weights: list[Floats]
 
@@ -154,7 +164,7 @@ class EffectsSummary:
         The average over the rows, corrected for the bias of the ridge, its standard error, and their ratio. The error
         counts the noise of the targets and the choice of the rows.
     quartiles : array of shape (3, effects, n_targets)
-        Of the effects at the rows, which are not corrected.
+        Of the effects at the rows, which are not corrected; of more than 65,536 rows, at some evenly spaced ones.
     n_rows : int
         The number of rows.
     """
@@ -221,18 +231,19 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     effect is `g'(I + s F^-1)c`: the ridge shrinks c by about `s F^-1 c`, which is added. Its variance is
     `s2 g'(I + s F^-1) F^-1 B'WB F^-1 (I + s F^-1) g`, and over n rows that are a sample `var_i(effect_i)/n` more.
     """
-    totals = passes.reduce(EffectTotals(fit.factor.cross_kernel, effects, fit.dual_coef))
+    n_rows = passes.source.n_rows
+    stride = -(-n_rows // _MOST_ROWS)
+    totals = passes.reduce(EffectTotals(fit.factor.cross_kernel, effects, fit.dual_coef, stride))
     solver, inverse = fit.solver, _inverse(fit)
     change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
     corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
     average = change.T @ (corrected * solver.rotated)
     noise = unit_variance(fit, fit.moments.n_rows) * ((change**2).T @ (corrected**2 * solver.spectrum[:, None]))
-    values, weights = np.concatenate(totals.values), np.concatenate(totals.weights)
-    share = weights / totals.weight
-    spread = np.tensordot(share, (values - np.tensordot(share, values, 1)) ** 2, 1)
+    spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
     error = np.sqrt(noise + spread * totals.square / totals.weight**2)
     ratio = np.divide(average, error, out=np.zeros_like(average), where=error > 0)
-    return EffectsSummary(tuple(effects), average, error, ratio, _quartiles(values, weights), len(values))
+    quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
+    return EffectsSummary(tuple(effects), average, error, ratio, quartiles, n_rows)
 
 
 def _quartiles(values: Floats, weights: Floats) -> Floats:

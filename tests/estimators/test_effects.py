@@ -139,6 +139,17 @@ def test_weights_of_the_rows_count():
     assert counted.quartiles == pytest.approx(repeated.quartiles, rel=1e-10)
 
 
+def test_quartiles_of_many_rows_are_those_of_some(monkeypatch):
+    X, _ = _data(3000, 5)
+    model = _fitted()
+    every = model.effects_summary(X)
+    monkeypatch.setattr("ridgemark.effects._MOST_ROWS", 700)
+    some, shown = model.effects_summary(X), model.effects(X)[::5]
+    assert np.array_equal(some.standard_error, every.standard_error)
+    place = int(np.ceil(0.25 * len(shown))) - 1
+    assert some.quartiles[0, :, 0] == pytest.approx(np.sort(shown, axis=0)[place], rel=1e-9)
+
+
 def test_rows_of_the_fit_are_the_default(tmp_path):
     X, y = _data()
     model = _fitted(ridge="loo")
