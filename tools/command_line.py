@@ -18,7 +18,7 @@ HEAD = """# Command line
 ```console
 $ ridgemark demo
 $ ridgemark fit rows.csv --target y --output model.ridgemark --report model.html
-$ ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9
+$ ridgemark predict model.ridgemark new.csv --output predictions.csv --coverage 0.9
 $ ridgemark certify model.ridgemark rows.csv
 ```
 

@@ -1,19 +1,263 @@
-"""What the columns do to the predictions: gradients of a fit, and the importance of its features."""
+"""What the columns do to the predictions: effects of each, their averages with standard errors, and importances."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.kernels import RadialKernel
+from ridgemark.backends import Floats
+from ridgemark.intervals.deviations import unit_variance
+from ridgemark.kernels import CrossKernel, RadialKernel
 from ridgemark.kernels.base import count_rows
-from ridgemark.passes import RowPasses
+from ridgemark.kernels.gradient import Gradient
+from ridgemark.operators import CrossTask
+from ridgemark.passes import RowPasses, Workspace
+from ridgemark.rows import Block, row_weights
+from ridgemark.solvers import LandmarkFit
 
-Floats = NDArray[np.float64]
-
+_MOST_ROWS = 2**16  # whose effects are kept for quartiles
 _ROWS = 1000  # whose gradients are averaged
 _MOST_ENTRIES = 20_000_000  # of their gradients
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The derivative by one column; or, with levels, what the prediction changes from one setting to another.
+
+    Several columns that encode one category make one effect: `columns` are set to `before`, and then to `after`.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """What the effect is of: one unit of the column, or a change of level."""
+        if not self.before:
+            return "per unit"
+        return " -> ".join(" ".join(f"{value:g}" for value in side) for side in (self.before, self.after))
+
+
+def effects_of_columns(names: Sequence[str], two_valued: Sequence[tuple[int, float, float]]) -> list[Effect]:
+    """Return one effect for each column: the difference of a column of two values, the derivative of others."""
+    levels = {column: ((low,), (high,)) for column, low, high in two_valued}
+    return [Effect(name, (j,), *levels.get(j, ())) for j, name in enumerate(names)]
+
+
+@dataclass(frozen=True, eq=False)
+class EffectTask(CrossTask):
+    """A task on the changes of kernel values: `dk(x, z)/dx_j`, or `k(x after, z) - k(x before, z)`."""
+
+    what: ClassVar[str] = "effects"
+    arrays: ClassVar[int] = 3
+    effects: Sequence[Effect]
+    dual_coef: Floats  # (p, targets)
+
+    @property
+    def width(self) -> int:
+        return super().width + len(self.effects) * self.dual_coef.shape[1]
+
+    def changes(self, rows: Floats) -> tuple[Gradient, list[int], list[int], Iterator[tuple[int, Floats]]]:
+        """Return the gradient, the effects that are derivatives and their columns; other effects with differences."""
+        derivatives = [k for k, effect in enumerate(self.effects) if not effect.before]
+        others = ((k, self._difference(rows, effect)) for k, effect in enumerate(self.effects) if effect.before)
+        gradient = Gradient([])
+        if derivatives:
+            gradient = self.cross_kernel.kernel.gradient(rows, _dense(self.cross_kernel.landmarks))
+        return gradient, derivatives, [self.effects[k].columns[0] for k in derivatives], others
+
+    def _difference(self, rows: Floats, effect: Effect) -> Floats:
+        sides = []
+        for levels in (effect.after, effect.before):
+            changed = rows.copy()
+            changed[:, effect.columns] = levels
+            sides.append(self.cross_kernel(changed).astype(np.float64))
+        return sides[0] - sides[1]
+
+
+@dataclass(frozen=True, eq=False)
+class EffectValues(EffectTask):
+    """Effects at the rows of a block, shape (rows, effects, targets)."""
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        rows = _dense(block.features)
+        return self.values_and_sums(rows, np.ones(len(rows)))[0]
+
+    def values_and_sums(self, rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return the effects, and for every landmark z and effect `sum_i w_i` times the change of k(x_i, z)."""
+        values = np.empty((len(rows), len(self.effects), self.dual_coef.shape[1]))
+        sums = np.empty((len(self.dual_coef), len(self.effects)))
+        gradient, derivatives, columns, differences = self.changes(rows)
+        if derivatives:
+            values[:, derivatives] = gradient.of_functions(self.dual_coef)[:, columns]
+            sums[:, derivatives] = gradient.sums(weights)[:, columns]
+        for k, difference in differences:
+            values[:, k] = difference @ self.dual_coef
+            sums[:, k] = weights @ difference
+        return values, sums
+
+
+@dataclass(frozen=True, eq=False)
+class EffectTotals(EffectValues):
+    """The sums that average effects need, with the effects at some rows."""
+
+    stride: int  # rows from one that is kept to the next
+
+    def __call__(self, block: Block, workspace: Workspace) -> Totals:  # type: ignore[override]
+        weights = row_weights(block)
+        values, changes = self.values_and_sums(_dense(block.features), weights)
+        kept = slice(-block.start % self.stride, None, self.stride)
+        first, second = (np.tensordot(weights, values**power, 1) for power in (1, 2))
+        size, square = float(weights.sum()), float(weights @ weights)
+        return Totals(size, square, changes, first, second, [values[kept].copy()], [weights[kept]])
+
+
+@dataclass(frozen=True, eq=False)
+class EffectDeviations(EffectTask):
+    """Standard errors of the effects at the rows of a block, without bias, shape (rows, effects, targets)."""
+
+    rotate: Floats  # (p, rank): to the coordinates in which ridge regression is diagonal
+    variance: Floats  # (rank, targets): of the coefficients in these
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        rows = _dense(block.features)
+        values = np.empty((len(rows), len(self.effects), self.variance.shape[1]))
+        gradient, derivatives, columns, differences = self.changes(rows)
+        derived = ((k, gradient.column(j)) for k, j in zip(derivatives, columns, strict=True))
+        for k, change in chain(derived, differences):
+            values[:, k] = np.sqrt((change @ self.rotate) ** 2 @ self.variance)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Weighted sums over blocks, and the effects at some rows."""
+
+    weight: float
+    square: float  # sum of squared weights
+    changes: Floats  # (p, effects): of kernel values with the landmarks
+    first: Floats  # (effects, targets): of effects, and of their squares
+    second: Floats
+    values: list[Floats]
+    weights: list[Floats]
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class EffectsSummary:
+    """Average effects of the columns; prints as a table.
+
+    Attributes
+    ----------
+    effects : tuple of Effect
+        Of each column: its derivative, or the difference between its two levels.
+    average, standard_error, t_value : arrays of shape (effects, n_targets)
+        The average over the rows, corrected for the bias of the ridge, its standard error, and their ratio. The error
+        counts the noise of the targets and the choice of the rows.
+    quartiles : array of shape (3, effects, n_targets)
+        Of the effects at the rows, which are not corrected; of more than 65,536 rows, at some evenly spaced ones.
+    n_rows : int
+        The number of rows.
+    """
+
+    effects: tuple[Effect, ...]
+    average: Floats
+    standard_error: Floats
+    t_value: Floats
+    quartiles: Floats
+    n_rows: int
+
+    def to_record(self) -> list[dict[str, Any]]:
+        """Return one dict for each effect and target."""
+        names = ("average", "standard_error", "t_value")
+        return [
+            {"column": effect.name, "unit": effect.unit, "target": t}
+            | {name: float(getattr(self, name)[k, t]) for name in names}
+            | {"quartiles": [float(value) for value in self.quartiles[:, k, t]]}
+            for t in range(self.average.shape[1])
+            for k, effect in enumerate(self.effects)
+        ]
+
+    def __str__(self) -> str:
+        heads = ["column", "effect", "average", "std. error", "t value", "25%", "50%", "75%"]
+        lines = []
+        for t in range(self.average.shape[1]):
+            of_target = f" on target {t}" if self.average.shape[1] > 1 else ""
+            cells = [heads]
+            for one in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
+                numbers = [one["average"], one["standard_error"], one["t_value"], *one["quartiles"]]
+                words = [f"{number:.4g}" for number in numbers]
+                cells.append([one["column"], one["unit"], *words[:2], f"{numbers[2]:.2f}", *words[3:]])
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines += [f"Average effects{of_target} over {self.n_rows:,} rows, and quartiles over the rows", ""]
+            for row in cells:
+                left = [cell.ljust(width) for cell, width in zip(row[:2], widths, strict=False)]
+                right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+                lines.append("  ".join([*left, *right]).rstrip())
+            lines.append("")
+        return "\n".join(lines[:-1])
+
+
+def effect_values(passes: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect]) -> Floats:
+    """Return the effects at every row, shape (n, effects, targets), in one pass."""
+    return passes.map(EffectValues(cross_kernel, effects, dual_coef))
+
+
+def effect_deviations(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Effect]) -> Floats:
+    """Return the standard errors of the effects at every row, without bias, shape (n, effects, targets).
+
+    The effect at x is `g(x)'c`, g the change of the features, and its variance due to the noise of the targets
+    `s2 g'F^-1 B'WB F^-1 g`, `F = B'WB + n lambda`.
+    """
+    solver, inverse = fit.solver, _inverse(fit)
+    variance = unit_variance(fit, fit.moments.n_rows) * solver.spectrum[:, None] * inverse**2
+    rotate = fit.factor.whitener @ solver.rotation
+    return passes.map(EffectDeviations(fit.factor.cross_kernel, effects, fit.dual_coef, rotate, variance))
+
+
+def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Effect]) -> EffectsSummary:
+    """Return average effects with standard errors, and quartiles of the effects at the rows, in one pass.
+
+    With g the mean change of the features over the rows, `F = B'WB + s`, `s = n lambda` and coefficients c, the average
+    effect is `g'(I + s F^-1)c`: the ridge shrinks c by about `s F^-1 c`, which is added. Its variance is
+    `s2 g'(I + s F^-1) F^-1 B'WB F^-1 (I + s F^-1) g`, and over n rows that are a sample `var_i(effect_i)/n` more.
+    """
+    n_rows = passes.source.n_rows
+    stride = -(-n_rows // _MOST_ROWS)
+    totals = passes.reduce(EffectTotals(fit.factor.cross_kernel, effects, fit.dual_coef, stride))
+    solver, inverse = fit.solver, _inverse(fit)
+    change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
+    corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
+    average = change.T @ (corrected * solver.rotated)
+    noise = unit_variance(fit, fit.moments.n_rows) * ((change**2).T @ (corrected**2 * solver.spectrum[:, None]))
+    spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
+    error = np.sqrt(noise + spread * totals.square / totals.weight**2)
+    ratio = np.divide(average, error, out=np.zeros_like(average), where=error > 0)
+    quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
+    return EffectsSummary(tuple(effects), average, error, ratio, quartiles, n_rows)
+
+
+def _quartiles(values: Floats, weights: Floats) -> Floats:
+    """Return the quartiles over the first axis, rows counted by weight."""
+    order = np.argsort(values, axis=0)
+    ranked = np.take_along_axis(values, order, axis=0)
+    shares = np.cumsum(weights[order], axis=0) / weights.sum()
+    places = [(shares >= level - 1e-12).argmax(axis=0)[None] for level in (0.25, 0.5, 0.75)]
+    return np.concatenate([np.take_along_axis(ranked, place, axis=0) for place in places])
+
+
+def _inverse(fit: LandmarkFit) -> Floats:
+    """Return `1/(spectrum + n lambda)`, shape (rank, targets)."""
+    return np.asarray(1.0 / (fit.solver.spectrum[:, None] + fit.scaled_ridge))
 
 
 def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coef: Floats) -> Floats | None:
@@ -26,7 +270,7 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     if not isinstance(kernel, RadialKernel) or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
         return None
     rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
-    gradients = kernel.gradients(rows, _dense(landmarks), dual_coef)
+    gradients = kernel.gradient(rows, _dense(landmarks)).of_functions(dual_coef)
     # The product first: a gradient is small where the column's unit is large.
     squares = (gradients * rows.std(axis=0)[:, None]) ** 2
     by_target = squares.mean(axis=0)
@@ -37,4 +281,4 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
 
 
 def _dense(rows: Any) -> Floats:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)

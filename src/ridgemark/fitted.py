@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.certificates import Certificate
-from ridgemark.intervals import Calibration
+from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
@@ -169,6 +169,7 @@ class RowFacts(_Frozen):
 
     n_duplicates: int
     constant_columns: tuple[int, ...]
+    two_valued: tuple[tuple[int, float, float], ...]  # column, low and high of each column of two values
     hashes: NDArray[np.uint64]  # the smallest, ascending: they count distinct rows
     sample: KeptRows | None  # for leave-one-out when the rows are gone
 
@@ -212,6 +213,7 @@ class FittedModel(_Frozen):
     sums: LandmarkFit | None
     tuning: TuningResult | None = None  # how the kernel was tuned
     importances: Floats | None = None  # (n_features,): of the user's columns
+    noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ def test_fit_equals_the_fit_in_python(folder, fitted, model_file):
 
 def test_predictions_and_intervals_equal_those_in_python(folder, fitted, model_file, ridgemark, tmp_path):
     code, out, errors = ridgemark(
-        "predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv", "--interval", "0.8"
+        "predict", model_file, folder / "new.csv", "--output", tmp_path / "p.csv", "--coverage", "0.8"
     )
     assert (code, out.splitlines(), errors) == (0, [str(tmp_path / "p.csv")], [])
     header, rows = read_csv(tmp_path / "p.csv")
@@ -167,7 +167,7 @@ def test_a_given_ridge_has_intervals_too(folder, ridgemark, tmp_path):
     arguments = ("--target", "y", "--columns", "a,b", "--ridge", "1e-3", "--landmarks", 40, "--output", tmp_path / "m")
     assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
     code, _, _ = ridgemark(
-        "predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--interval", "0.9"
+        "predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--coverage", "0.9"
     )
     assert code == 0
 
@@ -176,7 +176,7 @@ def test_several_targets_have_a_column_each(folder, ridgemark, tmp_path):
     arguments = ("--target", "y,a", "--columns", "b", "--landmarks", 30, "--output", tmp_path / "m")
     assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
     out = tmp_path / "p.csv"
-    assert ridgemark("predict", tmp_path / "m", folder / "new.csv", "--output", out, "--interval", "0.9")[0] == 0
+    assert ridgemark("predict", tmp_path / "m", folder / "new.csv", "--output", out, "--coverage", "0.9")[0] == 0
     header, rows = read_csv(out)
     assert header == [f"{what}_{name}" for name in "ya" for what in ("prediction", "lower", "upper")]
     assert rows.shape == (150, 6)
@@ -239,7 +239,7 @@ def test_missing_information_of_a_model_saved_from_python_is_requested(folder, f
     numbers = ("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--columns")
     for arguments, remedy in (
         ((*numbers, "a,b"), "choose them with --columns"),
-        ((*numbers, NUMBERS, "--interval", "0.9"), "give a model of `ridgemark fit`, which keeps them"),
+        ((*numbers, NUMBERS, "--coverage", "0.9"), "give a model of `ridgemark fit`, which keeps them"),
         (("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS), "name it with --target"),
     ):
         code, _, errors = ridgemark(*arguments)

@@ -1,5 +1,6 @@
 """Predictions are written part by part: the same numbers, in bounded memory, completely or not at all."""
 
+import json
 import sys
 import tracemalloc
 
@@ -51,12 +52,40 @@ def test_a_table_in_many_parts_equals_the_predictions_in_python(
     if ending == "parquet":
         pytest.importorskip("pyarrow")
     out = tmp_path / f"p.{ending}"
-    assert ridgemark("predict", model_file, data, "--output", out, "--interval", "0.9")[::2] == (0, [])
+    assert ridgemark("predict", model_file, data, "--output", out, "--coverage", "0.9")[::2] == (0, [])
     model = load(model_file)
     ends = model.predict_interval(rows, coverage=0.9)
     expected = [column for t in (0, 1) for column in (model.predict(rows)[:, t], ends[:, 0, t], ends[:, 1, t])]
     np.testing.assert_allclose(read(out), np.column_stack(expected), rtol=1e-10, atol=1e-12)
     assert {path.name for path in tmp_path.iterdir()} == {"rows.npy", f"p.{ending}"}
+
+
+def test_several_coverages_and_the_deviation_are_columns(rows, model_file, data, ridgemark, tmp_path):
+    out = tmp_path / "p.csv"
+    assert ridgemark("predict", model_file, data, "--output", out, "--coverage", "0.5,0.9", "--std")[0] == 0
+    model = load(model_file)
+    kinds = ("prediction", "std", "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9")
+    assert out.read_text().splitlines()[0] == ",".join(f"{kind}_{t}" for t in (0, 1) for kind in kinds)
+    (mean, std), ends = model.predict(rows, return_std=True), model.predict_interval(rows, [0.5, 0.9])
+    of_target = [[mean[:, t], std[:, t], *(ends[:, end, k, t] for k in (0, 1) for end in (0, 1))] for t in (0, 1)]
+    np.testing.assert_allclose(read(out), np.column_stack(of_target[0] + of_target[1]), rtol=1e-10, atol=1e-12)
+    for wrong in ("1", "0.5,2", "much"):
+        code, _, (line,) = ridgemark("predict", model_file, data, "--output", out, "--coverage", wrong)
+        assert code == 2
+        assert "number" in line
+
+
+def test_effects_are_a_table_of_averages_and_one_of_rows(rows, model_file, data, ridgemark, tmp_path):
+    code, printed, _ = ridgemark("effects", model_file, data, "--output", tmp_path / "e.npy")
+    assert code == 0
+    model = load(model_file)
+    summary = model.effects_summary(rows)
+    assert str(summary) in printed
+    expected = np.moveaxis(model.effects(rows), 2, 1).reshape(len(rows), -1)
+    np.testing.assert_allclose(np.load(tmp_path / "e.npy"), expected, rtol=1e-9, atol=1e-12)
+    record = json.loads(ridgemark("effects", model_file, data, "--json")[1])
+    assert record["n_rows"] == 9000
+    assert record["effects"] == summary.to_record()
 
 
 def test_one_target_is_one_column_in_every_format(rows, data, ridgemark, tmp_path, small_parts):

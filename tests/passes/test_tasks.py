@@ -34,6 +34,9 @@ def _everything():
     yield model.predict(X)
     yield model.predict(X, return_std=True)[1]
     yield model.predict_interval(X)
+    yield model.predict_interval(X, adaptive=False)
+    yield from model.effects(X, return_std=True)
+    yield model.effects_summary(X).average
     certificate = model.certify(X, Y)
     yield certificate.bound
     yield model.distance_to_exact(X[:50] + 0.1, certificate, X, Y)

@@ -101,11 +101,21 @@ def test_a_bandwidth_that_is_given_has_no_section():
 def test_importances_are_bars_of_at_most_twenty_columns():
     model = fitted(d=30, bandwidth="median")
     text = section(page_of(model), "columns")
-    names = re.findall(r">(column \d+)</text>", text)
+    names = re.findall(r">(column \d+)</text>", text[: text.index("<table")])
     assert names == [f"column {k}" for k in np.argsort(-model.feature_importances_)[:20]]
     shown = np.sort(model.feature_importances_)[-20:].sum()
     assert f"Shown: 20 of 30 columns, {shown:.1%} of the total" in text
     assert "share of the mean squared gradient of the prediction times the column&#x27;s variance" in text
+
+
+def test_average_effects_are_a_table_and_effects_at_rows_figures():
+    model = fitted(bandwidth="median")
+    text = section(page_of(model), "columns")
+    summary = model.effects_summary()
+    assert f"Average effects over {summary.n_rows} rows" in text
+    for k in range(4):
+        assert f"{summary.average[k, 0]:.4g}</td>" in text
+        assert f"Effect of column {k} against its value, at 400 rows" in text
 
 
 def test_a_very_long_name_is_shortened_everywhere():

@@ -6,7 +6,7 @@ import warnings
 import click
 
 from ridgemark import __version__
-from ridgemark.cli import bench, certify, demo, fit, predict, report, reproduce, scores
+from ridgemark.cli import bench, certify, demo, effects, fit, predict, report, reproduce, scores
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
 
@@ -16,7 +16,7 @@ def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
 
 
-for module in (bench, certify, demo, fit, predict, report, reproduce, scores):
+for module in (bench, certify, demo, effects, fit, predict, report, reproduce, scores):
     commands.add_command(module.command)
 
 

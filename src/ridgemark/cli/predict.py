@@ -19,26 +19,47 @@ _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same 
 _MOST_BLOCKS = 32
 
 
+def _coverages(text: str) -> list[float]:
+    """Return shares between 0 and 1, separated by commas."""
+    shares = shared.numbers_or("a list of numbers")(text)
+    shares = shares if isinstance(shares, list) else [shares]
+    if not all(isinstance(share, float) and 0 < share < 1 for share in shares):
+        raise click.BadParameter(
+            f"{text!r} must be a number between 0 and 1, both excluded, or several such as 0.5,0.9"
+        )
+    return shares
+
+
 @shared.command(
     "predict",
-    "model.ridgemark new.csv --output predictions.csv --interval 0.9",
+    "model.ridgemark new.csv --output predictions.csv --coverage 0.9",
     "Predict the target for the rows of a file.",
 )
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")
-@shared.option(
+@click.option(
+    "--coverage",
     "--interval",
-    click.FloatRange(0, 1, min_open=True, max_open=True),
-    "Also write prediction intervals with this target coverage, e.g. 0.9.",
-    "SHARE",
+    "coverages",
+    type=_coverages,
+    metavar="SHARES",
+    help="Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
 )
+@click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
 @shared.columns_option
 @shared.form_options
 @shared.force_option
 @shared.json_option
 def command(
-    model: Path, data: Path, output: Path, interval: float | None, force: bool, as_json: bool, **options: Any
+    model: Path,
+    data: Path,
+    output: Path,
+    coverages: list[float] | None,
+    std: bool,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
@@ -47,8 +68,8 @@ def command(
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
-    if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
+    fitted, run = load_model(model, "predict", *(["predict_interval"] if coverages or std else []))
+    if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
@@ -58,24 +79,28 @@ def command(
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = np.size(fitted.intercept_)
     names = run.target_names or range(n_targets)
-    kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
+    several = [f"_{share:g}" for share in coverages or []] if len(coverages or []) > 1 else [""] * bool(coverages)
+    kinds = ["prediction", *["std"] * std, *(end + share for share in several for end in ("lower", "upper"))]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     with progress() as tell:
-        write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
+        write_table(output, force, header, source.n_rows, _parts(fitted, source, coverages, std, tell))
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
-def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:
+def _parts(
+    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, tell: Tell | None
+) -> Iterator[list[Any]]:
     """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:
             rows = ArrayRows(block.features)
             try:
-                columns = [_by_target(fitted.predict(rows))]
-                if interval is not None:
-                    ends = np.asarray(fitted.predict_interval(rows, coverage=interval))
-                    columns += [_by_target(ends[:, 0]), _by_target(ends[:, 1])]
+                found = fitted.predict(rows, return_std=True) if std else [fitted.predict(rows)]
+                columns = [_by_target(values) for values in found]
+                if coverages:
+                    ends = np.asarray(fitted.predict_interval(rows, coverages))
+                    columns += [_by_target(ends[:, end, k]) for k in range(len(coverages)) for end in (0, 1)]
             except NumericalError as error:
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
             yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.fitted import FittedModel, LeftOutRows
-from ridgemark.intervals import Calibration, sample_size
+from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, sample_size, widths
 from ridgemark.passes import RowPasses
+from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
+from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import make_generator
 
@@ -24,8 +26,11 @@ def with_calibration(
 ) -> FittedModel:
     """Return the model with a uniform sample of the rows, their residuals, and what intervals from them promise.
 
-    `everything` says whether the rows are all rows of the fit.
+    `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
+    calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
     """
+    fit = model.sums
+    assert fit is not None
     weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
     eligible = weights > 0
     guaranteed, reason = _promise(model, passes, everything)
@@ -35,8 +40,16 @@ def with_calibration(
     most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_encoded)
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
     shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
+    block, sigma = passes.take(sample), None
+    if guaranteed or not everything:
+        noise = model.noise or constant_noise(fit)
+    else:
+        noise, sigma = noise_of_rows(passes, fit, residuals, sample)
+    along = () if noise.outside else (passes.row_groups().weights[sample],)
+    places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
+    tau = np.hypot(places[:, 1] if sigma is None else sigma, places[:, 2])
     calibration = Calibration(
-        passes.take(sample).features,
+        block.features,
         sample,
         residuals[sample],
         weights[sample],
@@ -44,8 +57,20 @@ def with_calibration(
         len(np.unique(distinct.kind[sample])),
         guaranteed,
         reason,
+        noise,
+        np.abs(residuals[sample]) / tau,
+        np.abs(shifts) * places[:, 3],
     )
     return replace(model, calibration=calibration)
+
+
+def noise_before(model: FittedModel) -> NoiseLevel | None:
+    """Return the noise of the rows that chose the landmarks, for calibration by rows added later."""
+    assert model.sums is not None
+    calibration = model.calibration
+    if calibration is None or model.sums.moments.n_rows > model.choice.sums.n_rows:
+        return model.noise
+    return replace(calibration.noise, outside=True)
 
 
 def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None:
@@ -62,10 +87,24 @@ def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None
     return indices if difference.max() <= 1e-6 * abs(landmarks).max() else None
 
 
-def repeats_and_constants(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, tuple[int, ...]]:
-    """Return how many rows equal an earlier one, and which columns are constant."""
-    columns = () if pairwise else np.flatnonzero(passes.columns().constant)
-    return int(np.count_nonzero(distinct.kind >= 0)) - len(distinct), tuple(map(int, columns))
+def repeats_and_columns(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, Any, Any]:
+    """Return how many rows equal an earlier one, which columns are constant, and columns of two values with these."""
+    n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
+    if pairwise:
+        return n_duplicates, (), ()
+    columns = passes.columns()
+    two = np.flatnonzero(columns.two_valued & ~columns.constant)
+    levels = tuple((int(j), float(columns.low[j]), float(columns.high[j])) for j in two)
+    return n_duplicates, tuple(map(int, np.flatnonzero(columns.constant))), levels
+
+
+def still_two_valued(known: tuple[tuple[int, float, float], ...], more: Columns) -> tuple[Any, ...]:
+    """Return the columns of two values that further rows have no other values of."""
+    return tuple(
+        (j, low, high)
+        for j, low, high in known
+        if more.two_valued[j] and {float(more.low[j]), float(more.high[j])} <= {low, high}
+    )
 
 
 def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[bool, str]:

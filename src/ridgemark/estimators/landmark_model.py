@@ -8,14 +8,16 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
+from ridgemark.effects import effect_deviations, effect_values, effects_of_columns, summarise_effects
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
-from ridgemark.estimators.calibration import repeats_and_constants, rows_among, with_calibration, with_left_out
+from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
 from ridgemark.estimators.saving import save_model
-from ridgemark.intervals import jackknife_intervals, standard_deviations
+from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.operators import Cross
 from ridgemark.path import leave_one_out
+from ridgemark.rows import ArrayRows
 from ridgemark.sampling import separate_generator
 
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
@@ -79,7 +81,7 @@ class LandmarkModel(LandmarkEstimator):
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
-    def predict_interval(self, X, coverage=0.9):
+    def predict_interval(self, X, coverage=0.9, adaptive=True):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         From the leave-one-out residuals of at most 4,096 calibration rows, without a refit. `calibration_.guaranteed`
@@ -90,20 +92,28 @@ class LandmarkModel(LandmarkEstimator):
         ----------
         X : array, sparse matrix, DataFrame or RowSource
             The rows.
-        coverage : float, default=0.9
-            Share of new observations the intervals are to hold.
+        coverage : float or list of k floats, default=0.9
+            Share of new observations the intervals are to hold. A list gives an array of shape (n, 2, k), or
+            (n, 2, k, n_targets).
+        adaptive : bool, default=True
+            Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away
+            from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
+            about the same width everywhere, and take several times longer.
         """
         check_is_fitted(self, "dual_coef_")
-        sums = self._sums("predict_interval")
-        if self._model.calibration is None:
+        sums, known = self._sums("predict_interval"), self._model.calibration
+        if known is None:
             raise DataError(
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
+        several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1
+        levels = quantile_levels(coverage if several else [coverage], known.n_distinct)
+        intervals = adaptive_intervals if adaptive else jackknife_intervals
         source = self._rows(X)
-        ends = jackknife_intervals(self._passes(source), sums, self._model.calibration, coverage)
+        ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
         self._warn_of_unseen(source)
-        in_range(ends, "the interval", _RESCALE)
-        return ends[:, :, 0] if self._model.schema.targets.flat else ends
+        ends = ends if several else ends[:, :, 0]
+        return ends[..., 0] if self._model.schema.targets.flat else ends
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
@@ -185,6 +195,51 @@ class LandmarkModel(LandmarkEstimator):
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
         return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def effects(self, X=None, return_std=False):
+        """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
+
+        The derivative of the prediction by the column, in units of y per unit of the column; for a column of two
+        values the prediction at the higher value minus that at the lower.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource, optional
+            The rows; by default the calibration rows, `calibration_.rows`: all rows of the fit up to 4,096.
+        return_std : bool, default=False
+            Whether to return, second, standard errors without bias: how much the noise of the targets moves the
+            effect, but not how much the ridge shrinks it. That takes as long as d times `predict(return_std=True)`.
+        """
+        passes, columns = self._effect_rows(X)
+        cross_kernel, dual_coef, _ = self._function()
+        values = effect_values(passes, cross_kernel, dual_coef, columns)
+        values = self._of_columns(in_range(values, "the effect", _RESCALE))
+        if not return_std:
+            return values
+        errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
+        return values, self._of_columns(in_range(errors, "the standard error", _RESCALE))
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def effects_summary(self, X=None):
+        """Return the average effect of each column over rows, with standard errors and quartiles; prints as a table.
+
+        Averages are corrected for the bias of the ridge, and their standard errors hold for the population that the
+        rows are a sample of. See `effects` for the effect of a column.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource, optional
+            The rows; by default the calibration rows. The weights of a RowSource count.
+
+        Returns
+        -------
+        EffectsSummary
+        """
+        passes, columns = self._effect_rows(X)
+        return summarise_effects(passes, self._sums("effects_summary"), columns)
+
     @np.errstate(over="ignore", invalid="ignore")
     def diagnose(self):
         """Say what state the fit is in and which rows drive it.
@@ -234,6 +289,25 @@ class LandmarkModel(LandmarkEstimator):
         """
         return save_model(self, path, overwrite, sums=sums)
 
+    def _effect_rows(self, X):
+        """Return passes over the rows, and the effects of the columns."""
+        check_is_fitted(self, "dual_coef_")
+        model = self._model
+        if X is None:
+            known = model.calibration
+            if known is None:
+                raise DataError("the model keeps no rows to take effects at; give the rows, as in effects(X)")
+            source = ArrayRows(known.rows, None, known.weights)
+        else:
+            source = self._rows(X)
+        names = model.schema.feature_names
+        names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
+        return self._passes(source), effects_of_columns(names, model.rows.two_valued)
+
+    def _of_columns(self, values):
+        """Return effects without the last axis where the targets have none."""
+        return values[:, :, 0] if self._model.schema.targets.flat else values
+
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
         model = self._model
@@ -259,8 +333,9 @@ class LandmarkModel(LandmarkEstimator):
         left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
         if everything:
             model = self._with_left_out(model, passes, left_out)
-            n_duplicates, constant = repeats_and_constants(passes, passes.distinct_rows(), pairwise)
-            model = replace(model, rows=replace(model.rows, n_duplicates=n_duplicates, constant_columns=constant))
+            found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
+            names = ("n_duplicates", "constant_columns", "two_valued")
+            model = replace(model, rows=replace(model.rows, **dict(zip(names, found, strict=True))))
         return with_calibration(model, passes, left_out, everything, self.random_state)
 
     def _with_left_out(self, model, passes, left_out):

@@ -11,7 +11,12 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
-from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
+from ridgemark.estimators.calibration import (
+    noise_before,
+    repeats_and_columns,
+    still_two_valued,
+    with_calibration,
+)
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
@@ -304,7 +309,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             passes = self._passes(source, known.sums.weight_unit)  # moments add in one unit
             factor, moments, origin = known.sums.factor, _sums_with(known, passes, recipe), known.sums.target_origin
             schema, choice, spent, tuning = known.schema, known.choice, known.cost, known.tuning
-            rows = replace(known.rows, hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest))
+            rows = replace(
+                known.rows,
+                hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest),
+                two_valued=still_two_valued(known.rows.two_valued, passes.columns()),
+            )
         rows = replace(rows, sample=_sample(known, choice, passes, recipe))
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
@@ -313,7 +322,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         importances = schema.by_column(importances)
         self._warn_of_unseen(source)
         spent += cost_of(passes)
-        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances)
+        noise = None if known is None else noise_before(known)
+        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances, noise)
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
@@ -387,7 +397,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
 def _row_facts(prepared, passes):
     """Return what is kept of the rows that chose the landmarks."""
     distinct = prepared.setting.distinct
-    found = repeats_and_constants(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
+    found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
     return RowFacts(*found, distinct.smallest, None)
 
 

@@ -26,7 +26,7 @@ from ridgemark.fitted import (
     Targets,
     Tolerance,
 )
-from ridgemark.intervals import Calibration
+from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
@@ -99,7 +99,9 @@ _SIDES: dict[Any, dict[str, str]] = {
     LeftOutRows: {"landmark_rows": "p"},
     LeaveOneOut: {"residuals": "nt", "potential": "nt", "weights": "n"},
     KeptRows: {"hashes": "k", "rows": "ke", "weights": "k", "targets": "kt"},
-    Calibration: {"rows": "me", "indices": "m", "residuals": "mt", "weights": "m", "shifts": "mt"},
+    Calibration: {"rows": "me", "indices": "m", "weights": "m"}
+    | dict.fromkeys(("residuals", "shifts", "scores", "reaches"), "mt"),
+    NoiseLevel: {"floor": "t", "variance": "t"},
     SavedFit: {"landmark_kernel": "pp", "kept": "r", "triangle": "rr"}
     | dict.fromkeys(("scaled_ridge", "target_origin", "training_error"), "t"),
     Moments: {"cross": "rt", "feature_sum": "r", "target_sum": "t", "target_square": "t"},
@@ -116,6 +118,7 @@ _LOWEST = {
     **dict.fromkeys(("ridge", "scaled_ridge", "ridges", "total_weight", "weight_unit"), POSITIVE),
     **dict.fromkeys(("n_features", "n_encoded", "count", "n_rows", "n_landmarks", "n_distinct", "most"), 1),
     **dict.fromkeys(("weights", "target_square", "trace_kernel", "trace_residual", "entry_error", "training_error"), 0),
+    **dict.fromkeys(("scores", "reaches", "floor", "variance"), 0),
     **dict.fromkeys(("bound", "bounds", "solver_bound", "loo_error", "rms", "target_rms", "unmeasured"), 0),
 }
 _BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": "e", "points": "e"}

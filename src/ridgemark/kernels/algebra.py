@@ -10,6 +10,7 @@ import numpy as np
 from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, positive, unit_roundoff
+from ridgemark.kernels.gradient import Gradient
 
 
 class _Composed(Kernel):
@@ -86,6 +87,10 @@ class Sum(_Pair):
         # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
         return np.maximum(left, right)
 
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        left, right = self._parts
+        return left.gradient(rows, landmarks) + right.gradient(rows, landmarks)
+
     def centred(self, origin: Floats) -> Sum:
         return Sum(self.left.centred(origin), self.right.centred(origin))
 
@@ -99,6 +104,12 @@ class Product(_Pair):
 
     def _combine_errors(self, left: Floats, right: Floats) -> Floats:  # type: ignore[override]
         return left + right + left * right
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `(dleft/dx) right + left (dright/dx)`."""
+        left, right = self._parts
+        first = left.gradient(rows, landmarks).times(right.bind(landmarks)(rows))
+        return first + right.gradient(rows, landmarks).times(left.bind(landmarks)(rows))
 
 
 class Scaled(_Composed):
@@ -118,6 +129,9 @@ class Scaled(_Composed):
 
     def _combine_errors(self, errors: Floats) -> Floats:  # type: ignore[override]
         return errors
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        return self._parts[0].gradient(rows, landmarks).times(positive(self.factor, "factor", "Scaled"))
 
     def centred(self, origin: Floats) -> Scaled:
         return Scaled(self.kernel.centred(origin), self.factor)

@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, DataTypeError, ParameterError
+from ridgemark.kernels.gradient import Gradient
 from ridgemark.linalg import check_range
 from ridgemark.parameters import Parameterised, real_number
 
@@ -105,6 +106,17 @@ class Kernel(Parameterised, ABC):
         raise ParameterError(
             f"{type(self).__name__} is not a function of the squared distance |x - z|^2, so it has no derivative with "
             "respect to it; use a gaussian, matern12, matern32, matern52 or power_exponential kernel"
+        )
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return the derivatives `dk(x, z)/dx` of dense rows with dense landmarks.
+
+        Kernels of the distance (but for a derivative that does not exist where x = z, which is left out), linear,
+        polynomial and cosine kernels have them, and so do sums, products and multiples of these.
+        """
+        raise ParameterError(
+            f"the derivatives of {self._short_name()} by the columns are not known; use a gaussian, matern, "
+            "power_exponential, linear, polynomial or cosine kernel, or sums and products of these"
         )
 
     @property

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, squared_norms, unit_roundoff
+from ridgemark.kernels.gradient import Gradient, Term
 from ridgemark.parameters import real_number
 
 
@@ -79,6 +80,10 @@ class Linear(_InnerProductKernel):
         with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
             return rows - origin
 
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk/dx = z - origin`."""
+        return Gradient([Term(np.ones((len(rows), len(landmarks))), np.zeros_like(rows), self.moved(landmarks))])
+
     def _map(self, rows: Any, backend: Backend) -> Any:
         return self.moved(rows)
 
@@ -103,6 +108,13 @@ class Polynomial(_InnerProductKernel):
         self.degree = degree
         self.offset = offset
         self.bandwidth = bandwidth
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk/dx = degree (x.z/bandwidth^2 + offset)^(degree - 1) z/bandwidth^2`."""
+        points = self._map(landmarks, NUMPY)
+        products = self._map(rows, NUMPY) @ points.T + float(self.offset)
+        width = bandwidths(self.bandwidth, rows.shape[1], "Polynomial")
+        return Gradient([Term(self.degree * products ** (self.degree - 1), np.zeros_like(rows), points / width)])
 
     def _n_roundings(self, n_terms: int) -> int:
         # By the Cauchy-Schwarz inequality |x.z| + offset <= sqrt((x.x + offset) (z.z + offset)).
@@ -139,6 +151,14 @@ class Cosine(_InnerProductKernel):
         values = same_for_all(1.0, rows)
         values[_largest_entries(rows, backend) == 0] = 0.0
         return values
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk/dx = (z/|z| - k x/|x|)/|x|`; zero where x is zero."""
+        x, z = self._map(rows, NUMPY), self._map(landmarks, NUMPY)
+        length = np.linalg.norm(rows, axis=1)[:, None]
+        inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        towards = Term(np.repeat(inverse, len(z), axis=1), np.zeros_like(x), z)
+        return Gradient([towards, Term(-inverse * (x @ z.T), x, np.zeros_like(z))])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         # The largest entry is divided out first, so that no square overflows.

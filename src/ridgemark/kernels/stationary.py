@@ -20,6 +20,7 @@ from ridgemark.kernels.distances import (
     prepare_landmarks,
     rounding_of_values,
 )
+from ridgemark.kernels.gradient import Gradient, Term
 from ridgemark.kernels.projection import Projection
 
 _NEGLIGIBLE = 100.0  # exp(-100) is about 1e-44
@@ -103,23 +104,16 @@ class RadialKernel(StationaryKernel):
         derivative[value == 0.0] = 0.0  # where rho is infinite, the product is not a number
         return value, derivative
 
-    def gradients(self, rows: Any, landmarks: Any, coefficients: Floats) -> Floats:
-        """Return the gradients of `f(x) = sum_j a_j k(x, z_j)`, one for each column of coefficients.
-
-        `grad f(x) = 2 P P' sum_j a_j phi'(rho_j) (x - z_j)`, an array of shape (rows, features, targets). Where phi' is
-        unbounded, a landmark equal to x contributes nothing.
-        """
-        x, z, back = self._points(rows, landmarks)
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk(x, z)/dx = 2 phi'(rho) P P'(x - z)`; zero where phi' is unbounded and x = z."""
+        centre = np.median(landmarks, axis=0)  # differences of columns far from zero keep their digits
+        x, z, back = self._points(rows - centre, landmarks - centre)
         prepared = prepare_landmarks(z, 1.0, Form(singular=True), NUMPY, type(self).__name__)
         _, slope = self.value_and_derivative(distances(x, prepared, None, NUMPY))
-        gradients = np.empty((*np.shape(rows), coefficients.shape[1]))
-        for target, weights in enumerate(coefficients.T):
-            pull = slope * weights
-            gradients[:, :, target] = back(2.0 * (x * pull.sum(axis=1)[:, None] - pull @ z))
-        return gradients
+        return Gradient([Term(2.0 * slope, back(x), -back(z))])
 
     def _points(self, rows: Any, landmarks: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-        """Return rows and landmarks multiplied by P', and the product with P'."""
+        """Return rows and landmarks multiplied by P', and the product with P."""
         if self.metric is None:
             widths = bandwidths(self.bandwidth, rows.shape[1], type(self).__name__)
             return rows / widths, landmarks / widths, lambda values: values / widths

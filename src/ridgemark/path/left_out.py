@@ -39,7 +39,12 @@ class LeaveOneOut:
 
 
 def leave_one_out(
-    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridge: Floats, target_origin: Floats
+    passes: RowPasses,
+    factor: NystromFactor,
+    solver: SpectralSolver,
+    scaled_ridge: Floats,
+    target_origin: Floats,
+    groups: RowGroups | None = None,
 ) -> LeaveOneOut:
     """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`.
 
@@ -50,19 +55,24 @@ def leave_one_out(
     """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
     task = ChosenLeftOut(**_left_out_parts(factor, solver, different, target_origin), chosen=chosen)
-    both = passes.map(task, _along(passes.row_groups()))
+    both = passes.map(task, _along(groups or passes.row_groups()))
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
 
 
 def path_errors(
-    passes: RowPasses, factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
+    passes: RowPasses,
+    factor: NystromFactor,
+    solver: SpectralSolver,
+    scaled_ridges: Floats,
+    origin: Floats,
+    groups: RowGroups | None = None,
 ) -> tuple[Floats, Floats | None]:
     """Return the weighted mean squared residual of every ridge and target.
 
     Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
     an array of shape (n, ridges, targets + 1).
     """
-    parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(passes.row_groups())
+    parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(groups or passes.row_groups())
     total = passes.row_counts().sum()
     if 8 * passes.source.n_rows * len(scaled_ridges) * (len(origin) + 1) <= passes.budget // 4:
         results = passes.map(LeftOut(**parts), along)
@@ -142,7 +152,7 @@ class LeftOut(Task):
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
         np.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
-        kept = _kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridges)
+        kept = kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
@@ -171,7 +181,7 @@ class ChosenLeftOut(LeftOut):
         return np.hstack(at_chosen(super().__call__(block, workspace), self.chosen))
 
 
-def _kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
+def kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
     """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where there is no other row.
 
     It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only

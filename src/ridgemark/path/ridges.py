@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
+from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
 
@@ -79,17 +80,18 @@ def loo_path(
     target_origin: Floats,
     per_target: bool = False,
     n_distinct: int | None = None,
+    groups: RowGroups | None = None,
 ) -> tuple[RidgePath, LeaveOneOut]:
     """Return the path over the ridges with the best chosen by leave-one-out, and its leave-one-out results.
 
     One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
     budget; before it one over the targets where some rows are equal. The rows may be a sample of the solver's rows;
-    `n_distinct` is then the number of all distinct rows.
+    `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample.
     """
-    errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin)
+    errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin, groups)
     path = _path(solver, ridges, n_distinct or len(passes.distinct_rows()), errors, per_target)
     if results is None:
-        return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin)
+        return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin, groups)
     return path, LeaveOneOut(*at_chosen(results, path.chosen), relative_weights(passes))
 
 

@@ -3,13 +3,16 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ridgemark.report import page as html
 from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, printable
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, draw
+from ridgemark.rows import ArrayRows
 
 _POINTS = 200  # points in a plot of scores
+_EFFECTS = 4  # columns whose effects are drawn
 _COLUMNS, _LETTERS = 20, 24  # in a plot of importances: columns, and letters of a name
 _SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"}
 
@@ -40,7 +43,7 @@ def importance_figure(model: Any) -> Html | None:
     if not largest:
         return None
     names, shares = [printable(name) for name, _ in largest], [share for _, share in largest]
-    short = [one if len(one) <= _LETTERS else f"{one[: _LETTERS - 11]}...{one[-8:]}" for one in names]
+    short = [shortened(one) for one in names]
     bars = Series("importance", shares, range(len(shares)), kind="bars")
     listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(short, shares, strict=True))
     return html.figure(
@@ -49,6 +52,31 @@ def importance_figure(model: Any) -> Html | None:
         "The importance of a column is its share of the mean squared gradient of the prediction times the column's "
         f"variance. Shown: {len(names)} of {model.n_features_in_} columns, {sum(shares):.1%} of the total.",
     )
+
+
+def shortened(name: str) -> str:
+    """Return a name of at most 24 letters."""
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"
+
+
+def effect_figures(model: Any, summary: Any) -> list[Html]:
+    """Return the effects of the most important columns at some rows, against the columns' values, on the first target.
+
+    A column of two values has one difference, and no figure.
+    """
+    rows = np.linspace(0, summary.n_rows - 1, min(summary.n_rows, 2 * _POINTS)).astype(np.intp)
+    points = model.calibration_.rows[rows]
+    values = np.asarray(model.effects(ArrayRows(points))).reshape(len(rows), len(summary.effects), -1)
+    points = points.toarray() if sparse.issparse(points) else points
+    order = [j for j in np.argsort(-model.feature_importances_) if not summary.effects[j].before]
+    figures = []
+    for j in order[:_EFFECTS]:
+        name, average = shortened(printable(summary.effects[j].name)), float(summary.average[j, 0])
+        drawn = Series("effect at a row", points[:, j].tolist(), values[:, j, 0].tolist(), kind="points")
+        text = f"Effect of {name} against its value, at {len(rows)} rows; the average is {average:.3g}."
+        chart = Chart(name, "change of the prediction per unit", [drawn], [("average", average)])
+        figures.append(html.figure(draw(chart, f"effect-{j}"), text, text))
+    return figures
 
 
 def path_figure(path: Any, spread: list[float | None]) -> Html:

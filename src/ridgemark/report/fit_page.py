@@ -7,7 +7,15 @@ import numpy as np
 
 from ridgemark.certificates.record import rounded_up, spent
 from ridgemark.report import page as html
-from ridgemark.report.fit_figures import importance_figure, path_figure, predicted_figure, scores_figure, tuning_figure
+from ridgemark.report.fit_figures import (
+    effect_figures,
+    importance_figure,
+    path_figure,
+    predicted_figure,
+    scores_figure,
+    shortened,
+    tuning_figure,
+)
 from ridgemark.report.fit_words import (
     COVERAGE,
     CRITERIA,
@@ -22,6 +30,7 @@ from ridgemark.report.page import Column, Html
 
 _MOST_NAMES = 24
 _MOST_TARGETS = 4  # targets that get their own figure
+_MOST_EFFECTS = 40  # lines of the table of effects
 _TOP = 10  # influential rows
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
@@ -75,7 +84,7 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, furth
         *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
         ("How good it is", "good", _good(fit)),
         ("How far from exact", "exact", _exact(fit.certificate)),
-        *([("Which columns matter", "columns", [importance])] if importance is not None else []),
+        *([("Which columns matter", "columns", [importance, *_effects(model)])] if importance is not None else []),
         ("Which rows matter", "rows", _rows(fit)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
         *further,
@@ -246,6 +255,24 @@ def _exact(certificate: Any) -> list[Html]:
         _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in _INPUTS.items()]),
         html.paragraph(f"Before any measurement: {inputs['theorem_3']}"),
     ]
+
+
+def _effects(model: Any) -> list[Html]:
+    """Return average effects as a table, and the effects of the most important columns as figures."""
+    if not hasattr(model, "calibration_"):
+        return []
+    summary = model.effects_summary()
+    several = summary.average.shape[1] > 1
+    rows = [
+        [shortened(printable(one["column"])), one["unit"], *[str(one["target"])] * several]
+        + [f"{value:.4g}" for value in (one["average"], one["standard_error"], one["t_value"], *one["quartiles"])]
+        for one in summary.to_record()[:_MOST_EFFECTS]
+    ]
+    columns = [Column("column"), Column("effect"), *[Column("target")] * several]
+    numbers = html.number_columns("average", "std. error", "t value", "25%", "50%", "75%")
+    caption = f"Average effects over {summary.n_rows:,} rows, and quartiles over the rows"
+    table = html.table(caption, [*columns, *numbers], rows, stacked=True)
+    return [table, html.side_by_side(effect_figures(model, summary))]
 
 
 def _rows(fit: _Fit) -> list[Html]:

@@ -101,9 +101,12 @@ class SpectralSolver(CentredMoments):
     squared residual and the trace of the hat matrix follow from s and u alone.
     """
 
-    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+    def __init__(self, moments: Moments, fit_intercept: bool, like: "SpectralSolver | None" = None) -> None:
+        """Decompose the Gram matrix, or take the decomposition of a solver of the same one for other targets."""
         super().__init__(moments, fit_intercept)
-        self.spectrum, self.rotation = symmetric_eigen(self.gram)
+        self.spectrum: Floats
+        self.rotation: Floats
+        self.spectrum, self.rotation = symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
         self.rotated = self.rotation.T @ self.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:

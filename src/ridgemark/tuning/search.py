@@ -237,7 +237,8 @@ class Search:
                 model = fit_small(kernel, self.tuning, ridge)
             except np.linalg.LinAlgError:
                 break
-            gradients = kernel.gradients(self.tuning.features[:_GRADIENT_ROWS], model.landmarks, model.coefficients)
+            rows = self.tuning.features[:_GRADIENT_ROWS]
+            gradients = kernel.gradient(rows, model.landmarks).of_functions(model.coefficients)
             outer = np.einsum("ijt,ikt->jk", gradients, gradients, optimize=True)
             if not 0.0 < np.trace(outer) < np.inf:  # a constant, or beyond the floating-point range
                 break

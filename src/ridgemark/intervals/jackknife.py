@@ -1,0 +1,71 @@
+"""Jackknife+ intervals of one width everywhere, but for what leaving out a row changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.intervals.calibration import Calibration
+from ridgemark.intervals.deviations import SpectralTask, spectral_form
+from ridgemark.intervals.quantiles import quantiles
+from ridgemark.passes import RowPasses, Workspace
+from ridgemark.rows import Block
+from ridgemark.solvers import LandmarkFit
+
+
+def jackknife_intervals(
+    passes: RowPasses, fit: LandmarkFit, calibration: Calibration, levels: Sequence[float]
+) -> Floats:
+    """Return jackknife+ intervals (Barber et al., 2021) for every row, shape (n, 2, levels, targets).
+
+    The prediction at x without the rows that equal calibration row i is `f(x) - t_i(x) W_g r_g`, with W_g their weight,
+    r_g their mean leave-one-out residual and `t_i(x) = 1/sum w + bc(x)' (Bc'WBc + n lambda)^-1 bc_i`. The interval
+    runs from a low quantile of these predictions minus |r_i| to a high quantile of these plus |r_i|, at
+    each of the `levels` of `quantile_levels`. There is no refit, only one product with the calibration rows' features.
+    """
+    solver = fit.solver
+    known = fit.factor.features(calibration.rows).astype(np.float64) - solver.feature_mean
+    return passes.map(
+        Jackknife(
+            **spectral_form(fit),
+            rotated=solver.rotated,
+            known=solver.rotation.T @ known.T,
+            target_mean=fit.target_origin + solver.target_mean,
+            residuals=calibration.residuals,
+            weights=calibration.weights,
+            shifts=calibration.shifts,
+            levels=levels,
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Jackknife(SpectralTask):
+    """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
+
+    what: ClassVar[str] = "intervals"
+    rotated: Floats  # (rank, targets): `V'Bc'W yc`
+    known: Floats  # (rank, m): c(x) of the calibration rows
+    target_mean: Floats  # (targets,)
+    residuals: Floats  # (m, targets): of the calibration rows
+    weights: Floats  # (m,)
+    shifts: Floats  # (m, targets): `W_g r_g`, weight and mean residual of the rows equal to each
+    levels: Sequence[float]  # of the quantiles
+
+    @property
+    def width(self) -> int:
+        return self.kernel_entries + 4 * len(self.weights)
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        centred, _ = self.features(block, workspace)
+        ends = np.empty((block.n_rows, 2, len(self.levels), len(self.target_mean)))
+        for t, mean in enumerate(self.target_mean):
+            shrunk = centred * self.inverse[:, t]
+            fitted = (shrunk @ self.rotated[:, t] + mean)[:, None]
+            without = fitted - (shrunk @ self.known + self.share_of_constant) * self.shifts[:, t]
+            size = np.abs(self.residuals[:, t])
+            ends[:, 0, :, t] = -quantiles(size - without, self.weights, self.levels)
+            ends[:, 1, :, t] = quantiles(size + without, self.weights, self.levels)
+        return ends

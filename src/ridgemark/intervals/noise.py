@@ -1,0 +1,167 @@
+"""The size of the noise as a function of x, by which the widths of intervals follow it."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ridgemark.backends import Floats, Indices
+from ridgemark.intervals.deviations import SpectralTask, spectral_form, unit_variance
+from ridgemark.intervals.quantiles import quantiles
+from ridgemark.losses import RidgeSolution
+from ridgemark.operators import Cross, Features
+from ridgemark.passes import RowPasses, Workspace
+from ridgemark.path import Ridges, loo_path
+from ridgemark.path.left_out import kept_share
+from ridgemark.rows import ArrayRows, Block
+from ridgemark.rows.distinct import RowGroups, group_rows
+from ridgemark.solvers import LandmarkFit, SpectralSolver
+
+_LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
+_SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
+_NEGLIGIBLE = 1e-6  # relative rounding error of the noise
+_OUTLIER = 25.0  # squared standardised residuals count at most this
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseLevel:
+    """The size of the noise: `sigma(x) = max(b(x)' coefficients + intercept, floor)`, one for each target.
+
+    Attributes
+    ----------
+    solution : RidgeSolution
+        The coefficients of the features b, and the intercept.
+    floor : array of shape (n_targets,)
+        The smallest size.
+    variance : array of shape (n_targets,)
+        The variance of the noise of a row of unit weight, which the variance of the function is relative to.
+    outside : bool
+        Whether it was made without the calibration rows: a fixed function, as the guarantee needs.
+    """
+
+    solution: RidgeSolution
+    floor: Floats
+    variance: Floats
+    outside: bool
+
+
+def constant_noise(fit: LandmarkFit) -> NoiseLevel:
+    """Return noise of one size everywhere. Its unit does not matter, since scores are measured in it."""
+    shape, one = fit.solution.coefficients.shape, np.ones(len(fit.scaled_ridge))
+    return NoiseLevel(RidgeSolution(np.zeros(shape), one), one, one * (not _pairwise(fit)), True)
+
+
+def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample: Indices) -> tuple[NoiseLevel, Floats]:
+    """Return the noise by ridge regression of |r_i| on the features, and its leave-one-out values at sampled rows.
+
+    r are the leave-one-out residuals of all rows of the fit. One pass sums `B'W|r|`; the ridge of each target is that
+    of the smallest leave-one-out error on the sample. Sizes are scaled so that the mean of `min((r/sigma)^2, 25)` is 1.
+    """
+    weights = passes.row_counts()
+    unit = weights @ np.abs(residuals) / weights.sum()
+    unit[unit == 0.0] = 1.0
+    sizes = np.abs(residuals) / unit
+    origin = weights @ sizes / weights.sum()
+    weighted = weights[:, None] * (sizes - origin)
+    ridges = _ridges(fit)
+    sums = replace(
+        fit.moments,
+        cross=_feature_sums(passes, fit, weighted, ridges),
+        target_sum=weighted.sum(axis=0),
+        target_square=(weighted * (sizes - origin)).sum(axis=0),
+    )
+    solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
+    distinct, own = passes.distinct_rows(), weights[sample]
+    groups = group_rows(distinct, weights, sizes.copy() if distinct.has_repeats else None)
+    groups = RowGroups(groups.weights[sample], None if groups.gaps is None else groups.gaps[sample])
+    sizes = sizes[sample]
+    rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
+    path, left_out = loo_path(rows, fit.factor, solver, ridges, origin, True, len(distinct), groups)
+    passes.count_entries(rows.n_kernel_evaluations)
+    floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
+    level = np.maximum(sizes - left_out.residuals, floor)
+    scale = unit * _scale(sizes / level, own)
+    solution = solver.solution(ridges.scaled[path.chosen])
+    solution = RidgeSolution(solution.coefficients * scale, (solution.intercept + origin) * scale)
+    # Each distinct row counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
+    variance = unit_variance(fit, len(distinct)) * (not _pairwise(fit))
+    return NoiseLevel(solution, floor * scale, variance, False), level * scale
+
+
+def _feature_sums(passes: RowPasses, fit: LandmarkFit, vectors: Floats, ridges: Ridges) -> Floats:
+    """Return `B'V`, `B = C T`; as `T'(C'V)`, in less work, where the rounding error `eps |T|/lambda` is negligible."""
+    triangle = fit.factor.triangle
+    if np.finfo(float).eps * float(np.linalg.norm(triangle)) <= _NEGLIGIBLE * ridges.values.min():
+        return np.asarray(triangle.T @ (Cross(passes, fit.factor.kept_kernel).T @ vectors))
+    return Features(passes, fit.factor).T @ vectors
+
+
+def _pairwise(fit: LandmarkFit) -> bool:
+    return fit.factor.cross_kernel.kernel.pairwise
+
+
+def _ridges(fit: LandmarkFit) -> Ridges:
+    """Return the ridges of the noise, which is as smooth as the fit or smoother: four a decade."""
+    trace = fit.moments.trace_kernel
+    smallest = max(float(fit.scaled_ridge.min()), _SMALLEST * trace)
+    largest = min(max(10.0 * trace, smallest), 1e300)
+    count = 1 + int(np.ceil(4.0 * np.log10(largest / smallest)))
+    scaled = np.geomspace(largest, smallest, count)
+    return Ridges(scaled / fit.moments.total_weight, scaled)
+
+
+def _scale(ratios: Floats, weights: Floats) -> Floats:
+    """Return c with a weighted mean of `min((ratio/c)^2, 25)` of 1, for each target; 1 if all ratios are 0."""
+    squares, share = ratios**2, weights / weights.sum()
+    square = share @ squares
+    for _ in range(100):  # decreases to the largest solution
+        square = share @ np.minimum(squares, _OUTLIER * square)
+    return np.where(square > 0.0, np.sqrt(square), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Widths(SpectralTask):
+    """`f(x)`, `sigma(x)`, `sd(x)` and `sqrt(t(x, x))` of `adaptive_intervals`, shape (rows, 4, targets).
+
+    Where weights of the rows' groups are given along, sd is that of the fit without the group: t/(1 - h) for t.
+    """
+
+    what: ClassVar[str] = "intervals"
+    scaled_ridge: Floats  # (targets,)
+    fits: Floats  # (rank, targets): coefficients of f
+    target_mean: Floats  # (targets,)
+    noise: NoiseLevel
+    noise_fits: Floats  # (rank, targets): coefficients of sigma
+    noise_mean: Floats  # (targets,)
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        centred, unexplained = self.features(block, workspace)
+        values = np.empty((block.n_rows, 4, len(self.scaled_ridge)))
+        values[:, 0] = centred @ self.fits + self.target_mean
+        values[:, 1] = np.maximum(centred @ self.noise_fits + self.noise_mean, self.noise.floor)
+        np.square(centred, out=centred)
+        shared = centred @ self.inverse + self.share_of_constant
+        spread = unexplained[:, None] / self.scaled_ridge
+        if block.along:
+            weights = block.along[0][:, None]
+            spread += shared / kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridge)
+        elif not self.noise.outside:
+            spread += shared
+        values[:, 2] = np.sqrt(self.noise.variance * spread)
+        values[:, 3] = np.sqrt(shared)
+        return values
+
+
+def widths(fit: LandmarkFit, noise: NoiseLevel) -> Widths:
+    """Return the task; in spectral coordinates `sigma = c(x)'V'coefficients + intercept + m'coefficients`."""
+    solver = fit.solver
+    form = spectral_form(fit)
+    return Widths(
+        **form,
+        scaled_ridge=fit.scaled_ridge,
+        fits=form["inverse"] * solver.rotated,
+        target_mean=fit.target_origin + solver.target_mean,
+        noise=noise,
+        noise_fits=solver.rotation.T @ noise.solution.coefficients,
+        noise_mean=noise.solution.intercept + solver.feature_mean @ noise.solution.coefficients,
+    )
