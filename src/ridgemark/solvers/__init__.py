@@ -5,11 +5,15 @@ from ridgemark.solvers.choice import choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
+from ridgemark.solvers.newton import CurvatureSystem, Newton, NewtonFit
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
 
 __all__ = [
+    "CurvatureSystem",
     "LandmarkFit",
     "LandmarkGradientFit",
+    "Newton",
+    "NewtonFit",
     "Refinement",
     "RefinementStep",
     "RidgeSolution",

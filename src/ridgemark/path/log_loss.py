@@ -1,0 +1,139 @@
+"""The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.losses import ClassLoss, RidgeSolution
+from ridgemark.operators import FeatureTask, feature_block
+from ridgemark.passes import RowPasses, Workspace
+from ridgemark.path.left_out import kept_share
+from ridgemark.path.ridges import Ridges
+from ridgemark.rows import ArrayRows, Block, row_weights
+from ridgemark.solvers import CurvatureSystem, Newton, NewtonFit
+
+_MOST_ROWS = 8192  # distinct rows whose leave-one-out loss is averaged
+_STRIDES = (2, 1)  # over the ridges searched: half a decade, then a quarter
+_AS_GOOD = 1e-4  # relative difference of losses that does not count
+_NEAR = 1e-2  # largest relative change of the last step along the path; its error is of second order
+
+
+@dataclass(frozen=True)
+class LossPath:
+    """Losses and effective dimension for every ridge that was tried, for fixed landmarks.
+
+    Attributes
+    ----------
+    ridges : array of shape (g,)
+        The lambdas, descending.
+    loo_loss : array of shape (g,)
+        Weighted mean log loss of rows left out, with their equals, in one Newton step; over at most 8,192 distinct rows.
+    training_loss : array of shape (g,)
+        Weighted mean log loss of all rows.
+    criterion : {"loo"}
+        The criterion that chose the ridge.
+    chosen : int
+        Position of the ridge.
+    """
+
+    ridges: Floats
+    loo_loss: Floats
+    training_loss: Floats
+    criterion: str
+    chosen: int
+
+    @property
+    def on_edge(self) -> bool:
+        """Whether the chosen ridge is the largest or smallest that was tried, so that the best may lie beyond."""
+        return len(self.ridges) > 1 and self.chosen in (0, len(self.ridges) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutPredictor(FeatureTask):
+    """The predictor of every row from all rows with other features, in one Newton step, shape (rows, t).
+
+    With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
+    D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
+    other rows. Rows must be distinct, with the weight and the mean target of their group.
+    """
+
+    what: ClassVar[str] = "leave-one-out"
+    arrays: ClassVar[int] = 3
+    loss: ClassLoss
+    solution: RidgeSolution
+    system: CurvatureSystem
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        assert block.targets is not None
+        features, system = feature_block(self.factor, block, workspace), self.system
+        predictor, weights = features @ self.solution.coefficients + self.solution.intercept, row_weights(block)
+        leverage, lengths = system.leverage(features)
+        curvature = weights * self.loss.curvature(predictor)
+        kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
+        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        return predictor + slopes * (leverage / kept)[:, None]
+
+
+def distinct_sample(passes: RowPasses) -> RowPasses:
+    """Return passes over at most 8,192 distinct rows, each with the weight and the mean target of its equals."""
+    chosen, groups = passes.distinct_rows().indices[:_MOST_ROWS], passes.row_groups()  # in the order of hashes
+    taken = passes.take(chosen)
+    assert taken.targets is not None
+    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
+    return RowPasses(ArrayRows(taken.features, targets, groups.weights[chosen]), passes.memory_budget)
+
+
+def left_out_predictor(sample: RowPasses, newton: Newton, fit: NewtonFit, loss: ClassLoss) -> Floats:
+    """Return the predictor of every row of a sample, from all rows of the fit with other features."""
+    return sample.map(LeftOutPredictor(newton.factor, loss, fit.solution, fit.system))
+
+
+class LossSearch:
+    """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses."""
+
+    def __init__(self, newton: Newton, loss: ClassLoss, sample: RowPasses, ridges: Ridges, start: RidgeSolution):
+        self.newton, self.loss, self.sample, self.ridges, self.start = newton, loss, sample, ridges, start
+        self.fits: dict[int, NewtonFit] = {}
+        self.losses: dict[int, float] = {}
+        self._targets, self._weights = sample.targets(), sample.row_counts()
+
+    def evaluate(self, position: int) -> float:
+        """Return the leave-one-out loss of one ridge."""
+        if position not in self.losses:
+            scaled_ridge = float(self.ridges.scaled[position])
+            start, near = self.start, None
+            if self.fits:
+                nearest = self.fits[min(self.fits, key=lambda other: abs(other - position))]
+                start, near = nearest.towards(scaled_ridge), nearest.system.moments
+            fit = self.fits[position] = self.newton.solve(scaled_ridge, start, _NEAR, near)
+            losses = self.loss.values(self._targets, left_out_predictor(self.sample, self.newton, fit, self.loss))
+            self.losses[position] = float(self._weights @ losses / self._weights.sum())
+        return self.losses[position]
+
+    def path(self, total_weight: float) -> LossPath:
+        """Return what was tried, with the largest ridge of those that do equally well chosen."""
+        tried = np.array(sorted(self.losses))
+        losses = np.array([self.losses[k] for k in tried])
+        training = np.array([self.fits[k].loss for k in tried]) / total_weight
+        chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
+        return LossPath(self.ridges.values[tried], losses, training, "loo", chosen)
+
+    def best(self) -> NewtonFit:
+        """Return the fit at the ridge that `path` chooses."""
+        tried = sorted(self.losses)
+        return self.fits[tried[self.path(1.0).chosen]]
+
+
+def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
+    """Evaluate positions from 0 to count - 1, beginning at `start`, until both neighbours of the best are worse."""
+    here = start
+    for stride in _STRIDES:
+        while True:
+            around = [k for k in (here - stride, here + stride) if 0 <= k < count]
+            best = min([here, *around], key=evaluate)
+            if best == here:
+                break
+            here = best
