@@ -12,7 +12,7 @@ import numpy as np
 
 from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
-from ridgemark.estimators import ExactKernelRidge, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import RowSource, open_rows
@@ -138,7 +138,7 @@ def _has_names(path: Path) -> bool:
 def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     """Load a model that can do all of these, and the record of the command that fitted it, empty where none did."""
     try:
-        model, run = load_with_run(path, [NystromRidge, ExactKernelRidge])
+        model, run = load_with_run(path, [NystromRidge, NystromClassifier, ExactKernelRidge])
     except ParameterError as error:  # the kernel is code of the user's own
         error.add_note("that is possible only in Python: ridgemark.load(path, kernel=...)")
         raise

@@ -30,7 +30,7 @@ class LossPath:
     ridges : array of shape (g,)
         The lambdas, descending.
     loo_loss : array of shape (g,)
-        Weighted mean log loss of rows left out, with their equals, in one Newton step; over at most 8,192 distinct rows.
+        Weighted mean log loss of rows left out with their equals, in one Newton step; of at most 8,192 distinct rows.
     training_loss : array of shape (g,)
         Weighted mean log loss of all rows.
     criterion : {"loo"}

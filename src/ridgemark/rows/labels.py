@@ -53,8 +53,7 @@ class LabelRows(BaseRows):
         if not known[weights > 0].all():
             row = int(np.flatnonzero(~known & (weights > 0))[0])
             raise DataError(
-                f"row {block.indices[row]} has the label {labels[row]:g}, which is none of the "
-                f"{len(self._numbers)} classes of the fit"
+                f"the label of row {block.indices[row]} is none of the {len(self._numbers)} classes of the fit"
             )
         if self._class_weights is not None:
             weights = weights * self._class_weights[which]

@@ -2,23 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.linalg import (
-    LANDMARKS_AT_ONCE,
-    inverse_triangle_,
-    product_in_blocks,
-    raised_cholesky,
-    solve_triangle,
-)
+from ridgemark.linalg import inverse_triangle_, raised_cholesky, solve_triangle
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.operators import CrossTask, NystromFactor, cross_block
-from ridgemark.operators.blocks import tiles
-from ridgemark.passes import RowPasses, Workspace
-from ridgemark.rows import Block, row_weights
+from ridgemark.losses.slopes import CurvatureProducts, SlopeSums
+from ridgemark.operators import NystromFactor
+from ridgemark.passes import RowPasses
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.landmark_fit import CentredMoments
 
@@ -212,54 +204,6 @@ class Newton:
     def _in_kernel(self, vectors: Floats) -> tuple[Floats, Floats]:
         """Return coefficients of kernel values for those of features, and the constants."""
         return self.factor.whitener @ vectors[:-1], vectors[-1]
-
-
-@dataclass(frozen=True, eq=False)
-class SlopeSums(CrossTask):
-    """`C'(w l')`, then the sum of w l', then the sum of the losses in the first column: shape (p + 2, t)."""
-
-    what: ClassVar[str] = "slopes"
-    loss: Loss
-    dual_coef: Floats
-    intercept: Floats
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        total = np.zeros((self.kernel_entries + 2, len(self.intercept)))
-        for tile in tiles(block, self.kernel_entries):
-            cross, weights, targets = cross_block(self.cross_kernel, tile, workspace), row_weights(tile), tile.targets
-            assert targets is not None
-            predictor = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
-            slopes = weights[:, None] * self.loss.slopes(targets, predictor)
-            total[:-2] += cross.T @ slopes
-            total[-2] += slopes.sum(axis=0)
-            total[-1, 0] += weights @ self.loss.values(targets, predictor)
-        return total
-
-
-@dataclass(frozen=True, eq=False)
-class CurvatureProducts(CrossTask):
-    """`C'(w l'' u)` and the sums of `w l'' u`, shape (p + 1, columns), for the values u of some functions.
-
-    The first t columns of the coefficients are those of the predictor at which l'' is taken.
-    """
-
-    what: ClassVar[str] = "curvature"
-    loss: Loss
-    dual_coef: Floats
-    intercept: Floats
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        assert block.targets is not None
-        t = block.targets.shape[1]
-        total = np.zeros((self.kernel_entries + 1, len(self.intercept) - t))
-        for tile in tiles(block, self.kernel_entries):
-            cross, weights = cross_block(self.cross_kernel, tile, workspace), row_weights(tile)[:, None]
-            values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
-            predictor, *functions = np.hsplit(values, range(t, values.shape[1], t))
-            curved = weights * np.hstack([self.loss.curvature_product(predictor, u) for u in functions])
-            total[:-1] += cross.T @ curved
-            total[-1] += curved.sum(axis=0)
-        return total
 
 
 def _as_vectors(solution: RidgeSolution) -> Floats:

@@ -1,0 +1,290 @@
+"""Kernel logistic regression from landmarks, as a scikit-learn classifier."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.effects import feature_importances
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, cost_of, in_range
+from ridgemark.estimators.class_labels import as_classes, class_weights, conformal_sets, left_out_scores, scores_of
+from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
+from ridgemark.fitted import FittedModel, Solution, Targets
+from ridgemark.fitting import fit_classes, prepare, settle_kernel
+from ridgemark.losses import class_loss
+from ridgemark.operators import Cross
+from ridgemark.rows import RowSource
+from ridgemark.rows.labels import LabelRows
+from ridgemark.sampling import make_generator
+
+
+class NystromClassifier(ClassifierMixin, LandmarkModel):
+    """Kernel logistic regression from landmarks.
+
+    Minimises `sum_i w_i l(y_i, f(x_i)) + scaled_ridge/2 |f|^2` over functions of the landmarks, with the log loss l and
+    `scaled_ridge = ridge * sum_i w_i`. Two classes have one function, the log-odds of the second; more have one each,
+    which sum to zero, and probabilities by softmax. scikit-learn's `LogisticRegression(C=1/scaled_ridge)` on the
+    features of the landmarks has the same solution. Kernel, bandwidth and landmarks are chosen as `NystromRidge`
+    chooses them for the indicators of the classes.
+
+    Parameters
+    ----------
+    kernel, bandwidth, n_landmarks, selection : see NystromRidge
+        What is tuned is tuned by squared error on the indicators of the classes.
+    ridge : "loo", float or array of floats, default="loo"
+        The paper's lambda: one number, a list to choose from, or "loo" to search ten decades, by the leave-one-out log
+        loss in one Newton step.
+    risk_tolerance, failure_probability : see NystromRidge
+        Epsilon and rho.
+    fit_intercept : bool, default=True
+        Whether to fit unpenalised constants.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights by label; "balanced" gives all classes the same total weight.
+    memory_budget, random_state, progress : see NystromRidge
+        Bytes for the blocks of a pass, seed of all draws, and whom to tell.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The labels, ascending; labels of zero weight alone are left out.
+    dual_coef_ : array of shape (p, 1) or (p, K)
+        Coefficients of the landmarks' kernel values.
+    intercept_ : array of shape (1,) or (K,)
+        The constants.
+    ridge_, scaled_ridge_ : float
+        The ridge, and its product with the sum of weights.
+    ridge_path_ : LossPath
+        The leave-one-out losses of the ridges tried; not with one number as `ridge`.
+    effective_dimension_ : Bracket
+        d_eff of the kernel weighted by the curvature of the loss at the solution.
+    calibration_ : ClassScores
+        What `predict_set` takes its threshold from; `calibration_.guaranteed` says what the sets promise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import NystromClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.where((X**2).sum(axis=1) > 1.4, "outside", "inside")
+    >>> model = NystromClassifier(bandwidth="median", n_landmarks=50, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), model.predict([[3.0, 0.0]]).tolist()
+    (True, ['outside'])
+    """
+
+    classes_ = FittedName(lambda model: model.classes.labels)
+    calibration_ = FittedName(lambda model: model.classes.calibration)
+
+    def __init__(
+        self,
+        kernel="auto",
+        *,
+        bandwidth="auto",
+        ridge="loo",
+        n_landmarks="auto",
+        selection="auto",
+        risk_tolerance=0.1,
+        failure_probability=0.05,
+        fit_intercept=True,
+        class_weight=None,
+        memory_budget=None,
+        random_state=None,
+        progress=False,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.risk_tolerance = risk_tolerance
+        self.failure_probability = failure_probability
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.progress = progress
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    def fit(self, X, y=None, sample_weight=None):
+        """Choose landmarks and fit their coefficients.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows; a RowSource brings one target of numbers, the labels, and its own weights.
+        y : array of shape (n,)
+            The labels: text, booleans or numbers.
+        sample_weight : array of shape (n,), optional
+            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight)
+        return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def decision_function(self, X):
+        """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
+        values = self._log_odds(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict_log_proba(self, X):
+        """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
+        values = self._log_odds(X)
+        return class_loss(len(self.classes_)).log_probabilities(values)
+
+    def predict_proba(self, X):
+        """Return the probability of every class, shape (n, K), in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X):
+        """Return the most probable label of every row, shape (n,)."""
+        values = self._log_odds(X)
+        return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
+
+    def predict_set(self, X, coverage=0.9):
+        """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
+
+        A set holds the labels whose probability reaches a threshold: that which the share `coverage` of calibration
+        rows reach with their own label, left out of the fit. It may be empty for a row between classes.
+        `calibration_.guaranteed` says whether new rows are covered with this probability for every distribution; that
+        needs calibration rows outside the fit (see `calibrate`), as leaving out is not exact for this loss.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        coverage : float, default=0.9
+            Share of new rows whose label the sets are to hold.
+        """
+        check_is_fitted(self, "dual_coef_")
+        return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
+
+    def calibrate(self, X, y=None, sample_weight=None):
+        """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "dual_coef_")
+        with self._changing():
+            source, _ = self._open(X, y, sample_weight, reset=False)
+            passes, values = self._passes(source), self._log_odds(source)
+            scores = scores_of(class_loss(len(self.classes_)), values, passes.targets(), passes.row_counts(), True)
+            self._model = replace(self._model, classes=replace(self._model.classes, calibration=scores))
+        return self
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
+        if isinstance(X, RowSource) and y is None:
+            passes = self._passes(X)
+            y, sample_weight = passes.targets()[:, 0], passes.weights()
+        return super().score(X, y, sample_weight)
+
+    def _fitted(self, X, y, sample_weight):
+        """Return the model of these rows."""
+        recipe, rng = self._recipe(), make_generator(self.random_state)
+        if recipe.criterion == "gcv":
+            raise ParameterError('ridge="gcv" is for squared errors; for classes choose "loo", a number or a list')
+        source, classes = self._open(X, y, sample_weight)
+        passes = self._training_passes(source)
+        setting = settle_kernel(passes, recipe, rng)
+        prepared = prepare(setting, recipe.after(setting.tuning), rng)
+        loss = class_loss(len(classes.values))
+        fitted = fit_classes(prepared, recipe, loss)
+        choice, rows, solution = self._choice(prepared), row_facts(prepared, passes), _solution(fitted)
+        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        schema = self._schema(Targets(source.n_targets, False, False))
+        classes = replace(classes, calibration=left_out_scores(loss, fitted))
+        self._warn_of_scales(choice.kernel, passes)
+        self._warn_of_edge(fitted.path)
+        if not fitted.converged:
+            msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
+            warn_user(msg, ConvergenceWarning)
+        return FittedModel(
+            *(schema, choice, solution, rows, None, None, cost_of(passes)),
+            *(fitted.fit, setting.tuning, importances, classes),
+        )
+
+    def _open(self, X, y, sample_weight, reset=True):
+        """Return training rows with indicators of the classes as targets, and the classes."""
+        known = None if reset else self._model.classes
+        labels = None
+        if not isinstance(X, RowSource) and y is not None:
+            labels, y = self._codes(y, known)
+        source, _ = super()._open(X, y, sample_weight, reset)
+        if source.n_targets != 1:
+            raise DataError(f"the labels must be one column, got {source.n_targets} targets")
+        if known is not None:
+            numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
+            return LabelRows(source, numbers), known
+        passes = self._passes(source)
+        numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
+        totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
+        classes = as_classes(_whole(numbers) if labels is None else labels, totals)
+        factors = class_weights(self.class_weight, classes.labels, totals[totals > 0])
+        return LabelRows(source, numbers[totals > 0], factors), classes
+
+    def _codes(self, y, known):
+        """Return the labels, ascending, and for every row the position of its label among them, or among those known.
+
+        Unknown labels have a position behind the last.
+        """
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        check_classification_targets(y)
+        labels, which = np.unique(y, return_inverse=True)
+        if known is None:
+            return labels, which.astype(float)
+        places = {label: place for place, label in enumerate(known.values)}
+        return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
+
+    def _check_targets(self, targets, reset):
+        return targets
+
+    def _log_odds(self, X):
+        """Return the functions at new rows, shape (n, 1) or (n, K)."""
+        check_is_fitted(self, "dual_coef_")
+        cross_kernel, dual_coef, intercept = self._function()
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
+        return in_range(values, "the log-odds", "rescale the columns, or choose a larger ridge")
+
+
+def _whole(numbers):
+    """Return numbers as integers where all of them are."""
+    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
+
+
+def _solution(fitted):
+    """Return the coefficients and what chose them."""
+    fit, targets = fitted.fit, len(fitted.fit.scaled_ridge)
+    if not (np.isfinite(fit.dual_coef).all() and np.isfinite(fit.intercept).all()):
+        raise NumericalError("the coefficients exceed the floating-point range; choose a larger ridge")
+    return Solution(
+        dual_coef=fit.dual_coef,
+        intercept=fit.intercept,
+        ridge=np.full(targets, fitted.ridge),
+        scaled_ridge=fit.scaled_ridge * fit.weight_unit,
+        ridge_per_target=False,
+        path=fitted.path,
+        solver="direct",
+        solver_bound=None,
+        effective_dimension=fit.effective_dimension,
+        certificate=None,
+        tolerance=None,
+    )
