@@ -14,15 +14,15 @@ from ridgemark.path import (
     LossPath,
     LossSearch,
     Ridges,
-    distinct_sample,
     gcv_path,
     left_out_predictor,
     walk_downhill,
 )
-from ridgemark.rows import ArrayRows
-from ridgemark.solvers import LandmarkFit, Newton, NewtonFit, SpectralSolver
+from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
 
 Floats = NDArray[np.float64]
+
+_ROUGH = 1e-2  # decrease of the objective that the last step on a sample may promise, as a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,51 +44,39 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     suggests. Of a list of ridges every one is evaluated.
     """
     passes, factor = prepared.setting.passes, prepared.factor
-    newton, sample = Newton(passes, factor, loss, recipe.fit_intercept), distinct_sample(passes)
-    path, near, total = None, None, prepared.setting.total_weight
-    start = _start(newton, sample, prepared)
+    newton, path, total = Newton(passes, factor, loss, recipe.fit_intercept), None, prepared.setting.total_weight
     if recipe.one_ridge:
         ridge = float(recipe.ridge)
-        start = _rough(newton, sample, prepared, float(scaled_ridges(np.array(ridge), total)), start)
+        start = _start(newton, prepared, float(scaled_ridges(np.array(ridge), total)))
     else:
         ridges = recipe.ridges(prepared.moments)
         first = _first_position(prepared, recipe, ridges)
-        start = _rough(newton, sample, prepared, float(ridges.scaled[first]), start)
-        search = LossSearch(newton, loss, sample, ridges, start)
+        start = _start(newton, prepared, float(ridges.scaled[first]))
+        search = LossSearch(newton, ridges, start)
         if isinstance(recipe.ridge, str):
             walk_downhill(search.evaluate, first, len(ridges.values))
         else:
             for position in sorted(range(len(ridges.values)), key=lambda k: abs(k - first)):
                 search.evaluate(position)
-        path, best = search.path(total), search.best()
-        start, near = best.solution, best.system.moments
+        path, start = search.path(total), search.best().solution
         ridge = float(path.ridges[path.chosen])
-    fit = newton.solve(float(scaled_ridges(np.array(ridge), total)), start, near=near)
-    left_out = left_out_predictor(sample, newton, fit, loss)
-    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, sample, left_out, fit.converged)
+    fit = newton.solve(float(scaled_ridges(np.array(ridge), total)), start)
+    left_out = left_out_predictor(newton, fit)
+    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
 
 
-def _start(newton: Newton, sample: RowPasses, prepared: Prepared) -> RidgeSolution:
-    """Return the best constant: log-odds of the classes' shares."""
-    t = sample.source.n_targets
+def _start(newton: Newton, prepared: Prepared, scaled_ridge: float) -> RidgeSolution:
+    """Return log-odds of the classes' shares; of many rows the solution on a sample, where it has all classes."""
+    sample = newton.sample
+    weights, targets = sample.row_counts(), sample.targets()
     shares = prepared.moments.target_sum / prepared.moments.total_weight + prepared.target_origin
     logs = np.log(shares)
-    constant = logs - np.log1p(-shares) if t == 1 else logs - logs.mean()
-    return RidgeSolution(np.zeros((newton.factor.rank, t)), constant * newton.fit_intercept)
-
-
-def _rough(
-    newton: Newton, sample: RowPasses, prepared: Prepared, scaled_ridge: float, start: RidgeSolution
-) -> RidgeSolution:
-    """Return the solution on a sample of the rows where that is much smaller, and has a row of every class."""
-    weights, targets = sample.row_counts(), sample.targets()
-    missing = not ((weights @ targets > 0) & ((weights @ (1.0 - targets)) > 0)).all()
-    if missing or 2 * sample.source.n_rows > newton.passes.source.n_rows:
-        return start
-    scaled = weights * (prepared.setting.total_weight / weights.sum())
-    rows = sample.take(np.arange(sample.source.n_rows))
-    few = RowPasses(ArrayRows(rows.features, targets, scaled), sample.memory_budget)
-    return Newton(few, newton.factor, newton.loss, newton.fit_intercept).solve(scaled_ridge, start, 0.1).solution
+    constant = logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()
+    start = RidgeSolution(np.zeros((newton.factor.rank, len(shares))), constant * newton.fit_intercept)
+    all_there = ((weights @ targets > 0) & ((weights @ (1.0 - targets)) > 0)).all()
+    if all_there and 2 * sample.source.n_rows <= newton.passes.source.n_rows:
+        return newton.on_sample.solve(scaled_ridge, start, _ROUGH).solution
+    return start
 
 
 def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
@@ -108,8 +96,10 @@ def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
 
 def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> LandmarkFit:
     """Return the fit as the record of landmark fits; d_eff is that of `D^1/2 K D^1/2`, D the curvature."""
-    system, t = fit.system, newton.passes.source.n_targets
-    moments, ridge = system.moments, system.scaled_ridge
+    system, ridge, t = fit.system, fit.system.scaled_ridge, newton.passes.source.n_targets
+    if not isinstance(system, CurvatureSystem):
+        system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
+    moments = system.moments
     lower = system.effective_dimension
     upper = min(float(moments.n_rows), lower + residual_dimension(moments.trace_residual / ridge, moments.n_rows))
     return LandmarkFit(

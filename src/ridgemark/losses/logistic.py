@@ -6,7 +6,7 @@ Both are linear in y. So rows with equal features are one row, with their total 
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import expit
 
 from ridgemark.backends import Floats
 from ridgemark.losses.loss import Loss
@@ -30,11 +30,14 @@ class ClassLoss(Loss):
 class Logistic(ClassLoss):
     """`log(1 + exp(eta)) - y eta` for y in [0, 1]: `l' = p - y` and `l'' = p (1 - p)`, with `p = 1/(1 + exp(-eta))`."""
 
+    steepest: ClassVar[float] = 0.25
+
     def values(self, targets: Floats, predictor: Floats) -> Floats:
-        return (np.logaddexp(0.0, predictor) - targets * predictor)[:, 0]
+        # Two terms of one sign: exact also where the loss is tiny.
+        return ((1.0 - targets) * np.logaddexp(0.0, predictor) + targets * np.logaddexp(0.0, -predictor))[:, 0]
 
     def slopes(self, targets: Floats, predictor: Floats) -> Floats:
-        return expit(predictor) - targets
+        return (1.0 - targets) * expit(predictor) - targets * expit(-predictor)
 
     def curvature(self, predictor: Floats) -> Floats:
         return (expit(predictor) * expit(-predictor))[:, 0]
@@ -53,23 +56,45 @@ class Softmax(ClassLoss):
     """
 
     scalar: ClassVar[bool] = False
+    steepest: ClassVar[float] = 0.5  # Boehning's bound
 
     def values(self, targets: Floats, predictor: Floats) -> Floats:
-        return -(targets * log_softmax(predictor, axis=1)).sum(axis=1)
+        return -(targets * self.log_probabilities(predictor)).sum(axis=1)
 
     def slopes(self, targets: Floats, predictor: Floats) -> Floats:
-        return softmax(predictor, axis=1) - targets
+        p, rest = _probabilities(predictor)
+        return (1.0 - targets) * p - targets * rest
 
     def curvature(self, predictor: Floats) -> Floats:
-        p = softmax(predictor, axis=1)
-        return (p * (1.0 - p)).sum(axis=1) / (p.shape[1] - 1)
+        return self.curvature_diagonal(predictor).sum(axis=1) / (predictor.shape[1] - 1)
+
+    def curvature_diagonal(self, predictor: Floats) -> Floats:
+        return np.multiply(*_probabilities(predictor))
 
     def curvature_product(self, predictor: Floats, vectors: Floats) -> Floats:
-        p = softmax(predictor, axis=1)
+        p, _ = _probabilities(predictor)
         return p * (vectors - (p * vectors).sum(axis=1, keepdims=True))
 
     def log_probabilities(self, predictor: Floats) -> Floats:
-        return log_softmax(predictor, axis=1)
+        shifted = predictor - predictor.max(axis=1, keepdims=True)
+        return shifted - np.log1p(_others(shifted))
+
+
+def _others(shifted: Floats) -> Floats:
+    """Return the sum of `exp(eta_k - max eta)` over all classes but the largest one, shape (n, 1)."""
+    exponentials = np.exp(shifted)
+    np.put_along_axis(exponentials, shifted.argmax(axis=1)[:, None], 0.0, axis=1)
+    return exponentials.sum(axis=1, keepdims=True)
+
+
+def _probabilities(predictor: Floats) -> tuple[Floats, Floats]:
+    """Return p and `1 - p`, both exact where they are tiny."""
+    shifted = predictor - predictor.max(axis=1, keepdims=True)
+    others = _others(shifted)
+    p = np.exp(shifted) / (1.0 + others)
+    rest = 1.0 - p
+    np.put_along_axis(rest, shifted.argmax(axis=1)[:, None], others / (1.0 + others), axis=1)
+    return p, rest
 
 
 def class_loss(n_classes: int) -> ClassLoss:

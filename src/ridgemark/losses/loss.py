@@ -8,7 +8,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 
-_FLATTEST = 1e-12  # smallest curvature by which a slope is divided; the product of the two is exact
+_FLATTEST = 1e-100  # smallest curvature by which a slope is divided; the product of the two is exact
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,13 @@ class Loss(ABC):
         kernel ridge regression.
     scalar : bool
         Whether the second derivative of every row is a number times the identity, so that the ridge problem is exact.
+    steepest : float
+        The largest eigenvalue that a second derivative can have.
     """
 
     quadratic: ClassVar[bool] = False
     scalar: ClassVar[bool] = True
+    steepest: ClassVar[float] = 1.0
 
     @abstractmethod
     def values(self, targets: Floats, predictor: Floats) -> Floats:
@@ -51,6 +54,10 @@ class Loss(ABC):
     @abstractmethod
     def curvature(self, predictor: Floats) -> Floats:
         """Return `l''` of every row, shape (n,)."""
+
+    def curvature_diagonal(self, predictor: Floats) -> Floats:
+        """Return the second derivative along each target, shape (n, t)."""
+        return np.broadcast_to(self.curvature(predictor)[:, None], predictor.shape)
 
     def curvature_product(self, predictor: Floats, vectors: Floats) -> Floats:
         """Return the second derivative of every row times its row of V, shape (n, t)."""

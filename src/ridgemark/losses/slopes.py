@@ -1,4 +1,6 @@
-"""One pass over the rows without products of features: slopes of a loss, and products with its curvature."""
+"""Slopes of a loss and products with its curvature, in one pass; and its whole second derivative for few features."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,8 +9,8 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
-from ridgemark.losses.loss import Loss
-from ridgemark.operators import CrossTask, cross_block
+from ridgemark.losses.loss import Loss, RidgeSolution
+from ridgemark.operators import CrossTask, FeatureTask, cross_block, feature_block
 from ridgemark.operators.blocks import tiles
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block, row_weights
@@ -60,3 +62,45 @@ class CurvatureProducts(CrossTask):
             total[:-1] += cross.T @ curved
             total[-1] += curved.sum(axis=0)
         return total
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureSums:
+    """Sums of the losses, of their slopes, shape (rank + 1, t), and of their second derivatives by targets."""
+
+    loss: float
+    slopes: Floats
+    blocks: Floats  # (t, rank + 1, t, rank + 1), or of each target alone, (t, rank + 1, rank + 1)
+
+    def __add__(self, other: CurvatureSums) -> CurvatureSums:
+        return CurvatureSums(self.loss + other.loss, self.slopes + other.slopes, self.blocks + other.blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureBlocks(FeatureTask):
+    """The `CurvatureSums` of a block of rows, of the features and a constant."""
+
+    what: ClassVar[str] = "curvature"
+    arrays: ClassVar[int] = 3
+    loss: Loss
+    at: RidgeSolution
+    jointly: bool  # whether all pairs of targets have a block, or each target alone
+
+    def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
+        assert block.targets is not None
+        features, weights = feature_block(self.factor, block, workspace), row_weights(block)
+        features = np.hstack([features, np.ones((block.n_rows, 1))])
+        predictor = features @ np.vstack([self.at.coefficients, self.at.intercept])
+        t, m = predictor.shape[1], features.shape[1]
+        if self.jointly:
+            blocks = np.empty((t, m, t, m))
+            for k, unit in enumerate(np.eye(t)):
+                curved = self.loss.curvature_product(predictor, np.broadcast_to(unit, predictor.shape))
+                for j in range(k + 1):
+                    blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
+        else:
+            roots = np.sqrt(weights[:, None] * self.loss.curvature_diagonal(predictor))
+            blocks = np.stack([self.factor.kept_kernel.backend.gram(features * root[:, None]) for root in roots.T])
+        loss = float(weights @ self.loss.values(block.targets, predictor))
+        slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))
+        return CurvatureSums(loss, slopes, blocks)

@@ -2,7 +2,7 @@
 
 from ridgemark.path.kept_rows import KeptRows, keep_rows
 from ridgemark.path.left_out import LeaveOneOut, leave_one_out
-from ridgemark.path.log_loss import LossPath, LossSearch, distinct_sample, left_out_predictor, walk_downhill
+from ridgemark.path.log_loss import LossPath, LossSearch, left_out_predictor, walk_downhill
 from ridgemark.path.ridges import RidgePath, Ridges, gcv_path, loo_path
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "LossSearch",
     "RidgePath",
     "Ridges",
-    "distinct_sample",
     "gcv_path",
     "keep_rows",
     "leave_one_out",

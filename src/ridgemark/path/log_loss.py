@@ -7,18 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.losses import ClassLoss, RidgeSolution
+from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.operators import FeatureTask, feature_block
-from ridgemark.passes import RowPasses, Workspace
+from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
 from ridgemark.path.ridges import Ridges
-from ridgemark.rows import ArrayRows, Block, row_weights
-from ridgemark.solvers import CurvatureSystem, Newton, NewtonFit
+from ridgemark.rows import Block, row_weights
+from ridgemark.solvers import JointSystem, Newton, NewtonFit, TargetSystems
+from ridgemark.solvers.curvature import System
 
-_MOST_ROWS = 8192  # distinct rows whose leave-one-out loss is averaged
-_STRIDES = (2, 1)  # over the ridges searched: half a decade, then a quarter
+_STRIDES = (4, 2, 1)  # over the ridges searched: a decade, a half and a quarter
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
-_NEAR = 1e-2  # largest relative change of the last step along the path; its error is of second order
+_WORTH = 1e-3  # relative gain for which another step along the ridges is taken
+_LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_NEAR = 1e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
 
 
 @dataclass(frozen=True)
@@ -57,59 +59,61 @@ class LeftOutPredictor(FeatureTask):
 
     With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
     D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
-    other rows. Rows must be distinct, with the weight and the mean target of their group.
+    other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
+    their diagonals take the place of the matrices. Rows must be distinct, with the weight and the mean target of their
+    group.
     """
 
     what: ClassVar[str] = "leave-one-out"
     arrays: ClassVar[int] = 3
-    loss: ClassLoss
+    loss: Loss
     solution: RidgeSolution
-    system: CurvatureSystem
+    system: System
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         assert block.targets is not None
         features, system = feature_block(self.factor, block, workspace), self.system
         predictor, weights = features @ self.solution.coefficients + self.solution.intercept, row_weights(block)
+        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        if isinstance(system, JointSystem):
+            leverages, units = system.leverage(features), np.eye(predictor.shape[1])
+            curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
+            kept = units - weights[:, None, None] * np.stack(curved, axis=2)
+            return predictor + np.einsum("ijk,ik->ij", leverages, np.linalg.solve(kept, slopes[:, :, None])[:, :, 0])
+        if isinstance(system, TargetSystems):
+            leverages = system.leverage(features)
+            own = weights[:, None] * self.loss.curvature_diagonal(predictor)
+            kept = np.maximum(1.0 - system.share * own * leverages, _LEAST_KEPT)
+            return predictor + slopes * leverages / kept
         leverage, lengths = system.leverage(features)
         curvature = weights * self.loss.curvature(predictor)
         kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
-        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
         return predictor + slopes * (leverage / kept)[:, None]
 
 
-def distinct_sample(passes: RowPasses) -> RowPasses:
-    """Return passes over at most 8,192 distinct rows, each with the weight and the mean target of its equals."""
-    chosen, groups = passes.distinct_rows().indices[:_MOST_ROWS], passes.row_groups()  # in the order of hashes
-    taken = passes.take(chosen)
-    assert taken.targets is not None
-    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
-    return RowPasses(ArrayRows(taken.features, targets, groups.weights[chosen]), passes.memory_budget)
-
-
-def left_out_predictor(sample: RowPasses, newton: Newton, fit: NewtonFit, loss: ClassLoss) -> Floats:
-    """Return the predictor of every row of a sample, from all rows of the fit with other features."""
-    return sample.map(LeftOutPredictor(newton.factor, loss, fit.solution, fit.system))
+def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
+    """Return the predictor of every row of the sample, from all rows of the fit with other features."""
+    return newton.sample.map(LeftOutPredictor(newton.factor, newton.loss, fit.solution, fit.system))
 
 
 class LossSearch:
     """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses."""
 
-    def __init__(self, newton: Newton, loss: ClassLoss, sample: RowPasses, ridges: Ridges, start: RidgeSolution):
-        self.newton, self.loss, self.sample, self.ridges, self.start = newton, loss, sample, ridges, start
+    def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
+        self.newton, self.ridges, self.start = newton, ridges, start
         self.fits: dict[int, NewtonFit] = {}
         self.losses: dict[int, float] = {}
-        self._targets, self._weights = sample.targets(), sample.row_counts()
+        self._targets, self._weights = newton.sample.targets(), newton.sample.row_counts()
 
     def evaluate(self, position: int) -> float:
         """Return the leave-one-out loss of one ridge."""
         if position not in self.losses:
             scaled_ridge = float(self.ridges.scaled[position])
-            start, near = self.start, None
+            start = self.start
             if self.fits:
-                nearest = self.fits[min(self.fits, key=lambda other: abs(other - position))]
-                start, near = nearest.towards(scaled_ridge), nearest.system.moments
-            fit = self.fits[position] = self.newton.solve(scaled_ridge, start, _NEAR, near)
-            losses = self.loss.values(self._targets, left_out_predictor(self.sample, self.newton, fit, self.loss))
+                start = self.fits[min(self.fits, key=lambda other: abs(other - position))].towards(scaled_ridge)
+            fit = self.fits[position] = self.newton.solve(scaled_ridge, start, _NEAR)
+            losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             self.losses[position] = float(self._weights @ losses / self._weights.sum())
         return self.losses[position]
 
@@ -128,12 +132,18 @@ class LossSearch:
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
-    """Evaluate positions from 0 to count - 1, beginning at `start`, until both neighbours of the best are worse."""
+    """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
+
+    Neighbours are first four positions away, then two, then one; closer ones only where those differ.
+    """
     here = start
     for stride in _STRIDES:
         while True:
             around = [k for k in (here - stride, here + stride) if 0 <= k < count]
             best = min([here, *around], key=evaluate)
-            if best == here:
-                break
+            gain = evaluate(here) - evaluate(best)
             here = best
+            if gain <= _WORTH * evaluate(best):
+                break
+        if max(map(evaluate, [here, *around])) <= (1.0 + _WORTH) * evaluate(here):
+            break
