@@ -192,7 +192,8 @@ class Classes(_Frozen):
 
     values: tuple[object, ...]
     dtype: str
-    calibration: ClassScores | None
+    weights: Floats | None  # (K,): factors of the rows' weights
+    calibration: ClassScores | None = None
 
     @cached_property
     def labels(self) -> NDArray[Any]:

@@ -204,7 +204,7 @@ def test_probabilities_are_those_of_the_log_odds():
     [
         ({"ridge": "gcv"}, 'ridge="gcv" is for squared errors'),
         ({"class_weight": "equal"}, "class_weight must be None"),
-        ({"class_weight": {0: 1.0, 5: 1.0}}, "no row has the label '5'"),
+        ({"class_weight": {0: 1.0, 5: 1.0}}, "no row has the label 5"),
         ({"class_weight": {0: -1.0}}, "positive numbers"),
     ],
 )

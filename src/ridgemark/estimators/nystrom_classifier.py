@@ -9,10 +9,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
+from ridgemark.certificates import audit_classes
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
-from ridgemark.estimators.class_labels import as_classes, class_weights, conformal_sets, left_out_scores, scores_of
+from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import fit_classes, prepare, settle_kernel
@@ -20,7 +21,7 @@ from ridgemark.losses import class_loss
 from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
 from ridgemark.rows.labels import LabelRows
-from ridgemark.sampling import make_generator
+from ridgemark.sampling import make_generator, separate_generator
 
 
 class NystromClassifier(ClassifierMixin, LandmarkModel):
@@ -183,11 +184,40 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """
         check_is_fitted(self, "dual_coef_")
         with self._changing():
-            source, _ = self._open(X, y, sample_weight, reset=False)
-            passes, values = self._passes(source), self._log_odds(source)
-            scores = scores_of(class_loss(len(self.classes_)), values, passes.targets(), passes.row_counts(), True)
-            self._model = replace(self._model, classes=replace(self._model.classes, calibration=scores))
+            source, classes = self._open(X, y, sample_weight, reset=False)
+            loss, values = class_loss(len(classes.values)), self._log_odds(source)
+            scores = scores_of(loss, values, self._passes(source), classes.weights, True)
+            self._model = replace(self._model, classes=replace(classes, calibration=scores))
         return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def certify(self, X, y=None, sample_weight=None):
+        """Measure how far the fit is from exact kernel logistic regression on its rows.
+
+        Always true up to some 90,000 rows, by one product with the kernel matrix, and with probability
+        `1 - failure_probability` on a sample of rows beyond.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, as for `fit`; other rows are refused.
+
+        Returns
+        -------
+        Certificate
+            Its `bound` is the root mean square distance of the probabilities, of the second of two classes, or as a
+            vector of all classes; `inputs` has bounds on the log-odds.
+        """
+        check_is_fitted(self, "dual_coef_")
+        sums = self._sums("certify")
+        return audit_classes(
+            self._passes_of_fit(X, y, sample_weight),
+            sums,
+            class_loss(len(self.classes_)),
+            rng=separate_generator(self.random_state),
+            failure_probability=self.failure_probability,
+        )
 
     def score(self, X, y=None, sample_weight=None):
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
@@ -210,7 +240,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         choice, rows, solution = self._choice(prepared), row_facts(prepared, passes), _solution(fitted)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         schema = self._schema(Targets(source.n_targets, False, False))
-        classes = replace(classes, calibration=left_out_scores(loss, fitted))
+        scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
+        classes = replace(classes, calibration=scores)
         self._warn_of_scales(choice.kernel, passes)
         self._warn_of_edge(fitted.path)
         if not fitted.converged:
@@ -232,13 +263,12 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
         if known is not None:
             numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
-            return LabelRows(source, numbers), known
+            return LabelRows(source, numbers, known.weights), known
         passes = self._passes(source)
         numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
         totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
-        classes = as_classes(_whole(numbers) if labels is None else labels, totals)
-        factors = class_weights(self.class_weight, classes.labels, totals[totals > 0])
-        return LabelRows(source, numbers[totals > 0], factors), classes
+        classes = as_classes(_whole(numbers) if labels is None else labels, totals, self.class_weight)
+        return LabelRows(source, numbers[totals > 0], classes.weights), classes
 
     def _codes(self, y, known):
         """Return the labels, ascending, and for every row the position of its label among them, or among those known.
