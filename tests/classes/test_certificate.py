@@ -149,3 +149,14 @@ def test_a_loaded_model_is_certified_as_the_saved_one(tmp_path):
     again = load(model.save(tmp_path / "model"))
     one, other = (each.certify(X, labels, sample_weight=weights) for each in (model, again))
     assert one.bound == other.bound
+
+
+def test_landmarks_are_doubled_until_the_tolerance_is_met():
+    X, labels = labelled(700, 2)
+    model = NystromClassifier(
+        "gaussian", bandwidth=1.0, ridge=1e-3, certify_with="audit", risk_tolerance=1e-5, random_state=0
+    ).fit(X, labels)
+    assert model.tolerance_.met
+    assert len(model.tolerance_.bounds) > 1
+    assert model.certificate_.bound == model.tolerance_.bounds[-1] < model.tolerance_.bounds[0]
+    assert model.certify(X, labels).bound == pytest.approx(model.certificate_.bound)

@@ -80,7 +80,8 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Columns:
         """Return the columns of a fitted model."""
-        return cls(model.n_features_in_, np.size(model.intercept_), getattr(model, "feature_names_in_", None))
+        n_targets = 1 if hasattr(model, "classes_") else np.size(model.intercept_)
+        return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None))
 
 
 def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:

@@ -33,11 +33,19 @@ _MOST_BLOCKS = 32
     "Also write prediction intervals with this target coverage, e.g. 0.9.",
     "SHARE",
 )
+@click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
 @shared.columns_option
 @shared.force_option
 @shared.json_option
 def command(
-    model: Path, data: Path, output: Path, interval: float | None, force: bool, as_json: bool, **options: Any
+    model: Path,
+    data: Path,
+    output: Path,
+    interval: float | None,
+    proba: bool,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
@@ -46,7 +54,8 @@ def command(
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
+    needed = [name for name, asked in (("predict_interval", interval), ("predict_proba", proba)) if asked]
+    fitted, run = load_model(model, "predict", *needed)
     if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
@@ -55,23 +64,27 @@ def command(
     source = open_like(run, Columns.of(fitted), data, options, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
-    n_targets = np.size(fitted.intercept_)
-    names = run.target_names or range(n_targets)
+    n_targets = Columns.of(fitted).n_targets
+    names = (run.target_names or range(n_targets))[:n_targets]
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
+    if proba:
+        header = [f"probability_{label}" for label in fitted.classes_.tolist()]
     with progress() as tell:
-        write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
+        write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, proba, tell))
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
-def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:
+def _parts(
+    fitted: Any, source: RowSource, interval: float | None, proba: bool, tell: Tell | None
+) -> Iterator[list[Any]]:
     """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:
             rows = ArrayRows(block.features)
             try:
-                columns = [_by_target(fitted.predict(rows))]
+                columns = [_by_target(fitted.predict_proba(rows) if proba else fitted.predict(rows))]
                 if interval is not None:
                     ends = np.asarray(fitted.predict_interval(rows, coverage=interval))
                     columns += [_by_target(ends[:, 0]), _by_target(ends[:, 1])]

@@ -16,7 +16,7 @@ from ridgemark.estimators.base import FittedName, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.fitted import FittedModel, Solution, Targets
-from ridgemark.fitting import fit_classes, prepare, settle_kernel
+from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
 from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
@@ -42,6 +42,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         loss in one Newton step.
     risk_tolerance, failure_probability : see NystromRidge
         Epsilon and rho.
+    certify_with : {None, "audit"}, default=None
+        "audit" makes `risk_tolerance` a promise: probabilities within epsilon times the root mean square of their
+        leave-one-out error; with `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_` says.
     fit_intercept : bool, default=True
         Whether to fit unpenalised constants.
     class_weight : dict, "balanced" or None, default=None
@@ -63,6 +66,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         The leave-one-out losses of the ridges tried; not with one number as `ridge`.
     effective_dimension_ : Bracket
         d_eff of the kernel weighted by the curvature of the loss at the solution.
+    certificate_ : Certificate
+        What `certify_with` measured, or None.
     calibration_ : ClassScores
         What `predict_set` takes its threshold from; `calibration_.guaranteed` says what the sets promise.
 
@@ -90,6 +95,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         selection="auto",
         risk_tolerance=0.1,
         failure_probability=0.05,
+        certify_with=None,
         fit_intercept=True,
         class_weight=None,
         memory_budget=None,
@@ -103,6 +109,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         self.selection = selection
         self.risk_tolerance = risk_tolerance
         self.failure_probability = failure_probability
+        self.certify_with = certify_with
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.memory_budget = memory_budget
@@ -192,7 +199,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
-    def certify(self, X, y=None, sample_weight=None):
+    def certify(self, X, y=None, kind="audit", sample_weight=None):
         """Measure how far the fit is from exact kernel logistic regression on its rows.
 
         Always true up to some 90,000 rows, by one product with the kernel matrix, and with probability
@@ -202,6 +209,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         ----------
         X, y, sample_weight
             The rows of the fit, as for `fit`; other rows are refused.
+        kind : {"audit"}, default="audit"
+            The kind of certificate.
 
         Returns
         -------
@@ -211,6 +220,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """
         check_is_fitted(self, "dual_coef_")
         sums = self._sums("certify")
+        if kind != "audit":
+            raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
         return audit_classes(
             self._passes_of_fit(X, y, sample_weight),
             sums,
@@ -231,13 +242,18 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         recipe, rng = self._recipe(), make_generator(self.random_state)
         if recipe.criterion == "gcv":
             raise ParameterError('ridge="gcv" is for squared errors; for classes choose "loo", a number or a list')
+        if recipe.certify_with not in (None, "audit"):
+            raise ParameterError(f'certify_with must be None or "audit" for classes, got {self.certify_with!r}')
         source, classes = self._open(X, y, sample_weight)
         passes = self._training_passes(source)
         setting = settle_kernel(passes, recipe, rng)
         prepared = prepare(setting, recipe.after(setting.tuning), rng)
         loss = class_loss(len(classes.values))
-        fitted = fit_classes(prepared, recipe, loss)
-        choice, rows, solution = self._choice(prepared), row_facts(prepared, passes), _solution(fitted)
+        fitted, certificate, tolerance = fit_classes(prepared, recipe, loss), None, None
+        if recipe.certify_with is not None:
+            prepared, fitted, certificate, tolerance = classes_to_tolerance(recipe, prepared, fitted, loss, rng)
+        choice, rows = self._choice(prepared), row_facts(prepared, passes)
+        solution = _solution(fitted, certificate, tolerance)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         schema = self._schema(Targets(source.n_targets, False, False))
         scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
@@ -300,7 +316,7 @@ def _whole(numbers):
     return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
 
 
-def _solution(fitted):
+def _solution(fitted, certificate, tolerance):
     """Return the coefficients and what chose them."""
     fit, targets = fitted.fit, len(fitted.fit.scaled_ridge)
     if not (np.isfinite(fit.dual_coef).all() and np.isfinite(fit.intercept).all()):
@@ -315,6 +331,6 @@ def _solution(fitted):
         solver="direct",
         solver_bound=None,
         effective_dimension=fit.effective_dimension,
-        certificate=None,
-        tolerance=None,
+        certificate=certificate,
+        tolerance=tolerance,
     )

@@ -14,7 +14,7 @@ from ridgemark.fitting.stages import (
     tune,
     tune_on_sample,
 )
-from ridgemark.fitting.tolerance import fit_to_tolerance
+from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance
 
 __all__ = [
     "FittedClasses",
@@ -23,6 +23,7 @@ __all__ = [
     "Setting",
     "Tuned",
     "check_ridge",
+    "classes_to_tolerance",
     "draw_landmarks",
     "fit_classes",
     "fit_to_tolerance",
