@@ -17,12 +17,12 @@ def zero(factor, t):
     return RidgeSolution(np.zeros((factor.rank, t)), np.zeros(t))
 
 
-def solve(X, labels, weights, ridge, n_classes, fit_intercept=True, start=None):
+def solve(X, labels, weights, ridge, n_classes, fit_intercept=True, memory_budget=None):
     Y = indicators(labels, n_classes)
     factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
-    passes = RowPasses(ArrayRows(X, Y, weights))
+    passes = RowPasses(ArrayRows(X, Y, weights), memory_budget)
     newton = Newton(passes, factor, class_loss(n_classes), fit_intercept)
-    return newton, newton.solve(ridge * weights.sum(), start or zero(factor, Y.shape[1]))
+    return newton, newton.solve(ridge * weights.sum(), zero(factor, Y.shape[1]))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -42,14 +42,17 @@ def test_coefficients_equal_those_of_scikit_learn(n_classes, ridge, fit_intercep
     assert fit.solution.intercept == pytest.approx(intercept, abs=1e-6 * size)
 
 
+@pytest.mark.parametrize("memory_budget", [None, 200_000])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeypatch, fit_intercept):
-    X, labels = labelled(800, 4)
-    weights = np.random.default_rng(1).uniform(0.1, 2.0, 800)
-    _, jointly = solve(X, labels, weights, 1e-5, 4, fit_intercept)
+def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeypatch, fit_intercept, memory_budget):
+    """Also where memory holds one system for all classes."""
+    X, labels = labelled(300, 4)
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, 300)
+    _, jointly = solve(X, labels, weights, 1e-3, 4, fit_intercept)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    newton, fit = solve(X, labels, weights, 1e-5, 4, fit_intercept)
+    newton, fit = solve(X, labels, weights, 1e-3, 4, fit_intercept, memory_budget=memory_budget)
     assert not newton.exact
+    assert fit.system.alike == (memory_budget is not None)
     assert fit.converged
     size = np.abs(jointly.solution.coefficients).max()
     assert fit.solution.coefficients == pytest.approx(jointly.solution.coefficients, abs=1e-6 * size)

@@ -68,7 +68,7 @@ def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(
     search = LossSearch(problem.newton, Ridges(ridges, n * ridges), problem.zero)
     for position in range(len(ridges)):
         search.evaluate(position)
-    chosen = search.path(n).chosen
+    chosen = search.best(n)[0].chosen
     near = [k for k in range(len(ridges)) if abs(k - chosen) <= 3]
     refitted = {k: problem.refitted(problem.newton.solve(n * ridges[k], problem.zero), n * ridges[k]) for k in near}
     assert refitted[chosen] <= 1.01 * min(refitted.values())

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.backends.threads import one_blas_thread
@@ -292,7 +291,11 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         Unknown labels have a position behind the last.
         """
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        check_classification_targets(y)
+        if y.dtype.kind == "f" and (y != np.round(y)).any():
+            raise DataError(
+                f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
+                "numbers use NystromRidge"
+            )
         labels, which = np.unique(y, return_inverse=True)
         if known is None:
             return labels, which.astype(float)

@@ -58,7 +58,8 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         else:
             for position in sorted(range(len(ridges.values)), key=lambda k: abs(k - first)):
                 search.evaluate(position)
-        path, start = search.path(total), search.best().solution
+        path, best = search.best(total)
+        start = best.solution
         ridge = float(path.ridges[path.chosen])
     fit = newton.solve(float(scaled_ridges(np.array(ridge), total)), start)
     left_out = left_out_predictor(newton, fit)

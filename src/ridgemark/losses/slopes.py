@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ridgemark.operators import CrossTask, FeatureTask, cross_block, feature_blo
 from ridgemark.operators.blocks import tiles
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block, row_weights
+
+Form = Literal["joint", "each", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class CurvatureSums:
 
     loss: float
     slopes: Floats
-    blocks: Floats  # (t, rank + 1, t, rank + 1), or of each target alone, (t, rank + 1, rank + 1)
+    blocks: Floats  # (t, rank + 1, t, rank + 1), or of each target alone, (t, rank + 1, rank + 1), or of their mean
 
     def __add__(self, other: CurvatureSums) -> CurvatureSums:
         return CurvatureSums(self.loss + other.loss, self.slopes + other.slopes, self.blocks + other.blocks)
@@ -84,7 +86,7 @@ class CurvatureBlocks(FeatureTask):
     arrays: ClassVar[int] = 3
     loss: Loss
     at: RidgeSolution
-    jointly: bool  # whether all pairs of targets have a block, or each target alone
+    form: Form  # whether all pairs of targets have a block, or each target alone, or the mean curvature
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
         assert block.targets is not None
@@ -92,14 +94,16 @@ class CurvatureBlocks(FeatureTask):
         features = np.hstack([features, np.ones((block.n_rows, 1))])
         predictor = features @ np.vstack([self.at.coefficients, self.at.intercept])
         t, m = predictor.shape[1], features.shape[1]
-        if self.jointly:
+        if self.form == "joint":
             blocks = np.empty((t, m, t, m))
             for k, unit in enumerate(np.eye(t)):
                 curved = self.loss.curvature_product(predictor, np.broadcast_to(unit, predictor.shape))
                 for j in range(k + 1):
                     blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
         else:
-            roots = np.sqrt(weights[:, None] * self.loss.curvature_diagonal(predictor))
+            each = self.form == "each"
+            curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
+            roots = np.sqrt(weights[:, None] * curvature)
             blocks = np.stack([self.factor.kept_kernel.backend.gram(features * root[:, None]) for root in roots.T])
         loss = float(weights @ self.loss.values(block.targets, predictor))
         slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))

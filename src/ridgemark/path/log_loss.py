@@ -82,7 +82,8 @@ class LeftOutPredictor(FeatureTask):
             return predictor + np.einsum("ijk,ik->ij", leverages, np.linalg.solve(kept, slopes[:, :, None])[:, :, 0])
         if isinstance(system, TargetSystems):
             leverages = system.leverage(features)
-            own = weights[:, None] * self.loss.curvature_diagonal(predictor)
+            mean, each = self.loss.curvature(predictor)[:, None], self.loss.curvature_diagonal(predictor)
+            own = weights[:, None] * (mean if system.alike else each)
             kept = np.maximum(1.0 - system.share * own * leverages, _LEAST_KEPT)
             return predictor + slopes * leverages / kept
         leverage, lengths = system.leverage(features)
@@ -117,18 +118,13 @@ class LossSearch:
             self.losses[position] = float(self._weights @ losses / self._weights.sum())
         return self.losses[position]
 
-    def path(self, total_weight: float) -> LossPath:
-        """Return what was tried, with the largest ridge of those that do equally well chosen."""
+    def best(self, total_weight: float) -> tuple[LossPath, NewtonFit]:
+        """Return what was tried, and the fit at the largest ridge of those that do equally well."""
         tried = np.array(sorted(self.losses))
         losses = np.array([self.losses[k] for k in tried])
         training = np.array([self.fits[k].loss for k in tried]) / total_weight
         chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
-        return LossPath(self.ridges.values[tried], losses, training, "loo", chosen)
-
-    def best(self) -> NewtonFit:
-        """Return the fit at the ridge that `path` chooses."""
-        tried = sorted(self.losses)
-        return self.fits[tried[self.path(1.0).chosen]]
+        return LossPath(self.ridges.values[tried], losses, training, "loo", chosen), self.fits[int(tried[chosen])]
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:

@@ -96,12 +96,15 @@ class JointSystem:
 class TargetSystems:
     """The second derivative `[B 1]'D_k[B 1] + s` of the objective along each target k alone, as `(F_k F_k')^-1`.
 
-    Its sums may be those of a sample of the rows, whose weights were multiplied by `share`.
+    Its sums may be those of a sample of the rows, whose weights were multiplied by `share`, and one block may stand for
+    all targets.
     """
 
     def __init__(self, sums: CurvatureSums, fit_intercept: bool, scaled_ridge: float, share: float = 1.0) -> None:
         self.sums, self.fit_intercept, self.scaled_ridge, self.share = sums, fit_intercept, scaled_ridge, share
-        self.factors = [self._factor(block) for block in sums.blocks]
+        self.alike = len(sums.blocks) == 1
+        factors = [self._factor(block) for block in sums.blocks]
+        self.factors = factors * sums.slopes.shape[1] if self.alike else factors
 
     def _factor(self, block: Floats) -> Floats:
         matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
@@ -123,9 +126,9 @@ class TargetSystems:
         return self.half(self.half(vectors, transposed=True))
 
     def leverage(self, features: Floats) -> Floats:
-        """Return `z_i'F_k F_k'z_i` of every row and target, shape (n, t), z_i being the features and a constant."""
+        """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant."""
         rows = np.hstack([features, np.full((len(features), 1), float(self.fit_intercept))]).T
-        rotated = (solve_triangle(factor, rows, transposed=True) for factor in self.factors)
+        rotated = (solve_triangle(factor, rows, transposed=True) for factor in self.factors[: len(self.sums.blocks)])
         return np.stack([np.einsum("ij,ij->j", one, one) for one in rotated], axis=1)
 
 

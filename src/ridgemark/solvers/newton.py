@@ -10,7 +10,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, SlopeSums
+from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, Form, SlopeSums
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -21,6 +21,7 @@ _MOST_STEPS = 100
 _MOST_HALVINGS = 10
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
+_STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
 _LOOSE, _TIGHT = 0.1, 1e-3  # tolerance of conjugate gradients, relative to the gradient: of the first step and the last
 _MOST_PRODUCTS = 100  # of one step
@@ -102,8 +103,10 @@ class Newton:
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
     def _system(self, at: RidgeSolution, scaled_ridge: float) -> TargetSystems:
-        """Return the systems of each target alone, from the sample."""
-        task = CurvatureBlocks(self.factor, self.loss, at, jointly=False)
+        """Return the systems of each target alone, or one for all where that exceeds a quarter of the memory budget."""
+        entries = self.passes.source.n_targets * (self.factor.rank + 1) ** 2
+        form: Form = "each" if 8 * entries <= self.passes.budget // 4 else "mean"
+        task = CurvatureBlocks(self.factor, self.loss, at, form)
         return TargetSystems(self.on_sample.passes.reduce(task), self.fit_intercept, scaled_ridge, self.share)
 
     def solve(self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED) -> NewtonFit:
@@ -130,7 +133,8 @@ class Newton:
             if lower is None:
                 step = -self._steepest(scaled_ridge).solve(point.gradient)
                 lower = self._lower(point, step, -float((step * point.gradient).sum()), scaled_ridge)
-            if lower is None:
+            if lower is None:  # rounding hides any decrease
+                converged = slope <= _STALLED * abs(point.objective)
                 break
             point = lower
         return NewtonFit(_as_solution(point.at), system, point.loss, steps, converged)
@@ -156,7 +160,7 @@ class Newton:
         system: System | None = None
         c, solution = at[:-1], _as_solution(at)
         if self.exact and not self.loss.scalar:
-            joint = self.passes.reduce(CurvatureBlocks(self.factor, self.loss, solution, jointly=True))
+            joint = self.passes.reduce(CurvatureBlocks(self.factor, self.loss, solution, "joint"))
             system, loss, slopes = JointSystem(joint, self.fit_intercept, scaled_ridge), joint.loss, joint.slopes
         elif self.exact:
             moments = self.sums(solution, scaled_ridge)
