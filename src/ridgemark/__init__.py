@@ -1,7 +1,7 @@
 """Kernel ridge regression from a few well-chosen landmarks, with its distance from exact."""
 
 from ridgemark import bounds, certificates, errors, exact, kernels, selection
-from ridgemark.estimators import ExactKernelRidge, NystromFeatures, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
 from ridgemark.functions import effective_dimension, leverage_scores, load
 from ridgemark.rows import open_rows
 
@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "ExactKernelRidge",
+    "NystromClassifier",
     "NystromFeatures",
     "NystromRidge",
     "__version__",

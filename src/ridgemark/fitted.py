@@ -20,7 +20,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
-from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
+from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
@@ -155,7 +155,7 @@ class Solution(_Frozen):
     ridge: Floats  # (targets,): lambda
     scaled_ridge: Floats  # (targets,): lambda times the sum of weights
     ridge_per_target: bool
-    path: RidgePath | None  # the ridges searched; None where one was given
+    path: RidgePath | LossPath | None  # the ridges searched; None where one was given
     solver: str  # "direct" or "gradient"
     solver_bound: Floats | None  # (targets,): of a gradient, the RMS distance from the direct solution at most
     effective_dimension: Bracket
@@ -180,6 +180,44 @@ class LeftOutRows(_Frozen):
 
     values: LeaveOneOut
     landmark_rows: NDArray[np.intp] | None  # which of the rows are landmarks; None where that is not known
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores(_Frozen):
+    """Rows with the probability of their own label, from which `predict_set` takes its threshold.
+
+    Attributes
+    ----------
+    scores : array of shape (m,)
+        `1 - p`, p the probability of the row's label from a fit without it.
+    weights : array of shape (m,)
+        Relative weights.
+    guaranteed : bool
+        Whether the rows had no part in the fit. Then a set asked to cover with probability c holds the label of a new
+        row with probability at least c, for every distribution, if rows are exchangeable.
+    reason : str
+        Why it is guaranteed, or why not.
+    """
+
+    scores: Floats
+    weights: Floats
+    guaranteed: bool
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Classes(_Frozen):
+    """The classes of a fit, ascending: their labels, and what sets of them are made from."""
+
+    values: tuple[object, ...]
+    dtype: str
+    weights: Floats | None  # (K,): factors of the rows' weights
+    calibration: ClassScores | None = None
+
+    @cached_property
+    def labels(self) -> NDArray[Any]:
+        """The labels as an array."""
+        return np.array(self.values, dtype=self.dtype)
 
 
 @dataclass(frozen=True)
@@ -214,6 +252,7 @@ class FittedModel(_Frozen):
     tuning: TuningResult | None = None  # how the kernel was tuned
     importances: Floats | None = None  # (n_features,): of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
+    classes: Classes | None = None  # of a fit of labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from scipy import sparse
 from ridgemark import exact
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
-from ridgemark.estimators import ExactKernelRidge, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
@@ -122,7 +122,7 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
     kernel : callable or Kernel, optional
         The kernel of the model, required if it is or contains user code, which a file does not hold.
     """
-    model, _ = load_model(path, [NystromRidge, ExactKernelRidge], kernel)
+    model, _ = load_model(path, [NystromRidge, NystromClassifier, ExactKernelRidge], kernel)
     return model
 
 

@@ -1,6 +1,6 @@
 """A loss defines a block's contribution; all losses use the same sums and solvers."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import cloudpickle
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from ridgemark.kernels import Gaussian, Linear
-from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
+from ridgemark.losses import Logistic, Moments, RidgeSolution, Softmax, SquaredLoss, loss_sums
 from ridgemark.losses.sums import LossSums
 from ridgemark.operators import nystrom_factor
 from ridgemark.operators.whitening import whiten_before
@@ -55,16 +55,6 @@ def test_moments_of_parts_add_up_to_those_of_the_whole(data):
         assert getattr(total, field.name) == pytest.approx(getattr(whole, field.name), rel=1e-10, abs=1e-10), field.name
 
 
-@dataclass(frozen=True)
-class Logistic(Loss):
-    """`log(1 + exp(eta)) - y eta` for labels 0 and 1."""
-
-    def ridge_problem(self, targets, weights, predictor):
-        probability = 1.0 / (1.0 + np.exp(-predictor))
-        curvature = np.maximum(probability * (1.0 - probability), 1e-12)
-        return predictor - (probability - targets) / curvature, weights * curvature[:, 0]
-
-
 def newton(passes, factor, loss, scaled_ridge, steps):
     """Ten plain Newton steps: one pass each, and the solver of ridge regression."""
     at = RidgeSolution(np.zeros((factor.rank, 1)), np.zeros(1))
@@ -75,7 +65,7 @@ def newton(passes, factor, loss, scaled_ridge, steps):
     return at
 
 
-def test_newton_steps_for_another_loss_find_its_minimum_in_one_pass_each(data):
+def test_plain_newton_steps_find_the_minimum_of_a_loss_in_one_pass_each(data):
     X, Y, w = data
     labels = (Y[:, 0] + X[:, 0] > 0).astype(float)
     factor = nystrom_factor(Gaussian(2.0), X[:10], np.arange(10))
@@ -102,3 +92,37 @@ def test_the_task_of_a_loss_survives_pickling(data):
     again = cloudpickle.loads(cloudpickle.dumps(task))
     rows = ArrayRows(X, (Y[:, :1] > 0).astype(float))
     assert np.array_equal(RowPasses(rows).reduce(task).gram, RowPasses(rows).reduce(again).gram)
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), Logistic(), Softmax()], ids=lambda loss: type(loss).__name__)
+def test_slopes_and_curvature_are_derivatives(loss):
+    rng, t = np.random.default_rng(0), 1 if isinstance(loss, Logistic) else 4
+    y, eta, direction = rng.dirichlet(np.ones(t + 1), 50)[:, :t], 3 * rng.normal(size=(50, t)), rng.normal(size=(50, t))
+    if isinstance(loss, Softmax):
+        y /= y.sum(axis=1, keepdims=True)
+    step = 1e-6
+    up, down = eta + step * direction, eta - step * direction
+    slope = (loss.values(y, up) - loss.values(y, down)) / (2 * step)
+    assert (loss.slopes(y, eta) * direction).sum(axis=1) == pytest.approx(slope, abs=1e-7)
+    curved = (loss.slopes(y, up) - loss.slopes(y, down)) / (2 * step)
+    assert loss.curvature_product(eta, direction) == pytest.approx(curved, abs=1e-7)
+
+
+def test_the_curvature_of_softmax_is_the_mean_of_its_eigenvalues():
+    eta = 3 * np.random.default_rng(0).normal(size=(20, 4))
+    matrices = np.stack([Softmax().curvature_product(eta, np.tile(unit, (20, 1))) for unit in np.eye(4)], axis=2)
+    eigenvalues = np.linalg.eigvalsh(matrices)
+    assert eigenvalues[:, 0] == pytest.approx(0.0, abs=1e-15)
+    assert Softmax().curvature(eta) == pytest.approx(eigenvalues[:, 1:].mean(axis=1))
+
+
+def test_sums_with_deferred_whitening_equal_the_reference(data):
+    X, Y, w = data
+    labels = (Y[:, 0] > 0).astype(float)
+    factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
+    at = RidgeSolution(np.random.default_rng(1).normal(size=(factor.rank, 1)), np.ones(1))
+    passes = RowPasses(ArrayRows(X, labels, w))
+    reference = loss_sums(passes, factor, loss=Logistic(), at=at)
+    deferred = loss_sums(passes, factor, scaled_ridge=3.0, loss=Logistic(), at=at)
+    for name in ("gram", "cross", "feature_sum", "loss", "trace_residual"):
+        assert getattr(deferred, name) == pytest.approx(getattr(reference, name), rel=1e-8, abs=1e-8), name

@@ -156,7 +156,7 @@ def test_all_kernels_and_selections_may_be_in_a_file():
     ("name", "value", "place"),
     [
         ("selection", np.random.default_rng(), "selection is a value of type Generator"),
-        ("ridge", {1: 2}, "ridge is a value of type dict"),
+        ("ridge", {(1, 2): 3}, "ridge is a value of type dict"),
         ("ridge", np.array([1, None]), "ridge is an array of object"),
         ("ridge", np.zeros(2, dtype="M8[D]"), "ridge is an array of datetime64"),
         ("ridge", np.longdouble(1), "ridge is a value of type longdouble"),

@@ -165,11 +165,11 @@ def ask_scores(rng: np.random.Generator, X, y, weights, options: dict) -> None:
 # --- One fit ---
 
 
-def run_fit(seed: int) -> str:
+def run_fit(seed: int, ask_estimator=None) -> str:
     """Run the fit of this seed; see the module's docstring."""
     rng = np.random.default_rng(seed)
     X, y, weights, options = make_problem(rng)
-    ask_estimator = one_of(rng, *[ask_ridge] * 6, ask_exact, ask_features, ask_scores)
+    ask_estimator = ask_estimator or one_of(rng, *[ask_ridge] * 6, ask_exact, ask_features, ask_scores)
     if perhaps(rng, 0.15):
         X, y, weights, options = make_invalid(rng, X, y, weights, options)
     try:
@@ -228,7 +228,7 @@ def silent():
     assert not written, f"written to the standard output: {written[:200]!r}"
 
 
-def main() -> None:
+def main(run_fit=run_fit) -> None:
     first, last = map(int, sys.argv[1:3])
     found: Counter = Counter()
     for seed in range(first, last):

@@ -2,13 +2,14 @@
 
 import pytest
 
+from tests.properties import random_classes
 from tests.properties.random_fits import run_fit
 
 
-def _run(first, last):
+def _run(first, last, run_fit=run_fit, share=0.4):
     outcomes = [run_fit(seed) for seed in range(first, last)]
     # At most half of the problems are invalid; the others must not be refused.
-    assert outcomes.count("answered") > 0.4 * len(outcomes)
+    assert outcomes.count("answered") > share * len(outcomes)
 
 
 def test_random_fits_end_in_finite_answers_or_errors_for_users():
@@ -18,3 +19,12 @@ def test_random_fits_end_in_finite_answers_or_errors_for_users():
 @pytest.mark.slow
 def test_ten_thousand_random_fits_end_in_finite_answers_or_errors_for_users():
     _run(600, 10_600)
+
+
+def test_random_fits_of_labels_end_in_finite_answers_or_errors_for_users():
+    _run(0, 100, random_classes.run_fit, 0.3)
+
+
+@pytest.mark.slow
+def test_a_thousand_random_fits_of_labels_end_in_finite_answers_or_errors_for_users():
+    _run(100, 1100, random_classes.run_fit, 0.3)

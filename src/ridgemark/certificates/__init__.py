@@ -6,6 +6,7 @@ import numpy as np
 
 from ridgemark.backends import Indices
 from ridgemark.certificates.audit import KERNEL_ENTRIES, audit
+from ridgemark.certificates.classes import audit_classes
 from ridgemark.certificates.points import distance_at
 from ridgemark.certificates.record import Certificate, theorem_3_promise, what_would_help
 from ridgemark.certificates.residual import operator_certificate, trace_certificate
@@ -17,6 +18,7 @@ __all__ = [
     "KERNEL_ENTRIES",
     "Certificate",
     "audit",
+    "audit_classes",
     "certify",
     "distance_at",
     "operator_certificate",

@@ -79,14 +79,8 @@ def audit(
 
 
 def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
-    fit, total, scaled_ridge = rows.fit, rows.total_weight, rows.fit.scaled_ridge
-    summed, kernel_matrix = sum_rounding(len(rows.dual)), KernelMatrix(rows.passes, fit.factor.cross_kernel.kernel)
-    product, product_error = kernel_matrix.product_and_error(rows.dual, rows.sizes)
-    defect = rows.centred(product - rows.values)
-    product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
-    inner = (rows.dual * defect).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
-    inner_rounding = (rows.sizes * product_error).sum(axis=0) + rows.function_size * rows.unsolved_rounding
-    inner_rounding += summed * rows.size**2
+    total, scaled_ridge = rows.total_weight, rows.fit.scaled_ridge
+    product, product_error, defect, inner, inner_rounding = whole_defect(rows)
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
     ascent = ascend(rows, product, defect, landmark_indices)
     ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error)
@@ -103,6 +97,19 @@ def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, 
         "duality_gap": (total * (smaller_gap + rows.offset**2)).tolist(),
         "rms_left": rows.rms_residual.tolist(),
     }
+
+
+def whole_defect(rows: FittedRows) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return `K alpha`, its error, `r = K alpha - f`, the squared norm of h per target, and its rounding error."""
+    fit = rows.fit
+    summed, kernel_matrix = sum_rounding(len(rows.dual)), KernelMatrix(rows.passes, fit.factor.cross_kernel.kernel)
+    product, product_error = kernel_matrix.product_and_error(rows.dual, rows.sizes)
+    defect = rows.centred(product - rows.values)
+    product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
+    inner = (rows.dual * defect).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
+    inner_rounding = (rows.sizes * product_error).sum(axis=0) + rows.function_size * rows.unsolved_rounding
+    inner_rounding += summed * rows.size**2
+    return product, product_error, defect, inner, inner_rounding
 
 
 def _by_energy(rows: FittedRows, defect: Floats, gap: Floats) -> tuple[Floats, Floats, Floats]:
@@ -141,14 +148,10 @@ def _regression(fit: LandmarkFit, sums: Floats) -> Floats:
     return whitener @ coefficients
 
 
-def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
-    """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted). Centring only makes |r| smaller.
-
-    `r = E a` up to the error of the landmark solution, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies
-    between 0 and `tr(E) |a| |r|`. The average Q^ of m such numbers with mean `Q = |r|^2` satisfies, with probability
-    `1 - rho`, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit`
-    with `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
-    """
+def sampled_defect(
+    rows: FittedRows, size: int, rho: float, rng: np.random.Generator
+) -> tuple[Floats, Floats, float, Floats]:
+    """Bound the root mean square of `E a` as in `sampled`; return also its estimate, tr E, and `B'a - c`."""
     passes, fit, total, scaled_ridge = rows.passes, rows.fit, rows.total_weight, rows.fit.scaled_ridge
     residual_diagonal = _residual_diagonal(passes, fit.factor)
     trace = float(residual_diagonal.sum())
@@ -171,6 +174,19 @@ def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -
     length = np.sqrt(total) * rows.rms_residual / scaled_ridge
     spread = np.sqrt(2.0 * trace * length * np.log(len(scaled_ridge) / rho) / size)
     from_sample = np.sqrt(_largest_root(widened, spread) / total)
+    return from_sample, np.sqrt(average / total), trace, unsolved
+
+
+def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -> tuple[Floats, dict[str, Any]]:
+    """Bound |r| from rows drawn with `q_i = E_ii/tr E`, E = K - L (weighted). Centring only makes |r| smaller.
+
+    `r = E a` up to the error of the landmark solution, so `r_i^2 <= E_ii a'r <= E_ii |a| |r|` and `r_i^2/q_i` lies
+    between 0 and `tr(E) |a| |r|`. The average Q^ of m such numbers with mean `Q = |r|^2` satisfies, with probability
+    `1 - rho`, `Q <= Q^ + sqrt(2 tr(E) |a| log(1/rho)/m) Q^(3/4)`: the largest root bounds Q. The rest is as in `audit`
+    with `G <= |y - f| |r|`, v_L = 0, and multiples of a as the other dual points.
+    """
+    fit, total = rows.fit, rows.total_weight
+    from_sample, estimate, trace, unsolved = sampled_defect(rows, size, rho, rng)
     rounding = 2.0 * rows.value_rounding
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_residual * from_sample
@@ -180,7 +196,7 @@ def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -
     return np.sqrt(bound**2 + rows.offset**2) + rounding, {
         "sampled_rows": size,
         "energy_bound": from_sample.tolist(),
-        "energy_estimate": np.sqrt(average / total).tolist(),
+        "energy_estimate": estimate.tolist(),
         "gap_bound": (np.sqrt(gap) / 2).tolist(),
         "rounding": rounding.tolist(),
         "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, rows.primal))) ** 2 + rows.offset**2)).tolist(),

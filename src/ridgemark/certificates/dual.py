@@ -68,9 +68,7 @@ class FittedRows:
         factor, coef = fit.factor, fit.dual_coef
         of_rows = passes.map(ValuesAndTargets(factor.cross_kernel, coef))
         self.values, targets, errors = np.hsplit(of_rows, [n_targets, 2 * n_targets])
-        residual = targets - self.values - fit.intercept
-        self.offset = weights @ residual / self.total_weight if fit.fit_intercept else np.zeros(n_targets)
-        self.residual = residual - self.offset
+        self.residual, self.offset = self._residuals(targets)
         self.dual = weights[:, None] * self.residual / ridge
         self.unsolved = Cross(passes, factor.cross_kernel).T @ self.dual - factor.landmark_kernel @ coef
         self.diagonal = kernel_diagonal(passes, factor.cross_kernel.kernel)
@@ -85,6 +83,13 @@ class FittedRows:
         cancelled = 4 * EPS * roots * (np.abs(targets) + np.abs(self.values) + np.abs(fit.intercept))
         self.value_rounding = self.rms(cancelled) + self.rms(self.lengths * self.share) * self.function_size
         self._check_solved(targets)
+
+    def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
+        """Return the residuals of which alpha is a multiple, and their mean, which was subtracted."""
+        residual, mean = targets - self.values - self.fit.intercept, np.zeros(targets.shape[1])
+        if self.fit.fit_intercept:
+            mean = self.weights @ residual / self.total_weight
+        return residual - mean, mean
 
     @property
     def cost(self) -> dict[str, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
-from ridgemark.estimators import ExactKernelRidge, NystromRidge
+from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import CsvRows, RowSource, open_rows
@@ -83,7 +83,8 @@ class Columns(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Columns:
         """Return the columns of a fitted model."""
-        return cls(model.n_features_in_, np.size(model.intercept_), getattr(model, "feature_names_in_", None))
+        n_targets = 1 if hasattr(model, "classes_") else np.size(model.intercept_)
+        return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None))
 
 
 def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
@@ -141,7 +142,7 @@ def _has_names(path: Path) -> bool:
 def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     """Load a model that can do all of these, and the record of the command that fitted it, empty where none did."""
     try:
-        model, run = load_with_run(path, [NystromRidge, ExactKernelRidge])
+        model, run = load_with_run(path, [NystromRidge, NystromClassifier, ExactKernelRidge])
     except ParameterError as error:  # the kernel is code of the user's own
         error.add_note("that is possible only in Python: ridgemark.load(path, kernel=...)")
         raise

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
+from ridgemark.cli.classify import classify_option, fit_labels
 from ridgemark.cli.data import Columns, csv_form, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast
 from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
@@ -59,6 +60,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
     f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
 )
 @shared.test_option
+@classify_option
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.force_option
@@ -82,6 +84,11 @@ def command(
     about = _about(data, source, options, levels)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, csv_form(options))
+    if options["classify"]:
+        if report is not None:
+            raise ParameterError("--report has no page of classes yet; leave it out with --classify")
+        fit_labels(source, other, about, output, options, _AUDITED, seed=seed, force=force, as_json=as_json)
+        return
     searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
     if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
         click.echo(expected, err=True)

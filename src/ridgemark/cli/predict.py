@@ -47,6 +47,7 @@ def _coverages(text: str) -> list[float]:
     help="Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
 )
 @click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
+@click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
 @shared.columns_option
 @shared.form_options
 @shared.force_option
@@ -57,6 +58,7 @@ def command(
     output: Path,
     coverages: list[float] | None,
     std: bool,
+    proba: bool,
     force: bool,
     as_json: bool,
     **options: Any,
@@ -68,7 +70,8 @@ def command(
     """
     table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
-    fitted, run = load_model(model, "predict", *(["predict_interval"] if coverages or std else []))
+    needed = [name for name, asked in (("predict_interval", coverages or std), ("predict_proba", proba)) if asked]
+    fitted, run = load_model(model, "predict", *needed)
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
@@ -77,18 +80,20 @@ def command(
     source = open_like(run, Columns.of(fitted), data, options, with_target=False)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
-    n_targets = np.size(fitted.intercept_)
-    names = run.target_names or range(n_targets)
+    n_targets = Columns.of(fitted).n_targets
+    names = (run.target_names or range(n_targets))[:n_targets]
     several = [f"_{share:g}" for share in coverages or []] if len(coverages or []) > 1 else [""] * bool(coverages)
     kinds = ["prediction", *["std"] * std, *(end + share for share in several for end in ("lower", "upper"))]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
+    if proba:
+        header = [f"probability_{label}" for label in fitted.classes_.tolist()]
     with progress() as tell:
-        write_table(output, force, header, source.n_rows, _parts(fitted, source, coverages, std, tell))
+        write_table(output, force, header, source.n_rows, _parts(fitted, source, coverages, std, proba, tell))
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
 def _parts(
-    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, tell: Tell | None
+    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell | None
 ) -> Iterator[list[Any]]:
     """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
@@ -96,7 +101,8 @@ def _parts(
         for block in blocks:
             rows = ArrayRows(block.features)
             try:
-                found = fitted.predict(rows, return_std=True) if std else [fitted.predict(rows)]
+                predict = fitted.predict_proba if proba else fitted.predict
+                found = predict(rows, return_std=True) if std else [predict(rows)]
                 columns = [_by_target(values) for values in found]
                 if coverages:
                     ends = np.asarray(fitted.predict_interval(rows, coverages))

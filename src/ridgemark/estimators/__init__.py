@@ -1,7 +1,8 @@
 """The scikit-learn surface."""
 
 from ridgemark.estimators.exact_kernel_ridge import ExactKernelRidge
+from ridgemark.estimators.nystrom_classifier import NystromClassifier
 from ridgemark.estimators.nystrom_features import NystromFeatures
 from ridgemark.estimators.nystrom_ridge import NystromRidge
 
-__all__ = ["ExactKernelRidge", "NystromFeatures", "NystromRidge"]
+__all__ = ["ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRidge"]

@@ -324,10 +324,9 @@ class LandmarkEstimator(BaseEstimator):
         )
         warn_user(msg, ColumnScaleWarning)
 
-    def _warn_of_edge(self, tuned):
+    def _warn_of_edge(self, path):
         """Say that the best of the ridges searched is the first or last of them."""
-        path = tuned.path
-        if path is not None and path.on_edge and (tuned.fit.centred.target_variance > 0).any():
+        if path is not None and path.on_edge:
             msg = (
                 f"the best ridge lies at the edge of the {len(path.ridges)} searched, {path.ridges[-1]:.3g} to "
                 f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "

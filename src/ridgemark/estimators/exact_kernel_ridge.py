@@ -183,7 +183,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         searched = tuned if searched is None else searched
         self._warn_of_few_rows(prepared.count)
-        self._warn_of_edge(searched)
+        if (searched.fit.centred.target_variance > 0).any():
+            self._warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
         refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
         ridge = float(tuned.ridges[0])

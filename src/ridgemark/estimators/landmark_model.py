@@ -13,18 +13,23 @@ from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
 from ridgemark.estimators.saving import save_model
+from ridgemark.fitted import Choice, RowFacts
+from ridgemark.fitting import Recipe
 from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
+from ridgemark.kernels import has_bandwidth
 from ridgemark.losses import loss_sums, same_rows
 from ridgemark.operators import Cross
 from ridgemark.path import leave_one_out
 from ridgemark.rows import ArrayRows
 from ridgemark.sampling import separate_generator
+from ridgemark.selection import Uniform, make_selection
+from ridgemark.tuning import Tuner
 
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
 
 
 class LandmarkModel(LandmarkEstimator):
-    """The questions a fit can be asked; `fit` and `partial_fit` are its children's."""
+    """Public names of a fit from landmarks, and how it is saved; `fit` is its children's."""
 
     kernel_ = FittedName(lambda model: model.choice.kernel)
     bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))
@@ -52,6 +57,75 @@ class LandmarkModel(LandmarkEstimator):
     )
     calibration_ = FittedName(lambda model: model.calibration, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
+
+    def save(self, path, overwrite=True, sums=True):
+        """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
+
+        A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; its folder must exist.
+        overwrite : bool, default=True
+            Whether an existing file is replaced.
+        sums : bool, default=True
+            Whether to keep the landmarks' kernel and the sums over rows, some 3 p^2 numbers. Without them the file is
+            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates or
+            diagnosis, and takes no further rows.
+
+        Returns
+        -------
+        path : Path
+        """
+        return save_model(self, path, overwrite, sums=sums)
+
+    def _recipe(self):
+        """Return the parameters, checked; those that an estimator does not have are the recipe's own."""
+        return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__ if hasattr(self, name)})
+
+    def _choice(self, prepared):
+        """Return the landmarks and how they were chosen."""
+        self._warn_of_few_rows(prepared.count)
+        landmarks = prepared.landmarks
+        by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
+        return Choice(
+            prepared.factor.cross_kernel.kernel,
+            landmarks.points,
+            landmarks.indices,
+            prepared.count,
+            landmarks.scores,
+            prepared.moments.without_products(),
+            by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
+        )
+
+    def _function(self):
+        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
+        model = self._model
+        return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
+
+    def _passes_of_fit(self, X, y, sample_weight):
+        """Return passes over rows of the fit, their weights in the unit of the fit."""
+        source, _ = self._open(X, y, sample_weight, reset=False)
+        return self._passes(source, self._model.sums.weight_unit)
+
+    def _sums(self, what):
+        """Return what answers later questions, or say why there is nothing to answer `what` with."""
+        model = self._model
+        if model.sums is not None:
+            return model.sums
+        if model.solution.solver == "gradient":
+            why = (
+                f"this fit of {model.choice.n_landmarks} landmarks was solved by gradients; fit with "
+                'solver="direct" or fewer landmarks'
+            )
+        else:
+            why = "this model was saved without them; save it with sums=True, or fit it again"
+        raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
+
+
+class RegressionModel(LandmarkModel):
+    """What is asked of a fit of numbers."""
 
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
@@ -267,28 +341,6 @@ class LandmarkModel(LandmarkEstimator):
             constant_columns=tuple(names[j] for j in model.rows.constant_columns),
         )
 
-    def save(self, path, overwrite=True, sums=True):
-        """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
-
-        A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; its folder must exist.
-        overwrite : bool, default=True
-            Whether an existing file is replaced.
-        sums : bool, default=True
-            Whether to keep the landmarks' kernel and the sums over rows, some 3 p^2 numbers. Without them the file is
-            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates or
-            diagnosis, and takes no further rows.
-
-        Returns
-        -------
-        path : Path
-        """
-        return save_model(self, path, overwrite, sums=sums)
-
     def _effect_rows(self, X):
         """Return passes over the rows, and the effects of the columns."""
         check_is_fitted(self, "dual_coef_")
@@ -307,11 +359,6 @@ class LandmarkModel(LandmarkEstimator):
     def _of_columns(self, values):
         """Return effects without the last axis where the targets have none."""
         return values[:, :, 0] if self._model.schema.targets.flat else values
-
-    def _function(self):
-        """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        model = self._model
-        return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
 
     def _calibrated(self, X, y, sample_weight):
         """Return the model with leave-one-out residuals."""
@@ -342,24 +389,12 @@ class LandmarkModel(LandmarkEstimator):
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
         return with_left_out(model, passes, left_out)
 
-    def _passes_of_fit(self, X, y, sample_weight):
-        """Return passes over rows of the fit, their weights in the unit of the fit."""
-        source, _ = self._open(X, y, sample_weight, reset=False)
-        return self._passes(source, self._model.sums.weight_unit)
 
-    def _sums(self, what):
-        """Return what answers later questions, or say why there is nothing to answer `what` with."""
-        model = self._model
-        if model.sums is not None:
-            return model.sums
-        if model.solution.solver == "gradient":
-            why = (
-                f"this fit of {model.choice.n_landmarks} landmarks was solved by gradients; fit with "
-                'solver="direct" or fewer landmarks'
-            )
-        else:
-            why = "this model was saved without them; save it with sums=True, or fit it again"
-        raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
+def row_facts(prepared, passes):
+    """Return what is kept of the rows that chose the landmarks."""
+    distinct = prepared.setting.distinct
+    found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
+    return RowFacts(*found, distinct.smallest, None)
 
 
 def keep_certificate(estimator, certificate):

@@ -11,17 +11,11 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
-from ridgemark.estimators.calibration import (
-    noise_before,
-    repeats_and_columns,
-    still_two_valued,
-    with_calibration,
-)
+from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.checkpoint import checkpointed
-from ridgemark.estimators.landmark_model import LandmarkModel
-from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
+from ridgemark.estimators.landmark_model import RegressionModel, row_facts
+from ridgemark.fitted import Cost, FittedModel, Solution
 from ridgemark.fitting import (
-    Recipe,
     fit_to_tolerance,
     prepare,
     scaled_ridges,
@@ -29,18 +23,15 @@ from ridgemark.fitting import (
     solve_by_gradient,
     tune,
 )
-from ridgemark.kernels import has_bandwidth
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows
 from ridgemark.rows import BaseRows, RowSource
 from ridgemark.rows.column import NoFeatures
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
-from ridgemark.selection import Uniform, make_selection
-from ridgemark.tuning import Tuner
 
 
-class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
+class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     """Kernel ridge regression from landmarks.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over functions `f(x) = sum_j c_j k(x, z_j)` of the
@@ -271,7 +262,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
         certificate = tolerance = None
         if recipe.certify_with is not None:
             prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
-        choice, rows = self._choice(prepared), _row_facts(prepared, passes)
+        choice, rows = self._choice(prepared), row_facts(prepared, passes)
         gradient = solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None
         solution = self._solution(tuned, form.targets, gradient)
         if tolerance is not None:
@@ -286,7 +277,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             model = self._with_left_out(model, passes, left_out)
             model = with_calibration(model, passes, left_out, True, random_state)
         self._warn_of_scales(choice.kernel, passes)
-        self._warn_of_edge(tuned)
+        if (tuned.fit.centred.target_variance > 0).any():
+            self._warn_of_edge(tuned.path)
         self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=cost_of(passes))
 
@@ -302,7 +294,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
             factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
             choice, spent = self._choice(prepared), Cost(0, 0)
             tuning = setting.tuning
-            rows = _row_facts(prepared, passes)
+            rows = row_facts(prepared, passes)
         else:
             self._check_more_rows(known)
             source, _ = self._open(X, y, sample_weight, reset=False)
@@ -337,24 +329,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
                 f"fit_intercept was {sums.fit_intercept} for the rows so far and is {self.fit_intercept} now; "
                 "partial_fit cannot change it, fit anew"
             )
-
-    def _recipe(self):
-        return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__})
-
-    def _choice(self, prepared):
-        """Return the landmarks and how they were chosen."""
-        self._warn_of_few_rows(prepared.count)
-        landmarks = prepared.landmarks
-        by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
-        return Choice(
-            prepared.factor.cross_kernel.kernel,
-            landmarks.points,
-            landmarks.indices,
-            prepared.count,
-            landmarks.scores,
-            prepared.moments.without_products(),
-            by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
-        )
 
     def _solution(self, tuned, targets, gradient=None):
         """Return the coefficients and what chose them."""
@@ -392,13 +366,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
                 f"{gradient.bound.max():.3g} (RMS) of the direct solution; take a larger ridge, or solver='direct'"
             )
             warn_user(msg, ConvergenceWarning)
-
-
-def _row_facts(prepared, passes):
-    """Return what is kept of the rows that chose the landmarks."""
-    distinct = prepared.setting.distinct
-    found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
-    return RowFacts(*found, distinct.smallest, None)
 
 
 def _sample(known, choice, passes, recipe):

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from ridgemark.certificates import Certificate
 from ridgemark.fitted import (
     Choice,
+    Classes,
+    ClassScores,
     FittedExact,
     FittedModel,
     Form,
@@ -29,7 +31,7 @@ from ridgemark.fitted import (
 from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
-from ridgemark.path import KeptRows, LeaveOneOut, RidgePath
+from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.persistence.decoding import POSITIVE, Rule
 from ridgemark.solvers import RefinementStep, RidgeSolution
 from ridgemark.tuning import Descended, Level, TriedKernel
@@ -95,6 +97,8 @@ _SIDES: dict[Any, dict[str, str]] = {
     Solution: {"dual_coef": "pt", **dict.fromkeys(("intercept", "ridge", "scaled_ridge", "solver_bound"), "t")},
     RidgePath: {"ridges": "g", "effective_dimension": "g", "chosen": "t"}
     | dict.fromkeys(("loo_error", "gcv", "training_error"), "gt"),
+    LossPath: dict.fromkeys(("ridges", "loo_loss", "training_loss"), "g"),
+    ClassScores: dict.fromkeys(("scores", "weights"), "m"),
     ScoreBracket: dict.fromkeys(("lower", "upper", "weights"), "s"),
     LeftOutRows: {"landmark_rows": "p"},
     LeaveOneOut: {"residuals": "nt", "potential": "nt", "weights": "n"},
@@ -123,16 +127,19 @@ _LOWEST = {
 }
 _BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": "e", "points": "e"}
 _MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, TriedKernel, Descended, Level, _Inputs, _Shown}
+_WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HINTS = {
     (Solution, "solver"): Literal["direct", "gradient"],
     (RidgePath, "criterion"): Literal["loo", "gcv"],
+    (LossPath, "criterion"): Literal["loo"],
+    (Classes, "dtype"): Literal["str", "object", "bool", *_WHOLE, "float32", "float64"],
     (FittedModel, "sums"): SavedFit | None,
     (Certificate, "inputs"): _Inputs,
     (Certificate, "cost"): _Cost,
     (RunRecord, "sample"): _Shown | None,
     (RunRecord, "held_out"): _Shown | None,
 }
-MODELS = {"NystromRidge": FittedModel, "ExactKernelRidge": FittedExact}
+MODELS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.
 PARAMETERS = {"progress": bool, "memory_budget": int | None, "random_state": int | None}
 

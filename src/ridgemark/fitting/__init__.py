@@ -1,5 +1,6 @@
 """From rows to a fit: the checked parameters, the stages, and rounds until a tolerance is met."""
 
+from ridgemark.fitting.classes import FittedClasses, fit_classes
 from ridgemark.fitting.recipe import Recipe, check_ridge, scaled_ridges
 from ridgemark.fitting.stages import (
     Prepared,
@@ -13,15 +14,18 @@ from ridgemark.fitting.stages import (
     tune,
     tune_on_sample,
 )
-from ridgemark.fitting.tolerance import fit_to_tolerance
+from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance
 
 __all__ = [
+    "FittedClasses",
     "Prepared",
     "Recipe",
     "Setting",
     "Tuned",
     "check_ridge",
+    "classes_to_tolerance",
     "draw_landmarks",
+    "fit_classes",
     "fit_to_tolerance",
     "make_problem",
     "prepare",

@@ -2,49 +2,94 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.certificates import Certificate, certify
+from ridgemark.certificates import Certificate, audit_classes, certify
 from ridgemark.fitted import Tolerance
+from ridgemark.fitting.classes import FittedClasses, fit_classes
 from ridgemark.fitting.recipe import Recipe
 from ridgemark.fitting.stages import Prepared, Tuned, sum_over_rows, tune
 from ridgemark.kernels.base import count_rows
+from ridgemark.losses import ClassLoss
 from ridgemark.passes import RowPasses
 from ridgemark.path import leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
 
 Floats = NDArray[np.float64]
+Fitted = TypeVar("Fitted", Tuned, FittedClasses)
 
 
 def fit_to_tolerance(
     recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator
 ) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
-    """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
+    """Double the landmarks until the certificate meets the tolerance or none can be added."""
+    passes = prepared.setting.passes
 
-    Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`.
-    """
-    passes, sizes, reached = prepared.setting.passes, [], []
-    for attempt in itertools.count(1):
-        certificate = certify(
+    def certified(prepared: Prepared, tuned: Tuned, failure_probability: float) -> Certificate:
+        return certify(
             recipe.certify_with,
             passes,
             tuned.fit,
             landmark_indices=prepared.landmarks.indices,
-            failure_probability=math.ldexp(recipe.failure_probability, -attempt),
+            failure_probability=failure_probability,
             rng=rng,
         )
+
+    def refitted(prepared: Prepared) -> Tuned:
+        return tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+
+    return _rounds(recipe, prepared, tuned, rng, certified, lambda tuned: _loo_rms(passes, tuned), refitted)
+
+
+def classes_to_tolerance(
+    recipe: Recipe, prepared: Prepared, fitted: FittedClasses, loss: ClassLoss, rng: np.random.Generator
+) -> tuple[Prepared, FittedClasses, Certificate, Tolerance]:
+    """Double the landmarks of a fit of classes likewise; the error is that of probabilities of rows left out."""
+    passes = prepared.setting.passes
+
+    def certified(_: Prepared, fitted: FittedClasses, failure_probability: float) -> Certificate:
+        return audit_classes(passes, fitted.fit, loss, rng=rng, failure_probability=failure_probability)
+
+    def error(fitted: FittedClasses) -> Floats:
+        weights = fitted.sample.row_counts()
+        squares = (loss.slopes(fitted.sample.targets(), fitted.left_out) ** 2).sum(axis=1)
+        return np.sqrt(weights @ squares / weights.sum())
+
+    return _rounds(
+        recipe, prepared, fitted, rng, certified, error, lambda prepared: fit_classes(prepared, recipe, loss)
+    )
+
+
+def _rounds(
+    recipe: Recipe,
+    prepared: Prepared,
+    fitted: Fitted,
+    rng: np.random.Generator,
+    certified: Callable[[Prepared, Fitted, float], Certificate],
+    error: Callable[[Fitted], Floats],
+    refitted: Callable[[Prepared], Fitted],
+) -> tuple[Prepared, Fitted, Certificate, Tolerance]:
+    """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
+
+    Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`.
+    """
+    sizes, reached = [], []
+    for attempt in itertools.count(1):
+        certificate = certified(prepared, fitted, math.ldexp(recipe.failure_probability, -attempt))
         sizes.append(count_rows(prepared.landmarks.points))
         reached.append(float(np.max(certificate.bound)))
-        met = certificate.meets(recipe.risk_tolerance, _loo_rms(passes, tuned))
+        met = certificate.meets(recipe.risk_tolerance, error(fitted))
         reason = "the certificate meets the tolerance" if met else _why_no_more(prepared, recipe)
         if reason:
-            return prepared, tuned, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
+            return prepared, fitted, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
         prepared = _with_more_landmarks(prepared, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        fitted = refitted(prepared)
     raise AssertionError  # the rounds end at the latest when all rows are landmarks
 
 

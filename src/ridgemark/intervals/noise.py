@@ -144,7 +144,8 @@ class Widths(SpectralTask):
         spread = unexplained[:, None] / self.scaled_ridge
         if block.along:
             weights = block.along[0][:, None]
-            spread += shared / kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridge)
+            lengths = centred.sum(axis=1)[:, None]
+            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge)
         elif not self.noise.outside:
             spread += shared
         values[:, 2] = np.sqrt(self.noise.variance * spread)

@@ -1,6 +1,19 @@
 """Losses: what a block of features contributes to a fit, given the current coefficients."""
 
+from ridgemark.losses.logistic import ClassLoss, Logistic, Softmax, class_loss
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution, SquaredLoss
 from ridgemark.losses.sums import Moments, loss_sums, same_rows
 
-__all__ = ["SQUARED", "Loss", "Moments", "RidgeSolution", "SquaredLoss", "loss_sums", "same_rows"]
+__all__ = [
+    "SQUARED",
+    "ClassLoss",
+    "Logistic",
+    "Loss",
+    "Moments",
+    "RidgeSolution",
+    "Softmax",
+    "SquaredLoss",
+    "class_loss",
+    "loss_sums",
+    "same_rows",
+]

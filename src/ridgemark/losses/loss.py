@@ -4,7 +4,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ridgemark.backends import Floats
+
+_FLATTEST = 1e-100  # smallest curvature by which a slope is divided; the product of the two is exact
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,12 @@ class RidgeSolution:
 
 
 class Loss(ABC):
-    """A convex and smooth loss `l(y, eta)` of a target y and a predictor eta.
+    """A convex and smooth loss `l(y, eta)` of targets y and a predictor eta, both of shape (n, t).
 
     A Newton step for `sum_i w_i l(y_i, b_i'c) + (n lambda/2) |c|^2` is a ridge problem with the weights `w l''` and
-    the targets `eta - l'/l''`. So a loss provides only these two, and all sums, factors and solvers can be used.
-    To add a loss, copy `SquaredLoss`.
+    the targets `eta - l'/l''`, so all sums, factors and solvers can be used. Where the second derivative of a row is a
+    matrix, `l''` stands for its mean eigenvalue, and `curvature_product` has the matrix itself.
+    To add a loss, copy `Logistic`.
 
     Attributes
     ----------
@@ -28,25 +33,58 @@ class Loss(ABC):
         Whether weights and targets of the ridge problem are the same for every eta. Then one pass gives the solution
         for every ridge, leave-one-out residuals have a closed form, and certificates measure the distance to exact
         kernel ridge regression.
+    scalar : bool
+        Whether the second derivative of every row is a number times the identity, so that the ridge problem is exact.
+    steepest : float
+        The largest eigenvalue that a second derivative can have.
     """
 
     quadratic: ClassVar[bool] = False
+    scalar: ClassVar[bool] = True
+    steepest: ClassVar[float] = 1.0
 
     @abstractmethod
+    def values(self, targets: Floats, predictor: Floats) -> Floats:
+        """Return `l(y, eta)` of every row, shape (n,)."""
+
+    @abstractmethod
+    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
+        """Return `l'`, shape (n, t)."""
+
+    @abstractmethod
+    def curvature(self, predictor: Floats) -> Floats:
+        """Return `l''` of every row, shape (n,)."""
+
+    def curvature_diagonal(self, predictor: Floats) -> Floats:
+        """Return the second derivative along each target, shape (n, t)."""
+        return np.broadcast_to(self.curvature(predictor)[:, None], predictor.shape)
+
+    def curvature_product(self, predictor: Floats, vectors: Floats) -> Floats:
+        """Return the second derivative of every row times its row of V, shape (n, t)."""
+        return self.curvature(predictor)[:, None] * vectors
+
     def ridge_problem(self, targets: Floats, weights: Floats, predictor: Floats) -> tuple[Floats, Floats]:
         """Return targets `eta - l'/l''`, shape (n, t), and weights `w l''`, shape (n,), of the Newton step at eta."""
+        curvature = np.maximum(self.curvature(predictor), _FLATTEST)
+        return predictor - self.slopes(targets, predictor) / curvature[:, None], weights * curvature
 
 
 class SquaredLoss(Loss):
-    """`(y - eta)^2 / 2`: `l' = eta - y` and `l'' = 1`, so the Newton step is the solution.
+    """`|y - eta|^2 / 2`: `l' = eta - y` and `l'' = 1`, so the Newton step is the solution.
 
     Its ridge problem always has the targets and weights of the data: closed forms for every ridge at once.
     """
 
     quadratic: ClassVar[bool] = True
 
-    def ridge_problem(self, targets: Floats, weights: Floats, predictor: Floats) -> tuple[Floats, Floats]:
-        return targets, weights
+    def values(self, targets: Floats, predictor: Floats) -> Floats:
+        return ((targets - predictor) ** 2).sum(axis=1) / 2
+
+    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
+        return predictor - targets
+
+    def curvature(self, predictor: Floats) -> Floats:
+        return np.ones(len(predictor))
 
 
 SQUARED = SquaredLoss()

@@ -37,6 +37,7 @@ class Moments:
     trace_kernel: float  # tr W K
     trace_residual: float  # tr W (K - L)
     entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
+    loss: float = 0.0  # sum_i w_i l(y_i, eta_i), where the loss is expanded at some eta; w is the weight of the data
 
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the only large one."""
@@ -76,7 +77,7 @@ class LossSums(Task):
     whitening: Whitening
     loss: Loss
     target_origin: Floats  # subtracted from the targets
-    at: RidgeSolution | None  # where the loss is expanded; None for a quadratic loss
+    at: RidgeSolution | None  # where the loss is expanded, for features as whitened here; None for a quadratic loss
 
     @property
     def kernel_entries(self) -> int:
@@ -85,10 +86,11 @@ class LossSums(Task):
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
         factor = self.whitening.factor
         features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
-        weights, weighted = row_weights(block), block.weights is not None
+        weights, weighted, loss = row_weights(block), block.weights is not None, 0.0
         targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
         if self.at is not None:
             predictor = features @ self.at.coefficients + self.at.intercept
+            loss = float(weights @ self.loss.values(targets, predictor))
             targets, weights = self.loss.ridge_problem(targets, weights, predictor)
             weighted = True
         diagonal = diagonal_block(factor.cross_kernel, block)
@@ -109,6 +111,7 @@ class LossSums(Task):
             trace_kernel=float(weights @ diagonal),
             trace_residual=float(weights @ residual),
             entry_error=float(weights @ (diagonal * factor.kept_kernel.entry_error(block.features) ** 2)),
+            loss=loss,
         )
 
 
@@ -123,21 +126,24 @@ def loss_sums(
 ) -> Moments:
     """Return the moments of the features and of the loss's targets, in one pass.
 
-    The reference whitens features before their products are summed. For a quadratic loss and a known ridge,
-    whitening is deferred as far as the rounding error is negligible relative to the ridge.
+    The reference whitens features before their products are summed. For a known ridge, whitening is deferred as far as
+    the rounding error is negligible relative to the ridge.
     """
     origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
     whitening = whiten_before(factor)
-    if scaled_ridge is not None and loss.quadratic:
+    if scaled_ridge is not None:
         whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
-    moments = _sum(passes, LossSums(whitening, loss, origin, None if loss.quadratic else at))
+    moments = _sum(passes, LossSums(whitening, loss, origin, at))
     if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
         whitening = whiten_before(factor)
-        moments = _sum(passes, LossSums(whitening, loss, origin, None))
+        moments = _sum(passes, LossSums(whitening, loss, origin, at))
     return _finished(moments, whitening)
 
 
 def _sum(passes: RowPasses, task: LossSums) -> Moments:
+    if task.at is not None:
+        at = replace(task.at, coefficients=task.whitening.finish_coefficients(task.at.coefficients))
+        task = replace(task, at=at)
     passes.count_entries(task.width**2)  # the landmark kernel
     return passes.reduce(task)
 

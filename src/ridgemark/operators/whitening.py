@@ -97,6 +97,11 @@ class Whitening:
         n = self.n_before
         return np.concatenate([sums[:n], self.after.T @ sums[n:]])
 
+    def finish_coefficients(self, coefficients: Floats) -> Floats:
+        """Return the coefficients of the features `[k1 T1, h]` for those of whitened features."""
+        n = self.n_before
+        return np.concatenate([coefficients[:n], self.after @ coefficients[n:]])
+
 
 def whiten_before(factor: NystromFactor) -> Whitening:
     """Return the reference: no whitening is deferred."""

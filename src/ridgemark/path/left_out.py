@@ -152,7 +152,8 @@ class LeftOut(Task):
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
         np.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
-        kept = kept_share(centred, self.inverse, weights, self.share_of_constant, self.scaled_ridges)
+        leverage, lengths = centred @ self.inverse + self.share_of_constant, centred.sum(axis=1)[:, None]
+        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
@@ -181,14 +182,16 @@ class ChosenLeftOut(LeftOut):
         return np.hstack(at_chosen(super().__call__(block, workspace), self.chosen))
 
 
-def kept_share(squares: Floats, inverse: Floats, weights: Floats, constant: float, scaled_ridges: Floats) -> Floats:
-    """Return `1 - h_g = 1 - W_g (1/sum w + c_g^2' inverse)` for every row and ridge; 1 where there is no other row.
+def kept_share(
+    leverage: Floats, lengths: Floats, weights: Floats, constant: float, scaled_ridge: float | Floats
+) -> Floats:
+    """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
 
     It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
-    rounding can make it smaller.
+    rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
     """
     rest = 1.0 - weights * constant
     others = rest > 1e-12
-    length = weights * squares.sum(axis=1)[:, None] / np.where(others, rest, 1.0)
-    floor = np.maximum(rest * scaled_ridges / (scaled_ridges + length), np.finfo(np.float64).tiny)
-    return np.where(others, np.maximum(1.0 - weights * (squares @ inverse + constant), floor), 1.0)
+    length = weights * lengths / np.where(others, rest, 1.0)
+    floor = np.maximum(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
+    return np.where(others, np.maximum(1.0 - weights * leverage, floor), 1.0)

@@ -223,6 +223,8 @@ class Decoder:
                 return tuple(self._free(part, f"{place}.{i}") for i, part in enumerate(content))
             case "dict":
                 return {key: self._free(part, f"{place}.{key}") for key, part in content.items()}
+            case "pairs":
+                return {self._plain(key, place): self._free(part, f"{place}.{key}") for key, part in content}
             case "array":
                 return self._take(node, place)
             case "csr":

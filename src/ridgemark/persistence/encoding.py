@@ -60,6 +60,8 @@ class Encoder:
             return {"tuple": inner(list(value), place)}
         if kind is dict and all(type(key) is str for key in value):
             return {"dict": {key: inner(part, f"{place}.{key}") for key, part in value.items()}}
+        if kind is dict and all(type(key) in (str, int, float, bool) for key in value):
+            return {"pairs": [[key, inner(part, f"{place}.{key}")] for key, part in value.items()]}
         if kind in (np.ndarray, np.memmap):
             return self._array(value, place)
         if isinstance(value, sparse.csr_matrix | sparse.csr_array) and value.ndim == 2:
@@ -97,6 +99,6 @@ class Encoder:
 def _refusal(value: Any, place: str) -> ParameterError:
     what = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a value of type {type(value).__name__}"
     return ParameterError(
-        f"{place} is {what}, which a model file cannot hold; it can hold numbers, text, lists, tuples, dicts with text "
-        "as keys, arrays of numbers, CSR matrices, kernels and selections"
+        f"{place} is {what}, which a model file cannot hold; it can hold numbers, text, lists, tuples, dicts of these, "
+        "arrays of numbers, CSR matrices, kernels and selections"
     )

@@ -3,17 +3,24 @@
 from ridgemark.losses import RidgeSolution
 from ridgemark.solvers.choice import choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
+from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
+from ridgemark.solvers.newton import Newton, NewtonFit
 from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
 
 __all__ = [
+    "CurvatureSystem",
+    "JointSystem",
     "LandmarkFit",
     "LandmarkGradientFit",
+    "Newton",
+    "NewtonFit",
     "Refinement",
     "RefinementStep",
     "RidgeSolution",
     "SpectralSolver",
+    "TargetSystems",
     "choose_solver",
     "conjugate_gradient",
     "landmark_gradient",

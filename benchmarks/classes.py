@@ -1,0 +1,130 @@
+"""`NystromClassifier` beside other classifiers, on real data with columns as they are.
+
+Rows are split as in benchmarks/accuracy.py. "covtype-1" is class 1 of covtype100k against the rest, on at most 60,000
+training rows; "covtype-7" has all seven classes. Every fit is one line of JSON in the output, fits that are there
+already are not run again, and `--show` makes the table of docs/classification.md: medians over the seeds.
+
+Run: python benchmarks/classes.py --data FOLDER (or set RIDGEMARK_DATA) --output FILE; then --show FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from accuracy import Record, by_seed, machine, median, read, told
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ridgemark import NystromClassifier
+from ridgemark.errors import RidgemarkWarning
+from ridgemark.tuning import median_distance
+
+SETS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], int | None]] = {
+    "electricity": ("electricity", lambda y: y, None),
+    "covtype-1": ("covtype100k", lambda y: y == 1, 60_000),
+    "covtype-7": ("covtype100k", lambda y: y.astype(int), None),
+}
+
+
+def nystroem(seed: int, X: np.ndarray) -> Any:
+    """Return scikit-learn's `Nystroem(1000)` with logistic regression, columns standardised, median bandwidth."""
+    rows = StandardScaler().fit_transform(X[np.random.default_rng(seed).permutation(len(X))[:1000]])
+    gamma = 1.0 / (2.0 * median_distance(rows) ** 2)
+    features = Nystroem(gamma=gamma, n_components=1000, random_state=seed)
+    return make_pipeline(StandardScaler(), features, LogisticRegressionCV(Cs=[1.0, 10.0, 100.0], cv=3, max_iter=300))
+
+
+METHODS: dict[str, tuple[str, Callable[[int, np.ndarray], Any]]] = {
+    "2000": ("`n_landmarks=2000`", lambda seed, X: NystromClassifier(n_landmarks=2000, random_state=seed)),
+    "5000": ("`n_landmarks=5000`", lambda seed, X: NystromClassifier(n_landmarks=5000, random_state=seed)),
+    "boosting": ("HistGradientBoosting", lambda seed, X: HistGradientBoostingClassifier(random_state=seed)),
+    "nystroem": ("Nystroem(1000) + LogisticRegression", nystroem),
+}
+
+
+def split(folder: Path, name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return training rows and labels, and test rows and labels."""
+    file, labels, most = SETS[name]
+    with np.load(folder / f"{file}.npz") as archive:
+        X, y = archive["X"].astype(np.float64), labels(archive["y"])
+    order, cut = np.random.default_rng(seed).permutation(len(X)), int(0.9 * len(X))
+    train, test = order[: most or cut], order[cut:]
+    return X[train], y[train], X[test], y[test]
+
+
+def measure(method: str, seed: int, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Record:
+    """Fit, predict, and return accuracy and log loss with the seconds of the fit."""
+    model = METHODS[method][1](seed, X)
+    begin = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - begin
+    p = model.predict_proba(X_test)
+    right = float(np.mean(model.classes_[p.argmax(axis=1)] == y_test))
+    loss = float(log_loss(y_test, p, labels=model.classes_))
+    found = {"accuracy": right, "log_loss": loss, "seconds": seconds, **told(model, np.ones(2))}
+    if hasattr(model, "predict_set"):
+        own = np.searchsorted(model.classes_, y_test)
+        found["covered"] = float(model.predict_set(X_test)[np.arange(len(own)), own].mean())
+    return found
+
+
+def show(records: list[Record]) -> str:
+    """Return accuracy, log loss and seconds of every set and method as a table in Markdown."""
+    methods = [method for method in METHODS if any(one["method"] == method for one in records)]
+    lines = ["| set | rows | " + " | ".join(METHODS[method][0] for method in methods) + " |"]
+    lines.append("|---" * (2 + len(methods)) + "|")
+    for name in SETS:
+        if not (rows := [one["rows"] for one in records if one["set"] == name]):
+            continue
+        found = [by_seed(records, name, method) for method in methods]
+        cells = [
+            f"{median(some, 'accuracy'):.3f}, {median(some, 'log_loss'):.3f} ({median(some, 'seconds'):.0f} s)"
+            if some
+            else ""
+            for some in found
+        ]
+        lines.append(f"| {name} | {rows[0]:,} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records}))])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with NAME.npz files")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--output", type=Path, required=True, help="add a line of JSON for every fit to this file")
+    parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
+    options = parser.parse_args()
+    records = read([options.output]) if options.output.exists() else []
+    if not options.show:
+        if not options.data:
+            sys.exit("give --data FOLDER or set RIDGEMARK_DATA; docs/data.md says where the files come from")
+        warnings.simplefilter("ignore", RidgemarkWarning)
+        done = {(one["set"], one["seed"], one["method"]) for one in records}
+        wanted = [(n, s, m) for n in options.sets for s in options.seeds for m in options.methods]
+        for name, seed, method in (one for one in wanted if one not in done):
+            rows = split(Path(options.data), name, seed)
+            found = measure(method, seed, *rows)
+            record = {"set": name, "seed": seed, "method": method, "rows": len(rows[0]), **found, "machine": machine()}
+            records.append(record)
+            with options.output.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+    print(show(records))
+
+
+if __name__ == "__main__":
+    main()

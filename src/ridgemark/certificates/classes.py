@@ -1,0 +1,208 @@
+"""The audit of a fit of classes: its distance from exact kernel logistic regression, by the duality gap."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.certificates.audit import KERNEL_ENTRIES, sampled_defect, whole_defect
+from ridgemark.certificates.dual import FittedRows
+from ridgemark.certificates.record import (
+    Certificate,
+    check_failure_probability,
+    fingerprint,
+    rounded_up,
+    theorem_3_promise,
+    what_would_help,
+)
+from ridgemark.certificates.rounding import EPS
+from ridgemark.errors import DataError, NumericalError
+from ridgemark.losses import Loss
+from ridgemark.passes import RowPasses
+from ridgemark.solvers import CurvatureSystem, LandmarkFit
+
+_UNSOLVED = 1e-4  # share of the objective that a step on rows of the fit may promise to lower it by
+_MOST_STEPS = 50  # that balance the constants
+_VACUOUS = 0.5  # a bound above this share of what the objective alone implies is not informative
+
+
+class ClassRows(FittedRows):
+    """The rows of a fit of classes, with its slopes as dual point.
+
+    Exact kernel logistic regression minimises `sum_i w_i l(y_i, f(x_i) + c) + (s/2) |f|^2`. The dual vector
+    `alpha = -w l'/s` of any f is feasible; with an intercept alpha must sum to zero, and c is moved until it does.
+    With `f_a = sum_i alpha_i k(., x_i)`, f* the exact solution, u the largest second derivative of the loss (1/4 for
+    two classes, 1/2 for more) and the duality gap `G = (s/2) |f - f_a|^2`,
+
+        (s/2) (|f - f*|^2 + |f_a - f*|^2) + sum_i w_i (p_i - p*_i)'(eta_i - eta*_i) = G,
+
+    where the last sum is `-s <f_a - f*, f - f*>`, at most the first two terms. So it is at most G/2; as it is at least
+    `sum_i w_i |p_i - p*_i|^2/u`, the mean square of `p - p*` is at most `u G/(2 sum w)`.
+
+    Attributes
+    ----------
+    targets, predictor : arrays of shape (n, t)
+        The indicators, and the log-odds with balanced constants.
+    moved : float
+        Root mean square of the change of the probabilities by the balance.
+    """
+
+    def __init__(self, passes: RowPasses, fit: LandmarkFit, loss: Loss) -> None:
+        self.loss = loss
+        super().__init__(passes, fit)
+
+    def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
+        given = self.values + self.fit.intercept
+        self.targets, self.predictor = targets, given
+        if self.fit.fit_intercept:
+            self.predictor = given + self._balance(given)
+        slopes = self.loss.slopes(targets, self.predictor)
+        change = slopes - self.loss.slopes(targets, given)
+        self.moved = math.sqrt(float(self.weights @ (change**2).sum(axis=1)) / self.total_weight)
+        return -slopes, np.zeros(targets.shape[1])
+
+    def _balance(self, predictor: Floats) -> Floats:
+        """Return the change of the constants for which the slopes sum to zero, by Newton's method."""
+        t, shift, least = predictor.shape[1], np.zeros(predictor.shape[1]), math.inf
+        best = shift
+        for _ in range(_MOST_STEPS):
+            at = predictor + shift
+            slopes = self.weights @ self.loss.slopes(self.targets, at)
+            size = float(np.abs(slopes).max())
+            if size < least:
+                least, best = size, shift
+            else:
+                break
+            units = (np.broadcast_to(unit, at.shape) for unit in np.eye(t))
+            matrix = np.stack([self.weights @ self.loss.curvature_product(at, unit) for unit in units])
+            shift = shift - np.clip(np.linalg.lstsq(matrix, slopes, rcond=None)[0], -1.0, 1.0)
+        return best
+
+    @property
+    def objective(self) -> float:
+        """`sum_i w_i l_i + (s/2) |f|^2`, at most."""
+        loss = float(self.weights @ self.loss.values(self.targets, self.predictor))
+        return loss + float(self.fit.scaled_ridge[0]) / 2 * float((self.fit.solution.coefficients**2).sum())
+
+    def dual_rounding(self) -> Floats:
+        """Return a bound, per target, on the norm of f_a due to the rounding of alpha: of eta, of p and of the balance.
+
+        `sum_i |d alpha_i| sqrt(k(x_i, x_i))`.
+        """
+        roots, ridge = np.sqrt(self.weights)[:, None], self.fit.scaled_ridge
+        lengths = np.divide(self.lengths[:, None], roots, out=np.zeros_like(roots), where=roots > 0)
+        of_values = lengths * self.share[:, None] * self.function_size
+        of_values = of_values + 4 * EPS * (np.abs(self.values) + np.abs(self.predictor))
+        of_slopes = self.weights[:, None] * (self.loss.steepest * of_values + 8 * EPS)
+        unbalanced = np.abs(self.weights @ self.residual) + of_slopes.sum(axis=0)
+        if not self.fit.fit_intercept:
+            unbalanced = np.zeros_like(unbalanced)
+        return ((lengths * of_slopes).sum(axis=0) + 4.0 * unbalanced * float(lengths.max())) / ridge
+
+    def _check_count(self) -> None:
+        n_rows, fitted = int(np.count_nonzero(self.weights)), self.fit.moments.n_rows
+        if n_rows != fitted:
+            raise DataError(
+                f"these are not the rows the model was fitted on: it was fitted on {fitted} rows, got {n_rows}; a "
+                "certificate holds only for the training rows, all of them and with their weights"
+            )
+
+    def _check_solved(self, targets: Floats) -> None:
+        """Check that a Newton step would hardly lower the objective of these rows."""
+        fit, ridge = self.fit, float(self.fit.scaled_ridge[0])
+        gradient = ridge * (fit.factor.whitener.T @ self.unsolved)
+        gradient = np.vstack([gradient, np.zeros(gradient.shape[1])])
+        step = CurvatureSystem(fit.moments, fit.fit_intercept, ridge).solve(gradient)
+        if not float((step * gradient).sum()) <= _UNSOLVED * self.objective:
+            raise DataError(
+                "these are not the rows the model was fitted on, or not with these labels and weights: its "
+                "coefficients do not solve their problem; a certificate holds only for the training rows"
+            )
+
+
+def audit_classes(
+    passes: RowPasses,
+    fit: LandmarkFit,
+    loss: Loss,
+    *,
+    rng: np.random.Generator,
+    kernel_entries: int = KERNEL_ENTRIES,
+    failure_probability: float = 0.05,
+) -> Certificate:
+    """Bound the distance of the probabilities to exact kernel logistic regression with the same kernel and ridge.
+
+    By the duality gap G of `ClassRows`: deterministic, by one product with K, where half of K has at most
+    `kernel_entries` entries; otherwise from a sample of rows, with probability `1 - failure_probability`. There
+    `|f - f_a|^2 = a'E a + |B'a - c|^2 <= |a| |E a| + |B'a - c|^2` with E = K - L. The rounding errors of all sums and
+    kernel values are added.
+
+    Raises
+    ------
+    DataError
+        When these are not the rows the model was fitted on.
+    """
+    check_failure_probability(failure_probability)
+    rows, n = ClassRows(passes, fit, loss), passes.source.n_rows
+    ridge, total, inputs = float(fit.scaled_ridge[0]), rows.total_weight, {}
+    whole = n * (n + 1) // 2 <= kernel_entries
+    if whole:
+        *_, inner, inner_rounding = whole_defect(rows)
+        squares = np.maximum(inner, 0.0) + inner_rounding
+    else:
+        size = max(1, int(kernel_entries) // n)
+        defect, _, trace, unsolved = sampled_defect(rows, size, failure_probability, rng)
+        squares = rows.rms_residual * defect * total / ridge + (unsolved**2).sum(axis=0)
+        squares += rows.function_size * rows.unsolved_rounding
+        inputs = {"sampled_rows": size, "trace_residual": trace, "failure_probability": failure_probability}
+    norm = float(np.linalg.norm(np.sqrt(squares) + rows.dual_rounding()))
+    gap = ridge / 2 * norm**2
+    rounding = loss.steepest * float(np.linalg.norm(rows.value_rounding))
+    bound = math.sqrt(loss.steepest * gap / (2.0 * total)) + rows.moved + rounding
+    if not math.isfinite(bound):
+        raise NumericalError("the distance to exact exceeds the floating-point range; choose a larger ridge")
+    return _issue(rows, bound, inputs | _log_odds(rows, gap) | {"rounding": rounding}, whole)
+
+
+def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
+    """Return bounds on the log-odds: at most m at any row, and their mean square weighted by the curvature.
+
+    `|f - f*| <= N = sqrt(2 G/s)`, so log-odds at x are within `N sqrt(k(x, x))`, with an intercept
+    `N (sqrt(k(x, x)) + max_i sqrt(k(x_i, x_i)))`; and for two classes
+    `sum_i w_i p_i (1 - p_i) (eta_i - eta*_i)^2 <= (G/2) m/(1 - exp(-m))`.
+    """
+    norm = math.sqrt(2.0 * gap / float(rows.fit.scaled_ridge[0]))
+    present = rows.weights > 0
+    longest = float(np.sqrt((rows.diagonal[present] / rows.weights[present]).max()))
+    most = norm * longest * (2.0 if rows.fit.fit_intercept else 1.0)
+    found = {"gap": gap, "log_odds_norm": norm, "log_odds": most}
+    if rows.loss.scalar:
+        factor = most / -math.expm1(-most) if most > 0 else 1.0
+        found["curvature_weighted"] = math.sqrt(gap / 2.0 * factor / rows.total_weight)
+    return found
+
+
+def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any], deterministic: bool) -> Certificate:
+    """Return the certificate with its claim put into words."""
+    fit, t = rows.fit, len(rows.fit.scaled_ridge)
+    implied = math.sqrt(rows.loss.steepest * rows.objective / rows.total_weight)
+    known = {
+        "n_rows": fit.moments.n_rows,
+        "n_landmarks": fit.factor.cross_kernel.n_landmarks,
+        "fit": fingerprint(fit),
+        "scaled_ridge": fit.scaled_ridge.tolist(),
+        "effective_dimension": list(fit.effective_dimension),
+        "target_rms": np.sqrt(rows.weights @ rows.targets**2 / rows.total_weight).tolist(),
+        "unmeasured": [implied] * t,
+        "theorem_3": theorem_3_promise(fit, inputs.get("failure_probability", 0.05)),
+        **inputs,
+    }
+    probably = "" if deterministic else f"with probability {1 - inputs['failure_probability']:g} "
+    claim = f"{probably}fitted probabilities are within {rounded_up(bound)} (RMS) of exact kernel logistic regression"
+    claim = f"{claim[0].upper()}{claim[1:]} on these rows."
+    if bound > _VACUOUS * implied:
+        claim += f" This bound is not informative: the loss alone already implies {rounded_up(implied)}. "
+        claim += what_would_help(fit)
+    return Certificate(
+        "audit", claim, bound, "deterministic" if deterministic else "probability", None, known, rows.cost
+    )

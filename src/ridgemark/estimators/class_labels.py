@@ -1,0 +1,81 @@
+"""Labels of any type, weights of classes, and conformal sets of labels."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.errors import DataError, ParameterError
+from ridgemark.fitted import Classes, ClassScores
+from ridgemark.losses import ClassLoss
+from ridgemark.parameters import real_number
+from ridgemark.passes import RowPasses
+
+Floats = NDArray[np.float64]
+
+
+def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:
+    """Return the classes of positive weight, two at least, from the weights of all labels."""
+    labels = labels[totals > 0]
+    if len(labels) < 2:
+        raise DataError(
+            f"at least two classes are needed to tell apart, got one class: {labels[0]!r}; labels of zero weight are "
+            "left out"
+        )
+    weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
+    return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
+
+
+def _factors(given: Any, labels: list[Any], totals: Floats) -> Floats | None:
+    """Return the factor of every class: those given by label, or `sum w/(K W_k)` for "balanced"; None for none."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "balanced":
+        return totals.sum() / (len(totals) * totals)
+    if not isinstance(given, dict):
+        raise ParameterError(f'class_weight must be None, "balanced" or a dict of labels and weights, got {given!r}')
+    unknown = sorted(map(repr, set(given) - set(labels)))
+    factors = np.array([real_number(given.get(label, 1)) for label in labels])
+    if unknown or not ((factors > 0) & (factors < np.inf)).all():
+        raise ParameterError(
+            f"class_weight must give labels of the fit positive numbers, got {given!r}"
+            + (f"; no row has the label {', '.join(unknown)}" if unknown else "")
+        )
+    return factors
+
+
+def scores_of(
+    loss: ClassLoss, predictor: Floats, rows: RowPasses, class_weights: Floats | None, outside: bool
+) -> ClassScores:
+    """Return the scores `1 - p` of rows, from their predictor, without the weights of their classes.
+
+    `outside` says whether the rows had no part in the fit. A row may have shares of several labels.
+    """
+    shares = rows.row_counts()[:, None] * loss.indicators(rows.targets())
+    if class_weights is not None:
+        shares /= class_weights
+    row, label = np.nonzero(shares > 0)
+    scores, weights = -np.expm1(loss.log_probabilities(predictor)[row, label]), shares[row, label]
+    order = np.argsort(scores, kind="stable")
+    equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
+    if not outside:
+        reason = "the rows had part in the fit, and leaving them out is not exact for the log loss"
+    else:
+        reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
+    return ClassScores(scores[order], weights[order], outside and equal, reason)
+
+
+def conformal_sets(probabilities: Floats, calibration: ClassScores, coverage: Any) -> NDArray[np.bool_]:
+    """Return the labels whose score is at most the `ceil(coverage (m + 1))`-th of m calibration scores, by weight.
+
+    All labels where there are too few rows for this coverage.
+    """
+    if not 0 < real_number(coverage) < 1:
+        raise ParameterError(f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}")
+    m = len(calibration.scores)
+    wanted = math.ceil(coverage * (m + 1) - 1e-9)
+    if wanted > m:
+        return np.ones(probabilities.shape, dtype=bool)
+    reached = np.cumsum(calibration.weights) >= (wanted / m - 1e-9) * calibration.weights.sum()
+    return 1.0 - probabilities <= calibration.scores[int(reached.argmax())] + 1e-12

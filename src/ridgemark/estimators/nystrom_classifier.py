@@ -1,0 +1,350 @@
+"""Kernel logistic regression from landmarks, as a scikit-learn classifier."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.certificates import audit_classes
+from ridgemark.effects import feature_importances
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, cost_of, in_range
+from ridgemark.estimators.checkpoint import checkpointed
+from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
+from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
+from ridgemark.fitted import FittedModel, Solution, Targets
+from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
+from ridgemark.losses import class_loss
+from ridgemark.operators import Cross
+from ridgemark.rows import RowSource
+from ridgemark.rows.labels import LabelRows
+from ridgemark.sampling import make_generator, separate_generator
+
+
+class NystromClassifier(ClassifierMixin, LandmarkModel):
+    """Kernel logistic regression from landmarks.
+
+    Minimises `sum_i w_i l(y_i, f(x_i)) + scaled_ridge/2 |f|^2` over functions of the landmarks, with the log loss l and
+    `scaled_ridge = ridge * sum_i w_i`. Two classes have one function, the log-odds of the second; more have one each,
+    which sum to zero, and probabilities by softmax. scikit-learn's `LogisticRegression(C=1/scaled_ridge)` on the
+    features of the landmarks has the same solution. Kernel, bandwidth and landmarks are chosen as `NystromRidge`
+    chooses them for the indicators of the classes.
+
+    Parameters
+    ----------
+    kernel, bandwidth, n_landmarks, selection : see NystromRidge
+        What is tuned is tuned by squared error on the indicators of the classes.
+    ridge : "loo", float or array of floats, default="loo"
+        The paper's lambda: one number, a list to choose from, or "loo" to search ten decades, by the leave-one-out log
+        loss in one Newton step.
+    risk_tolerance, failure_probability : see NystromRidge
+        Epsilon and rho.
+    certify_with : {None, "audit"}, default=None
+        "audit" makes `risk_tolerance` a promise: probabilities within epsilon times the root mean square of their
+        leave-one-out error; with `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_` says.
+    fit_intercept : bool, default=True
+        Whether to fit unpenalised constants.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights by label; "balanced" gives all classes the same total weight.
+    categorical_features, memory_budget, random_state, progress : see NystromRidge
+        Columns of categories, bytes for the blocks of a pass, seed of all draws, and whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        The labels, ascending; labels of zero weight alone are left out.
+    dual_coef_ : array of shape (p, 1) or (p, K)
+        Coefficients of the landmarks' kernel values.
+    intercept_ : array of shape (1,) or (K,)
+        The constants.
+    ridge_, scaled_ridge_ : float
+        The ridge, and its product with the sum of weights.
+    ridge_path_ : LossPath
+        The leave-one-out losses of the ridges tried; not with one number as `ridge`.
+    effective_dimension_ : Bracket
+        d_eff of the kernel weighted by the curvature of the loss at the solution.
+    certificate_ : Certificate
+        What `certify_with` measured, or None.
+    calibration_ : ClassScores
+        What `predict_set` takes its threshold from; `calibration_.guaranteed` says what the sets promise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ridgemark import NystromClassifier
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = np.where((X**2).sum(axis=1) > 1.4, "outside", "inside")
+    >>> model = NystromClassifier(bandwidth="median", n_landmarks=50, random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95), model.predict([[3.0, 0.0]]).tolist()
+    (True, ['outside'])
+    """
+
+    classes_ = FittedName(lambda model: model.classes.labels)
+    calibration_ = FittedName(lambda model: model.classes.calibration)
+
+    def __init__(
+        self,
+        kernel="auto",
+        *,
+        bandwidth="auto",
+        ridge="loo",
+        n_landmarks="auto",
+        selection="auto",
+        risk_tolerance=0.1,
+        failure_probability=0.05,
+        certify_with=None,
+        fit_intercept=True,
+        class_weight=None,
+        categorical_features="from_dtype",
+        memory_budget=None,
+        random_state=None,
+        progress=False,
+    ):
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.ridge = ridge
+        self.n_landmarks = n_landmarks
+        self.selection = selection
+        self.risk_tolerance = risk_tolerance
+        self.failure_probability = failure_probability
+        self.certify_with = certify_with
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.categorical_features = categorical_features
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.progress = progress
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
+        """Choose landmarks and fit their coefficients.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows; a RowSource brings one target of numbers, the labels, and its own weights.
+        y : array of shape (n,)
+            The labels: text, booleans or numbers.
+        sample_weight : array of shape (n,), optional
+            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+        checkpoint : path, optional
+            File from which a fit that was killed goes on, as for `NystromRidge`.
+
+        Returns
+        -------
+        self
+        """
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight, checkpoint)
+        return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def decision_function(self, X):
+        """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
+        values = self._log_odds(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict_log_proba(self, X):
+        """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
+        values = self._log_odds(X)
+        return class_loss(len(self.classes_)).log_probabilities(values)
+
+    def predict_proba(self, X):
+        """Return the probability of every class, shape (n, K), in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X):
+        """Return the most probable label of every row, shape (n,)."""
+        values = self._log_odds(X)
+        return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
+
+    def predict_set(self, X, coverage=0.9):
+        """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
+
+        A set holds the labels whose probability reaches a threshold: that which the share `coverage` of calibration
+        rows reach with their own label, left out of the fit. It may be empty for a row between classes.
+        `calibration_.guaranteed` says whether new rows are covered with this probability for every distribution; that
+        needs calibration rows outside the fit (see `calibrate`), as leaving out is not exact for this loss.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        coverage : float, default=0.9
+            Share of new rows whose label the sets are to hold.
+        """
+        check_is_fitted(self, "dual_coef_")
+        return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
+
+    def calibrate(self, X, y=None, sample_weight=None):
+        """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "dual_coef_")
+        with self._changing():
+            source, classes = self._open(X, y, sample_weight, reset=False)
+            loss, values = class_loss(len(classes.values)), self._log_odds(source)
+            scores = scores_of(loss, values, self._passes(source), classes.weights, True)
+            self._model = replace(self._model, classes=replace(classes, calibration=scores))
+        return self
+
+    @one_blas_thread()
+    @np.errstate(over="ignore", invalid="ignore")
+    def certify(self, X, y=None, kind="audit", sample_weight=None):
+        """Measure how far the fit is from exact kernel logistic regression on its rows.
+
+        Always true up to some 90,000 rows, by one product with the kernel matrix, and with probability
+        `1 - failure_probability` on a sample of rows beyond.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, as for `fit`; other rows are refused.
+        kind : {"audit"}, default="audit"
+            The kind of certificate.
+
+        Returns
+        -------
+        Certificate
+            Its `bound` is the root mean square distance of the probabilities, of the second of two classes, or as a
+            vector of all classes; `inputs` has bounds on the log-odds.
+        """
+        check_is_fitted(self, "dual_coef_")
+        sums = self._sums("certify")
+        if kind != "audit":
+            raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
+        return audit_classes(
+            self._passes_of_fit(X, y, sample_weight),
+            sums,
+            class_loss(len(self.classes_)),
+            rng=separate_generator(self.random_state),
+            failure_probability=self.failure_probability,
+        )
+
+    def score(self, X, y=None, sample_weight=None):
+        """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
+        if isinstance(X, RowSource) and y is None:
+            passes = self._passes(X)
+            y, sample_weight = passes.targets()[:, 0], passes.weights()
+        return super().score(X, y, sample_weight)
+
+    def _fitted(self, X, y, sample_weight, checkpoint):
+        """Return the model of these rows."""
+        recipe = self._recipe()
+        if recipe.criterion == "gcv":
+            raise ParameterError('ridge="gcv" is for squared errors; for classes choose "loo", a number or a list')
+        if recipe.certify_with not in (None, "audit"):
+            raise ParameterError(f'certify_with must be None or "audit" for classes, got {self.certify_with!r}')
+        source, classes = self._open(X, y, sample_weight)
+        with checkpointed(self, checkpoint, source) as (journal, random_state):
+            return self._model_of(recipe, self._training_passes(source, journal), classes, random_state)
+
+    def _model_of(self, recipe, passes, classes, random_state):
+        """Return the model of the rows of these passes."""
+        rng = make_generator(random_state)
+        setting = settle_kernel(passes, recipe, rng)
+        prepared = prepare(setting, recipe.after(setting.tuning), rng)
+        loss = class_loss(len(classes.values))
+        fitted, certificate, tolerance = fit_classes(prepared, recipe, loss), None, None
+        if recipe.certify_with is not None:
+            prepared, fitted, certificate, tolerance = classes_to_tolerance(recipe, prepared, fitted, loss, rng)
+        choice, rows = self._choice(prepared), row_facts(prepared, passes)
+        solution = _solution(fitted, certificate, tolerance)
+        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
+        scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
+        classes = replace(classes, calibration=scores)
+        self._warn_of_scales(choice.kernel, passes)
+        self._warn_of_edge(fitted.path)
+        if not fitted.converged:
+            msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
+            warn_user(msg, ConvergenceWarning)
+        return FittedModel(
+            *(form, choice, solution, rows, None, None, cost_of(passes)),
+            *(fitted.fit, setting.tuning, form.by_column(importances)),
+            classes=classes,
+        )
+
+    def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
+        """Return training rows with indicators of the classes as targets, and the classes."""
+        known = None if reset else self._model.classes
+        labels = None
+        if not isinstance(X, RowSource) and y is not None:
+            labels, y = self._codes(y, known)
+        source, _ = super()._open(X, y, sample_weight, reset, keep_constant)
+        if source.n_targets != 1:
+            raise DataError(f"the labels must be one column, got {source.n_targets} targets")
+        if known is not None:
+            numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
+            return LabelRows(source, numbers, known.weights), known
+        passes = self._passes(source)
+        numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
+        totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
+        classes = as_classes(_whole(numbers) if labels is None else labels, totals, self.class_weight)
+        return LabelRows(source, numbers[totals > 0], classes.weights), classes
+
+    def _codes(self, y, known):
+        """Return the labels, ascending, and for every row the position of its label among them, or among those known.
+
+        Unknown labels have a position behind the last.
+        """
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        if y.dtype.kind == "f" and (y != np.round(y)).any():
+            raise DataError(
+                f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
+                "numbers use NystromRidge"
+            )
+        labels, which = np.unique(y, return_inverse=True)
+        if known is None:
+            return labels, which.astype(float)
+        places = {label: place for place, label in enumerate(known.values)}
+        return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
+
+    def _check_targets(self, targets, reset):
+        return targets
+
+    def _log_odds(self, X):
+        """Return the functions at new rows, shape (n, 1) or (n, K)."""
+        check_is_fitted(self, "dual_coef_")
+        cross_kernel, dual_coef, intercept = self._function()
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
+        return in_range(values, "the log-odds", "rescale the columns, or choose a larger ridge")
+
+
+def _whole(numbers):
+    """Return numbers as integers where all of them are."""
+    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
+
+
+def _solution(fitted, certificate, tolerance):
+    """Return the coefficients and what chose them."""
+    fit, targets = fitted.fit, len(fitted.fit.scaled_ridge)
+    if not (np.isfinite(fit.dual_coef).all() and np.isfinite(fit.intercept).all()):
+        raise NumericalError("the coefficients exceed the floating-point range; choose a larger ridge")
+    return Solution(
+        dual_coef=fit.dual_coef,
+        intercept=fit.intercept,
+        ridge=np.full(targets, fitted.ridge),
+        scaled_ridge=fit.scaled_ridge * fit.weight_unit,
+        ridge_per_target=False,
+        path=fitted.path,
+        solver="direct",
+        solver_bound=None,
+        effective_dimension=fit.effective_dimension,
+        certificate=certificate,
+        tolerance=tolerance,
+    )

@@ -1,0 +1,116 @@
+"""The last stages of a fit of classes: the ridge by leave-one-out log loss, and the coefficients by Newton's method."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.fitting.recipe import Recipe, scaled_ridges
+from ridgemark.fitting.stages import Prepared
+from ridgemark.leverage import Bracket, residual_dimension
+from ridgemark.losses import ClassLoss, RidgeSolution
+from ridgemark.passes import RowPasses
+from ridgemark.path import (
+    LossPath,
+    LossSearch,
+    Ridges,
+    gcv_path,
+    left_out_predictor,
+    walk_downhill,
+)
+from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
+
+Floats = NDArray[np.float64]
+
+_ROUGH = 1e-2  # decrease of the objective that the last step on a sample may promise, as a share
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClasses:
+    """A fit of classes with its ridge chosen."""
+
+    fit: LandmarkFit  # its sums are weighted by the curvature of the loss at the solution
+    ridge: float
+    path: LossPath | None
+    sample: RowPasses  # distinct rows of the fit
+    left_out: Floats  # (m, t): their predictor from all rows with other features, in one Newton step
+    converged: bool
+
+
+def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedClasses:
+    """Choose the ridge and solve.
+
+    Leave-one-out log loss is evaluated along the ridges, downhill from the one that squared error on the indicators
+    suggests. Of a list of ridges every one is evaluated.
+    """
+    passes, factor = prepared.setting.passes, prepared.factor
+    newton, path, total = Newton(passes, factor, loss, recipe.fit_intercept), None, prepared.setting.total_weight
+    if recipe.one_ridge:
+        ridge = float(recipe.ridge)
+        start = _start(newton, prepared, float(scaled_ridges(np.array(ridge), total)))
+    else:
+        ridges = recipe.ridges(prepared.moments)
+        first = _first_position(prepared, recipe, ridges)
+        start = _start(newton, prepared, float(ridges.scaled[first]))
+        search = LossSearch(newton, ridges, start)
+        if isinstance(recipe.ridge, str):
+            walk_downhill(search.evaluate, first, len(ridges.values))
+        else:
+            for position in sorted(range(len(ridges.values)), key=lambda k: abs(k - first)):
+                search.evaluate(position)
+        path, best = search.best(total)
+        start = best.solution
+        ridge = float(path.ridges[path.chosen])
+    fit = newton.solve(float(scaled_ridges(np.array(ridge), total)), start)
+    left_out = left_out_predictor(newton, fit)
+    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
+
+
+def _start(newton: Newton, prepared: Prepared, scaled_ridge: float) -> RidgeSolution:
+    """Return log-odds of the classes' shares; of many rows the solution on a sample, where it has all classes."""
+    sample = newton.sample
+    weights, targets = sample.row_counts(), sample.targets()
+    shares = prepared.moments.target_sum / prepared.moments.total_weight + prepared.target_origin
+    logs = np.log(shares)
+    constant = logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()
+    start = RidgeSolution(np.zeros((newton.factor.rank, len(shares))), constant * newton.fit_intercept)
+    all_there = ((weights @ targets > 0) & ((weights @ (1.0 - targets)) > 0)).all()
+    if all_there and 2 * sample.source.n_rows <= newton.passes.source.n_rows:
+        return newton.on_sample.solve(scaled_ridge, start, _ROUGH).solution
+    return start
+
+
+def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
+    """Return which ridge squared error on the indicators suggests.
+
+    The curvature of the log loss is about the variance `p (1 - p)` that squared error leaves; a ridge of the log loss
+    has the effect of the ridge divided by it.
+    """
+    solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
+    squared = gcv_path(solver, ridges, len(prepared.setting.distinct))
+    chosen = int(squared.chosen[0])
+    errors = np.minimum(squared.gcv[chosen], solver.target_variance)
+    curvature = float(errors.sum()) / max(1, len(errors) - 1)
+    wanted = np.log(ridges.values[chosen]) + np.log(max(curvature, 1e-6))
+    return int(np.abs(np.log(ridges.values) - wanted).argmin())
+
+
+def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> LandmarkFit:
+    """Return the fit as the record of landmark fits; d_eff is that of `D^1/2 K D^1/2`, D the curvature."""
+    system, ridge, t = fit.system, fit.system.scaled_ridge, newton.passes.source.n_targets
+    if not isinstance(system, CurvatureSystem):
+        system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
+    moments = system.moments
+    lower = system.effective_dimension
+    upper = min(float(moments.n_rows), lower + residual_dimension(moments.trace_residual / ridge, moments.n_rows))
+    return LandmarkFit(
+        factor=newton.factor,
+        moments=moments,
+        fit_intercept=newton.fit_intercept,
+        scaled_ridge=np.full(t, ridge),
+        target_origin=np.zeros(t),
+        weight_unit=newton.passes.weight_unit,
+        solution=fit.solution,
+        training_error=np.full(t, fit.loss / total_weight),
+        effective_dimension=Bracket(lower, upper),
+    )

@@ -1,0 +1,145 @@
+"""The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.losses import Loss, RidgeSolution
+from ridgemark.operators import FeatureTask, feature_block
+from ridgemark.passes import Workspace
+from ridgemark.path.left_out import kept_share
+from ridgemark.path.ridges import Ridges
+from ridgemark.rows import Block, row_weights
+from ridgemark.solvers import JointSystem, Newton, NewtonFit, TargetSystems
+from ridgemark.solvers.curvature import System
+
+_STRIDES = (4, 2, 1)  # over the ridges searched: a decade, a half and a quarter
+_AS_GOOD = 1e-4  # relative difference of losses that does not count
+_WORTH = 1e-3  # relative gain for which another step along the ridges is taken
+_LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_NEAR = 1e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
+
+
+@dataclass(frozen=True)
+class LossPath:
+    """Losses and effective dimension for every ridge that was tried, for fixed landmarks.
+
+    Attributes
+    ----------
+    ridges : array of shape (g,)
+        The lambdas, descending.
+    loo_loss : array of shape (g,)
+        Weighted mean log loss of rows left out with their equals, in one Newton step; of at most 8,192 distinct rows.
+    training_loss : array of shape (g,)
+        Weighted mean log loss of all rows.
+    criterion : {"loo"}
+        The criterion that chose the ridge.
+    chosen : int
+        Position of the ridge.
+    """
+
+    ridges: Floats
+    loo_loss: Floats
+    training_loss: Floats
+    criterion: str
+    chosen: int
+
+    @property
+    def on_edge(self) -> bool:
+        """Whether the chosen ridge is the largest or smallest that was tried, so that the best may lie beyond."""
+        return len(self.ridges) > 1 and self.chosen in (0, len(self.ridges) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutPredictor(FeatureTask):
+    """The predictor of every row from all rows with other features, in one Newton step, shape (rows, t).
+
+    With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
+    D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
+    other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
+    their diagonals take the place of the matrices. Rows must be distinct, with the weight and the mean target of their
+    group.
+    """
+
+    what: ClassVar[str] = "leave-one-out"
+    arrays: ClassVar[int] = 3
+    loss: Loss
+    solution: RidgeSolution
+    system: System
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        assert block.targets is not None
+        features, system = feature_block(self.factor, block, workspace), self.system
+        predictor, weights = features @ self.solution.coefficients + self.solution.intercept, row_weights(block)
+        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        if isinstance(system, JointSystem):
+            leverages, units = system.leverage(features), np.eye(predictor.shape[1])
+            curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
+            kept = units - weights[:, None, None] * np.stack(curved, axis=2)
+            return predictor + np.einsum("ijk,ik->ij", leverages, np.linalg.solve(kept, slopes[:, :, None])[:, :, 0])
+        if isinstance(system, TargetSystems):
+            leverages = system.leverage(features)
+            mean, each = self.loss.curvature(predictor)[:, None], self.loss.curvature_diagonal(predictor)
+            own = weights[:, None] * (mean if system.alike else each)
+            kept = np.maximum(1.0 - system.share * own * leverages, _LEAST_KEPT)
+            return predictor + slopes * leverages / kept
+        leverage, lengths = system.leverage(features)
+        curvature = weights * self.loss.curvature(predictor)
+        kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
+        return predictor + slopes * (leverage / kept)[:, None]
+
+
+def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
+    """Return the predictor of every row of the sample, from all rows of the fit with other features."""
+    return newton.sample.map(LeftOutPredictor(newton.factor, newton.loss, fit.solution, fit.system))
+
+
+class LossSearch:
+    """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses."""
+
+    def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
+        self.newton, self.ridges, self.start = newton, ridges, start
+        self.fits: dict[int, NewtonFit] = {}
+        self.losses: dict[int, float] = {}
+        self._targets, self._weights = newton.sample.targets(), newton.sample.row_counts()
+
+    def evaluate(self, position: int) -> float:
+        """Return the leave-one-out loss of one ridge."""
+        if position not in self.losses:
+            scaled_ridge = float(self.ridges.scaled[position])
+            start = self.start
+            if self.fits:
+                start = self.fits[min(self.fits, key=lambda other: abs(other - position))].towards(scaled_ridge)
+            fit = self.fits[position] = self.newton.solve(scaled_ridge, start, _NEAR)
+            losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
+            self.losses[position] = float(self._weights @ losses / self._weights.sum())
+        return self.losses[position]
+
+    def best(self, total_weight: float) -> tuple[LossPath, NewtonFit]:
+        """Return what was tried, and the fit at the largest ridge of those that do equally well."""
+        tried = np.array(sorted(self.losses))
+        losses = np.array([self.losses[k] for k in tried])
+        training = np.array([self.fits[k].loss for k in tried]) / total_weight
+        chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
+        return LossPath(self.ridges.values[tried], losses, training, "loo", chosen), self.fits[int(tried[chosen])]
+
+
+def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
+    """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
+
+    Neighbours are first four positions away, then two, then one; closer ones only where those differ.
+    """
+    here = start
+    for stride in _STRIDES:
+        while True:
+            around = [k for k in (here - stride, here + stride) if 0 <= k < count]
+            best = min([here, *around], key=evaluate)
+            gain = evaluate(here) - evaluate(best)
+            here = best
+            if gain <= _WORTH * evaluate(best):
+                break
+        if max(map(evaluate, [here, *around])) <= (1.0 + _WORTH) * evaluate(here):
+            break

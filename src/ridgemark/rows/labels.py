@@ -1,0 +1,64 @@
+"""Rows whose targets are labels, as rows whose targets are indicators of classes."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ridgemark.errors import DataError
+from ridgemark.rows.base import BaseRows, Block, RowSource, row_weights
+
+
+class LabelRows(BaseRows):
+    """Rows of a source with one target, a number for each class, as rows with indicators of the classes.
+
+    Two classes have one column, the indicator of the second; more have one column each. A row whose label is none of
+    the classes is refused unless its weight is zero.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    numbers : array of shape (K,)
+        The classes' numbers, ascending.
+    class_weights : array of shape (K,), optional
+        Factors of the rows' weights.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        numbers: npt.NDArray[np.float64],
+        class_weights: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        self._source, self._numbers, self._class_weights = source, numbers, class_weights
+        self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype
+        self.n_targets = 1 if len(numbers) == 2 else len(numbers)
+        self.has_weights = source.has_weights or class_weights is not None
+        self.feature_names, self.target_names = source.feature_names, None
+        self.reads_ahead, self.paths = getattr(source, "reads_ahead", False), getattr(source, "paths", ())
+        self.encoder, self.finite = getattr(source, "encoder", None), True  # what it encodes is encoded already
+
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        return map(self._converted, self._source.blocks(block_rows, start, stop))
+
+    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
+        return self._converted(self._source.take(indices))
+
+    def _converted(self, block: Block) -> Block:
+        assert block.targets is not None
+        labels, weights = block.targets[:, 0], row_weights(block)
+        which = np.minimum(np.searchsorted(self._numbers, labels), len(self._numbers) - 1)
+        known = self._numbers[which] == labels
+        if not known[weights > 0].all():
+            row = int(np.flatnonzero(~known & (weights > 0))[0])
+            raise DataError(
+                f"the label of row {block.indices[row]} is none of the {len(self._numbers)} classes of the fit"
+            )
+        if self._class_weights is not None:
+            weights = weights * self._class_weights[which]
+        indicators = np.zeros((block.n_rows, len(self._numbers)))
+        indicators[known, which[known]] = 1.0
+        targets = indicators[:, 1:] if self.n_targets == 1 else indicators
+        return replace(block, targets=targets, weights=weights if self.has_weights else None)

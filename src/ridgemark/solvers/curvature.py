@@ -1,0 +1,140 @@
+"""The linear systems of Newton steps.
+
+For one target there is one system. For several there is one of all targets jointly, where that is small, and otherwise
+one of each target alone, which serves conjugate gradients as preconditioner.
+"""
+
+from typing import Self
+
+import numpy as np
+
+from ridgemark.backends import Floats
+from ridgemark.linalg import inverse_triangle_, raised_cholesky, solve_cholesky, solve_triangle
+from ridgemark.losses import Moments
+from ridgemark.losses.slopes import CurvatureSums
+from ridgemark.solvers.landmark_fit import CentredMoments
+
+
+class CurvatureSystem:
+    """`H = [B 1]'D[B 1] + s diag(1, .., 1, 0)` for one target, D the curvature; last is the row of the intercept.
+
+    Solved by the Cholesky factor of `(B - 1m')'D(B - 1m') + s`, with m the mean of B by the weights D.
+    """
+
+    def __init__(self, moments: Moments, fit_intercept: bool, scaled_ridge: float) -> None:
+        self.moments, self.fit_intercept, self.scaled_ridge = moments, fit_intercept, scaled_ridge
+        centred = CentredMoments(moments, fit_intercept)
+        self.feature_mean = centred.feature_mean
+        self.triangle = raised_cholesky(lambda: np.array(centred.gram, order="F"), scaled_ridge)
+        self.share_of_constant = 1.0 / moments.total_weight if fit_intercept else 0.0
+
+    def with_ridge(self, scaled_ridge: float) -> Self:
+        """Return the system of the same sums with another ridge."""
+        return type(self)(self.moments, self.fit_intercept, scaled_ridge)
+
+    def solve(self, vectors: Floats) -> Floats:
+        """Return the solution of the system, V of shape (rank + 1, t)."""
+        u = solve_cholesky(self.triangle, vectors[:-1] - np.outer(self.feature_mean, vectors[-1]))
+        return np.vstack([u, self.share_of_constant * vectors[-1] - self.feature_mean @ u])
+
+    @property
+    def effective_dimension(self) -> float:
+        """`tr D^1/2 L D^1/2 (D^1/2 L D^1/2 + s)^-1 = rank - s |U^-1|^2`, without the intercept."""
+        inverse = inverse_triangle_(self.triangle.copy(order="F"))
+        return max(0.0, len(inverse) - self.scaled_ridge * float(np.linalg.norm(inverse)) ** 2)
+
+    def leverage(self, features: Floats) -> tuple[Floats, Floats]:
+        """Return `1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2` of every row, c for centred by the weights D."""
+        centred = features - self.feature_mean
+        rotated = solve_triangle(self.triangle, centred.T, transposed=True)
+        lengths = np.einsum("ij,ij->i", centred, centred)
+        return self.share_of_constant + np.einsum("ij,ij->j", rotated, rotated), lengths
+
+
+class JointSystem:
+    """The second derivative of the objective, for all targets jointly.
+
+    Functions that differ by a constant in all targets have equal probabilities: along it, where the derivative is zero,
+    the matrix has the mean curvature of the constants.
+    """
+
+    def __init__(self, sums: CurvatureSums, fit_intercept: bool, scaled_ridge: float) -> None:
+        self.sums, self.fit_intercept, self.scaled_ridge = sums, fit_intercept, scaled_ridge
+        t, m = sums.blocks.shape[:2]
+        matrix = sums.blocks.copy()
+        if fit_intercept:
+            constants = matrix[:, -1, :, -1]  # a view
+            constants += np.trace(constants) / t**2
+        else:
+            matrix[:, -1], matrix[:, :, :, -1] = 0.0, 0.0
+            matrix[np.arange(t), -1, np.arange(t), -1] = 1.0
+        flat = matrix.reshape(t * m, t * m)
+        flat[np.diag_indices(t * m)] += np.tile(_penalty(m, scaled_ridge), t)
+        self.factor = raised_cholesky(lambda: np.array(flat, order="F"), 0.0)
+
+    def with_ridge(self, scaled_ridge: float) -> Self:
+        """Return the system of the same sums with another ridge."""
+        return type(self)(self.sums, self.fit_intercept, scaled_ridge)
+
+    def solve(self, vectors: Floats) -> Floats:
+        """Return the solution of the system, V of shape (rank + 1, t)."""
+        return solve_cholesky(self.factor, vectors.T.reshape(-1, 1)).reshape(vectors.T.shape).T
+
+    def leverage(self, features: Floats) -> Floats:
+        """Return `Z_i'H^-1 Z_i` of every row, shape (n, t, t), Z_i being the features and a constant of each target."""
+        t, m = self.sums.blocks.shape[:2]
+        inverse = solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
+        if not self.fit_intercept:
+            inverse[:, -1] = 0.0
+        features = np.hstack([features, np.ones((len(features), 1))])
+        leverage = np.empty((len(features), t, t))
+        for j, k in np.ndindex(t, t):
+            leverage[:, j, k] = np.einsum("ij,ij->i", features @ inverse[j, :, k], features)
+        return leverage
+
+
+class TargetSystems:
+    """The second derivative `[B 1]'D_k[B 1] + s` of the objective along each target k alone, as `(F_k F_k')^-1`.
+
+    Its sums may be those of a sample of the rows, whose weights were multiplied by `share`, and one block may stand for
+    all targets.
+    """
+
+    def __init__(self, sums: CurvatureSums, fit_intercept: bool, scaled_ridge: float, share: float = 1.0) -> None:
+        self.sums, self.fit_intercept, self.scaled_ridge, self.share = sums, fit_intercept, scaled_ridge, share
+        self.alike = len(sums.blocks) == 1
+        factors = [self._factor(block) for block in sums.blocks]
+        self.factors = factors * sums.slopes.shape[1] if self.alike else factors
+
+    def _factor(self, block: Floats) -> Floats:
+        matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
+        if not self.fit_intercept:
+            matrix[-1], matrix[:, -1], matrix[-1, -1] = 0.0, 0.0, 1.0
+        return raised_cholesky(lambda: np.array(matrix, order="F"), 0.0)
+
+    def with_ridge(self, scaled_ridge: float) -> Self:
+        """Return the systems of the same sums with another ridge."""
+        return type(self)(self.sums, self.fit_intercept, scaled_ridge, self.share)
+
+    def half(self, vectors: Floats, transposed: bool = False) -> Floats:
+        """Return `F_k v_k` for every column, or `F_k'v_k`; V has the shape (rank + 1, t)."""
+        columns = zip(self.factors, vectors.T, strict=True)
+        return np.hstack([solve_triangle(factor, v[:, None], transposed) for factor, v in columns])
+
+    def solve(self, vectors: Floats) -> Floats:
+        """Return `F_k F_k'v_k` for every column."""
+        return self.half(self.half(vectors, transposed=True))
+
+    def leverage(self, features: Floats) -> Floats:
+        """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant."""
+        rows = np.hstack([features, np.full((len(features), 1), float(self.fit_intercept))]).T
+        rotated = (solve_triangle(factor, rows, transposed=True) for factor in self.factors[: len(self.sums.blocks)])
+        return np.stack([np.einsum("ij,ij->j", one, one) for one in rotated], axis=1)
+
+
+System = CurvatureSystem | JointSystem | TargetSystems
+
+
+def _penalty(size: int, scaled_ridge: float) -> Floats:
+    """Return the ridge of the coefficients, and last zero, of the constant."""
+    return np.append(np.full(size - 1, scaled_ridge), 0.0)

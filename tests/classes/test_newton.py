@@ -1,0 +1,95 @@
+"""Newton's method finds the coefficients of logistic regression on the features."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from ridgemark.kernels import Gaussian
+from ridgemark.losses import RidgeSolution, class_loss
+from ridgemark.operators import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import Newton
+from tests.classes.problems import indicators, labelled
+
+
+def zero(factor, t):
+    return RidgeSolution(np.zeros((factor.rank, t)), np.zeros(t))
+
+
+def solve(X, labels, weights, ridge, n_classes, fit_intercept=True, memory_budget=None):
+    Y = indicators(labels, n_classes)
+    factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
+    passes = RowPasses(ArrayRows(X, Y, weights), memory_budget)
+    newton = Newton(passes, factor, class_loss(n_classes), fit_intercept)
+    return newton, newton.solve(ridge * weights.sum(), zero(factor, Y.shape[1]))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("ridge", [1e-2, 1e-5])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_coefficients_equal_those_of_scikit_learn(n_classes, ridge, fit_intercept):
+    X, labels = labelled(800, n_classes)
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, 800)
+    newton, fit = solve(X, labels, weights, ridge, n_classes, fit_intercept)
+    assert fit.converged
+    reference = LogisticRegression(
+        C=1 / (ridge * weights.sum()), solver="newton-cholesky", tol=1e-10, max_iter=500, fit_intercept=fit_intercept
+    ).fit(newton.factor.features(X), labels, sample_weight=weights)
+    intercept = reference.intercept_ - (reference.intercept_.mean() if n_classes > 2 else 0.0)
+    size = np.abs(reference.coef_).max()
+    assert fit.solution.coefficients.T == pytest.approx(reference.coef_, abs=1e-6 * size)
+    assert fit.solution.intercept == pytest.approx(intercept, abs=1e-6 * size)
+
+
+@pytest.mark.parametrize("memory_budget", [None, 200_000])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeypatch, fit_intercept, memory_budget):
+    """Also where memory holds one system for all classes."""
+    X, labels = labelled(300, 4)
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, 300)
+    _, jointly = solve(X, labels, weights, 1e-3, 4, fit_intercept)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    newton, fit = solve(X, labels, weights, 1e-3, 4, fit_intercept, memory_budget=memory_budget)
+    assert not newton.exact
+    assert fit.system.alike == (memory_budget is not None)
+    assert fit.converged
+    size = np.abs(jointly.solution.coefficients).max()
+    assert fit.solution.coefficients == pytest.approx(jointly.solution.coefficients, abs=1e-6 * size)
+    assert fit.solution.intercept == pytest.approx(jointly.solution.intercept, abs=1e-6 * size)
+    assert fit.solution.coefficients.sum(axis=1) == pytest.approx(np.zeros(newton.factor.rank), abs=1e-9 * size)
+
+
+def test_a_step_for_two_classes_takes_one_pass():
+    X, labels = labelled(800, 2)
+    newton, fit = solve(X, labels, np.ones(800), 1e-4, 2)
+    assert newton.passes.n_passes == fit.n_steps <= 8
+
+
+def test_separable_classes_have_finite_coefficients():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 50)
+    X = rng.normal(size=(100, 2)) + 8.0 * labels[:, None]
+    for ridge in (1e-3, 1e-9, 1e-15):
+        _, fit = solve(X[::-1], labels[::-1], np.ones(100), ridge, 2)
+        assert fit.converged
+        assert np.isfinite(fit.solution.coefficients).all()
+        assert fit.loss / 100 < 10 * np.sqrt(ridge)
+
+
+def test_a_far_start_is_damped():
+    X, labels = labelled(400, 3)
+    newton, near = solve(X, labels, np.ones(400), 1e-4, 3)
+    far = RidgeSolution(20.0 * np.ones_like(near.solution.coefficients) * [1, -1, 0], np.array([10.0, -10.0, 0.0]))
+    again = newton.solve(1e-4 * 400, far)
+    assert again.solution.coefficients == pytest.approx(near.solution.coefficients, abs=1e-5)
+
+
+def test_the_solution_at_another_ridge_is_found_to_first_order():
+    X, labels = labelled(800, 2)
+    newton, fit = solve(X, labels, np.ones(800), 1e-3, 2)
+    for change, most in ((1.02, 1e-3), (1.2, 3e-2)):
+        exact = newton.solve(change * 0.8, fit.solution).solution.coefficients
+        near = fit.towards(change * 0.8).coefficients
+        moved = np.abs(exact - fit.solution.coefficients).max()
+        assert np.abs(near - exact).max() < most * moved + 1e-9 * np.abs(exact).max()

@@ -1,0 +1,140 @@
+"""One-step leave-one-out chooses a ridge as refits do."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+
+from ridgemark import NystromClassifier
+from ridgemark.kernels import Gaussian
+from ridgemark.losses import RidgeSolution, class_loss
+from ridgemark.operators import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import CurvatureSystem, Newton
+from tests.classes.problems import indicators, labelled
+
+
+def small_set(name):
+    rng = np.random.default_rng(0)
+    if name == "smooth":
+        X, labels = labelled(150, 2)
+        return X, labels, 1.0
+    X, labels = {"cancer": load_breast_cancer, "wine": load_wine}[name](return_X_y=True)
+    rows = rng.permutation(len(X))[:120]
+    X = X[rows]
+    return (X - X.mean(axis=0)) / X.std(axis=0), labels[rows], np.sqrt(X.shape[1])
+
+
+class Refits:
+    """A problem whose leave-one-out loss is found by refits."""
+
+    def __init__(self, X, labels, width, weights=None):
+        self.n_classes = int(labels.max()) + 1
+        self.X, self.Y = X, indicators(labels, self.n_classes)
+        self.weights = np.ones(len(X)) if weights is None else weights
+        self.factor = nystrom_factor(Gaussian(width), X[:50], np.arange(50))
+        self.loss = class_loss(self.n_classes)
+        self.newton = self.on(np.ones(len(X), dtype=bool))
+        self.sample = self.newton.sample
+        t = self.Y.shape[1]
+        self.zero = RidgeSolution(np.zeros((self.factor.rank, t)), np.zeros(t))
+
+    def on(self, rows):
+        passes = RowPasses(ArrayRows(self.X[rows], self.Y[rows], self.weights[rows]))
+        return Newton(passes, self.factor, self.loss, True)
+
+    def one_step(self, fit):
+        values = self.loss.values(self.sample.targets(), left_out_predictor(self.newton, fit))
+        weights = self.sample.row_counts()
+        return float(weights @ values / weights.sum())
+
+    def refitted(self, fit, scaled_ridge):
+        features, total = self.factor.features(self.X), 0.0
+        _, group = np.unique(self.X, axis=0, return_inverse=True)
+        for one in np.unique(group):
+            own = group == one
+            without = self.on(~own).solve(scaled_ridge, fit.solution, tol=1e-9).solution
+            predictor = features[own] @ without.coefficients + without.intercept
+            total += float(self.weights[own] @ self.loss.values(self.Y[own], predictor))
+        return total / self.weights.sum()
+
+
+@pytest.mark.parametrize("name", ["smooth", "cancer", "wine"])
+def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(name):
+    problem = Refits(*small_set(name))
+    n = len(problem.X)
+    ridges = np.logspace(-1, -6, 11)
+    search = LossSearch(problem.newton, Ridges(ridges, n * ridges), problem.zero)
+    for position in range(len(ridges)):
+        search.evaluate(position)
+    chosen = search.best(n)[0].chosen
+    near = [k for k in range(len(ridges)) if abs(k - chosen) <= 3]
+    refitted = {k: problem.refitted(problem.newton.solve(n * ridges[k], problem.zero), n * ridges[k]) for k in near}
+    assert refitted[chosen] <= 1.01 * min(refitted.values())
+
+
+@pytest.mark.parametrize("name", ["smooth", "cancer", "wine"])
+def test_one_step_is_within_two_percent_of_refits_for_few_effective_dimensions(name):
+    problem = Refits(*small_set(name))
+    n = len(problem.X)
+    for ridge in (1e-1, 1e-2, 1e-3):
+        fit = problem.newton.solve(n * ridge, problem.zero)
+        sums = problem.newton.sums(fit.solution, n * ridge)
+        assert CurvatureSystem(sums, True, n * ridge).effective_dimension < n / 10
+        assert problem.one_step(fit) == pytest.approx(problem.refitted(fit, n * ridge), rel=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_equal_rows_are_left_out_together(n_classes):
+    X, labels = labelled(120, n_classes)
+    X[60:100] = X[:40]
+    weights = np.random.default_rng(3).uniform(0.2, 2.0, 120)
+    problem = Refits(X, labels, 1.0, weights)
+    fit = problem.newton.solve(3.0, problem.zero)
+    assert problem.sample.source.n_rows == 80
+    assert problem.one_step(fit) == pytest.approx(problem.refitted(fit, 3.0), rel=0.02)
+
+
+@pytest.mark.parametrize("rows", [8192, 60])
+def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, rows):
+    """Also from a sample of the rows, whose curvature stands for that of all."""
+    X, labels = labelled(240, 3)
+    exactly = Refits(X, labels, 1.0)
+    fit = exactly.newton.solve(2.0, exactly.zero)
+    values = exactly.loss.values(exactly.sample.targets(), left_out_predictor(exactly.newton, fit))
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", rows)
+    problem = Refits(X, labels, 1.0)
+    assert problem.one_step(problem.newton.solve(2.0, problem.zero)) == pytest.approx(values[:rows].mean(), rel=0.05)
+
+
+def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():
+    for best, start in ((3, 20), (20, 20), (39, 5), (0, 40), (40, 0)):
+        seen = {}
+
+        def loss(k, seen=seen, best=best):
+            seen[k] = 1.0 + 0.01 * (k - best) ** 2
+            return seen[k]
+
+        walk_downhill(loss, start, 41)
+        assert min(seen, key=seen.get) == best
+        assert len(seen) < 20
+
+
+def test_a_flat_valley_is_not_walked():
+    seen = []
+    walk_downhill(lambda k: seen.append(k) or 1.0, 20, 41)
+    assert set(seen) == {16, 20, 24}
+
+
+def test_the_estimator_finds_the_best_of_the_ridges_searched():
+    X, labels = labelled(400, 2)
+    searched = NystromClassifier("gaussian", bandwidth=1.0, n_landmarks=60, random_state=0).fit(X, labels)
+    every = NystromClassifier(
+        "gaussian", bandwidth=1.0, n_landmarks=60, random_state=0, ridge=np.logspace(0, -6, 25)
+    ).fit(X, labels)
+    assert len(every.ridge_path_.ridges) == 25
+    assert len(searched.ridge_path_.ridges) < 15
+    assert searched.ridge_path_.loo_loss.min() <= 1.002 * every.ridge_path_.loo_loss.min()
+    assert searched.ridge_ == searched.ridge_path_.ridges[searched.ridge_path_.chosen]

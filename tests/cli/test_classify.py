@@ -1,0 +1,77 @@
+"""Labels on the command line: `fit --classify`, `predict --proba`, `certify`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ridgemark import load
+from tests.classes.problems import labelled
+
+OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
+
+
+@pytest.fixture(params=[2, 3])
+def files(request, tmp_path):
+    X, labels = labelled(400, request.param)
+    for name, rows in (("train", slice(0, 300)), ("test", slice(300, 400))):
+        table = np.c_[X[rows], labels[rows] + 1]
+        np.savetxt(tmp_path / f"{name}.csv", table, delimiter=",", header="a,b,y", comments="", fmt="%.17g")
+    return tmp_path
+
+
+@pytest.fixture
+def fit(files, ridgemark):
+    def run(*more):
+        return ridgemark("fit", files / "train.csv", "--target", "y", "--output", files / "model", *OPTIONS, *more)
+
+    return run
+
+
+def test_a_fit_of_labels_prints_how_good_it_is(files, fit):
+    code, printed, errors = fit("--classify", "--test", files / "test.csv", "--json")
+    assert code == 0, errors
+    found = json.loads(printed)
+    assert found["classes"] in ([1, 2], [1, 2, 3])
+    assert found["held_out"]["accuracy"] > 1 / len(found["classes"])
+    assert found["certificate"]["bound"] < 0.1
+    _, lines, _ = fit("--classify", "--force")
+    assert "log loss" in lines
+    assert "of exact kernel logistic regression on these rows" in " ".join(lines.split())
+
+
+def test_probabilities_and_labels_are_written(files, fit, ridgemark):
+    fit("--classify")
+    model, rows = load(files / "model"), pd.read_csv(files / "test.csv")[["a", "b"]]
+    code, _, errors = ridgemark("predict", files / "model", files / "test.csv", "--output", files / "p.csv", "--proba")
+    assert code == 0, errors
+    written = pd.read_csv(files / "p.csv")
+    assert written.columns.tolist() == [f"probability_{label}" for label in model.classes_]
+    assert written.to_numpy() == pytest.approx(model.predict_proba(rows))
+    ridgemark("predict", files / "model", files / "test.csv", "--output", files / "labels.csv")
+    assert pd.read_csv(files / "labels.csv")["prediction"].tolist() == model.predict(rows).tolist()
+
+
+def test_a_fit_of_labels_is_certified_on_its_rows(files, fit, ridgemark):
+    fit("--classify")
+    code, printed, errors = ridgemark("certify", files / "model", files / "train.csv")
+    assert code == 0, errors
+    assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--certify", "trace"], "--certify must be audit"), (["--report", "page.html"], "--report has no page")],
+)
+def test_what_has_no_meaning_for_labels_is_refused(fit, options, words):
+    code, _, errors = fit("--classify", *options)
+    assert code == 2
+    assert words in " ".join(errors)
+
+
+def test_numbers_have_no_probabilities(files, fit, ridgemark):
+    fit()
+    code, _, errors = ridgemark("predict", files / "model", files / "test.csv", "--output", files / "p.csv", "--proba")
+    assert code == 2
+    assert "has no predict_proba" in " ".join(errors)
