@@ -221,6 +221,18 @@ def test_unknown_labels_are_refused_in_calibration():
         model.calibrate(X[:3], ["yes", "no", "perhaps"])
 
 
+def test_labels_that_cannot_be_ordered_or_compared_are_refused():
+    X, labels = labelled(100, 2)
+    mixed = np.array(["no", 1], dtype=object)[labels]
+    with pytest.raises(DataError, match="labels must be of one type"):
+        NystromClassifier(**PLAIN).fit(X, mixed)
+    with pytest.raises(DataError, match="Unknown label type: continuous"):
+        NystromClassifier(**PLAIN).fit(X, labels + 0.5)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, np.array(["no", "yes"])[labels])
+    with pytest.raises(DataError, match="the labels of the fit are text"):
+        model.calibrate(open_rows(X, target=labels))
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_sets_cover_new_rows_as_often_as_asked(n_classes):
     covered, promised = [], []

@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from ridgemark import NystromClassifier
+from ridgemark.errors import RidgeEdgeWarning
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
@@ -138,3 +139,11 @@ def test_the_estimator_finds_the_best_of_the_ridges_searched():
     assert len(searched.ridge_path_.ridges) < 15
     assert searched.ridge_path_.loo_loss.min() <= 1.002 * every.ridge_path_.loo_loss.min()
     assert searched.ridge_ == searched.ridge_path_.ridges[searched.ridge_path_.chosen]
+
+
+def test_the_edge_is_that_of_the_ridges_searched_not_of_those_tried():
+    X, labels = labelled(300, 2)
+    options = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 40, "random_state": 0}
+    with pytest.warns(RidgeEdgeWarning):
+        assert NystromClassifier(**options, ridge=[1.0, 10.0, 100.0]).fit(X, labels).ridge_path_.on_edge
+    assert not NystromClassifier(**options).fit(X, labels).ridge_path_.on_edge

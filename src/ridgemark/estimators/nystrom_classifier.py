@@ -288,6 +288,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         if source.n_targets != 1:
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
         if known is not None:
+            if labels is None and known.labels.dtype.kind not in "biuf":
+                raise DataError(f"the labels of the fit are text ({known.values[0]!r}), and a RowSource holds numbers")
             numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
             return LabelRows(source, numbers, known.weights), known
         passes = self._passes(source)
@@ -307,7 +309,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
                 f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
                 "numbers use NystromRidge"
             )
-        labels, which = np.unique(y, return_inverse=True)
+        try:
+            labels, which = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise DataError("labels must be of one type, all text or all numbers, to be ordered") from None
         if known is None:
             return labels, which.astype(float)
         places = {label: place for place, label in enumerate(known.values)}

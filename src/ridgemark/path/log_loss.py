@@ -25,7 +25,7 @@ _NEAR = 1e-4  # decrease of the objective that the last step of a fit along the 
 
 @dataclass(frozen=True)
 class LossPath:
-    """Losses and effective dimension for every ridge that was tried, for fixed landmarks.
+    """Losses of every ridge that was tried, for fixed landmarks.
 
     Attributes
     ----------
@@ -39,6 +39,8 @@ class LossPath:
         The criterion that chose the ridge.
     chosen : int
         Position of the ridge.
+    smallest, largest : float
+        The ends of the ridges that could have been tried.
     """
 
     ridges: Floats
@@ -46,11 +48,14 @@ class LossPath:
     training_loss: Floats
     criterion: str
     chosen: int
+    smallest: float
+    largest: float
 
     @property
     def on_edge(self) -> bool:
-        """Whether the chosen ridge is the largest or smallest that was tried, so that the best may lie beyond."""
-        return len(self.ridges) > 1 and self.chosen in (0, len(self.ridges) - 1)
+        """Whether the chosen ridge is the largest or smallest of those searched, so that the best may lie beyond."""
+        ends = self.smallest, self.largest
+        return ends[0] < ends[1] and self.ridges[self.chosen] in ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +129,9 @@ class LossSearch:
         losses = np.array([self.losses[k] for k in tried])
         training = np.array([self.fits[k].loss for k in tried]) / total_weight
         chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
-        return LossPath(self.ridges.values[tried], losses, training, "loo", chosen), self.fits[int(tried[chosen])]
+        values = self.ridges.values
+        path = LossPath(values[tried], losses, training, "loo", chosen, float(values.min()), float(values.max()))
+        return path, self.fits[int(tried[chosen])]
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
