@@ -17,6 +17,7 @@ from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import RowSource, open_rows
 from ridgemark.rows.choice import Header
+from ridgemark.rows.column import without_features
 from ridgemark.rows.csv import open_csv
 from ridgemark.rows.csv_scan import read_first_row
 from ridgemark.rows.files import require_file
@@ -109,7 +110,7 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
 def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
     source = open_like(run, fitted, path, options, with_target=True)
-    for _ in source.blocks(_CHECKED):
+    for _ in without_features(source).blocks(_CHECKED):
         pass
     return source
 
