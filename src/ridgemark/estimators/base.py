@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +27,7 @@ from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import ArrayRows, BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
 from ridgemark.rows.open import frame_columns
 from ridgemark.rows.tables import refuse_text
@@ -89,6 +90,18 @@ def in_range(values, what, remedy):
         row = int(np.argwhere(~np.isfinite(values))[0][0])
         raise NumericalError(f"{what} for row {row} exceeds the floating-point range; {remedy}")
     return values
+
+
+def encoded_source(model: Any, source: RowSource) -> RowSource:
+    """Return rows of the user's columns as rows of the features that the model's kernel sees."""
+    return model._rows(source)
+
+
+def encoded_rows(features: Any) -> RowSource:
+    """Return features taken from an `encoded_source` as rows that the model predicts as they are."""
+    rows = ArrayRows(features)
+    rows.encoded = True
+    return rows
 
 
 class LandmarkEstimator(BaseEstimator):
@@ -282,7 +295,7 @@ class LandmarkEstimator(BaseEstimator):
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
         if isinstance(X, RowSource):
-            if getattr(X, "encoder", None) is not None:  # this method made it
+            if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
             self._check_features(X)
         elif isinstance(X, np.memmap):

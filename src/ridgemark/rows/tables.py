@@ -51,6 +51,8 @@ class FrameColumns(Columns):
 
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
+        if self._whole is not None:
+            return [column[rows] for column in self._whole]
         place = self.place(rows)
         return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
 

@@ -13,12 +13,12 @@ from ridgemark.rows.choice import Header
 from ridgemark.rows.column import Column, NoFeatures, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed
 from ridgemark.tables.dates import PARTS, date_parts, seconds
-from ridgemark.tables.schema import MISSING, VALUE, Field, Schema, column_names
+from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
 from ridgemark.tables.values import Content, content_of, float_values, moments, parsed, text_levels
 
 Floats = NDArray[np.float64]
 
-MOST_LEVELS = 100  # of a category that becomes one column of 0 and 1 for each level
+_COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _SAMPLED = 2**16  # rows that a median is taken from
 _BLOCK = 2**16  # rows read at once
@@ -194,9 +194,13 @@ class _ColumnLearner:
         if len(levels) <= MOST_LEVELS:
             parts = self._parts([VALUE], [len(levels) > 1], keep_constant)
             return Field(self.name, "category", parts, levels=words(levels))
-        shares = np.array([self.texts[level] for level in levels]) / self.n_rows
-        parts = self._parts([VALUE], [shares.min() < shares.max()], keep_constant)
-        return Field(self.name, "frequency", parts, levels=words(levels), shares=shares)
+        shares, least = (
+            np.array([self.texts[level] for level in levels]) / self.n_rows,
+            max(_COMMON, _FEW / self.n_rows),
+        )
+        varies = shares.min() < shares.max() or shares.max() >= least
+        parts = self._parts([VALUE], [varies], keep_constant)
+        return Field(self.name, "frequency", parts, levels=words(levels), shares=shares, least=least)
 
 
 class Learner(NoFeatures):
@@ -213,7 +217,7 @@ class Learner(NoFeatures):
         sampled = self._sampled[first:last] - start
         for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
             learner.add(column, place.some(k, k + 1), sampled)
-        return super().__call__(start, columns, place)
+        return np.empty((len(columns[0]), 0))
 
     @property
     def conflicts(self) -> frozenset[int]:
