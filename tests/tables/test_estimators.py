@@ -177,6 +177,28 @@ def test_categorical_features_name_columns_or_positions(numbers):
             NystromRidge(categorical_features=wrong).fit(frame, y)
 
 
+def test_options_of_a_source_decide_how_its_columns_are_read(numbers, tmp_path):
+    X, y = numbers
+    codes = np.arange(200) % 5
+    pd.DataFrame({"a": X[:, 0], "code": codes, "text": codes.astype(str), "y": y}).to_parquet(tmp_path / "t.parquet")
+    source = open_rows(tmp_path / "t.parquet", target="y")
+    source.schema_options = {"categorical": ["code"], "numeric": ["text"], "unknown": "error"}
+    model = fitted(source)
+    assert model.encoded_names_ == ["a", *(f"code={k}" for k in range(5)), "text"]
+    later = pd.DataFrame({"a": [0.5], "code": [7], "text": ["3"]})
+    with pytest.raises(
+        DataError, match=r"row 0, column 'code' of the DataFrame is '7', a level that the fit has not seen"
+    ):
+        load(model.save(tmp_path / "m")).predict(later)
+    source.schema_options = {"drop": ["text", "code"]}
+    assert fitted(source).encoded_names_ == ["a"]
+    source.schema_options = {"missing": "error", "drop": ["text"]}
+    model = fitted(source)
+    assert model.predict(later).shape == (1,)
+    with pytest.raises(DataError, match="row 0, column 'a' of the DataFrame is missing"):
+        model.predict(later.assign(a=np.nan))
+
+
 def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
     X, y = numbers
     words = np.where(y > 1, "dear", "cheap")

@@ -203,8 +203,9 @@ class LandmarkEstimator(BaseEstimator):
             return source
         if reset:
             table = None
-            if not (source.finite and self._categories_by_type()):
-                table = learn_schema(source, categorical=self.categorical_features, keep_constant=keep_constant)
+            if not (source.finite and self._categories_by_type()) or source.schema_options:
+                options = {"categorical": self.categorical_features, "keep_constant": keep_constant}
+                table = learn_schema(source, **options | dict(source.schema_options))
         else:
             table = self._model.schema.table
             if table is None and not source.finite:  # gaps are filled by the medians of the points kept

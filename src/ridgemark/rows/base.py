@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -111,6 +112,9 @@ class BaseRows(RowSource):
     """
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
+    schema_options: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # of `ridgemark.tables.learn_schema`, for a fit to this source
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
     finite: bool = False  # whether all features are known to be finite numbers, which need no encoding

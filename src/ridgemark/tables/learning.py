@@ -104,7 +104,7 @@ class _ColumnLearner:
         else:
             values = float_values(column, "number", place)
             self._add_extent(values[~gaps, None])
-            self.numbered.add(column.values)
+            self.numbered.add(values if column.levels is not None else column.values)
             self.sample.append(values[sampled])
 
     def _see_kind(self, column: Column, place: Place) -> None:
@@ -194,10 +194,8 @@ class _ColumnLearner:
         if len(levels) <= MOST_LEVELS:
             parts = self._parts([VALUE], [len(levels) > 1], keep_constant)
             return Field(self.name, "category", parts, levels=words(levels))
-        shares, least = (
-            np.array([self.texts[level] for level in levels]) / self.n_rows,
-            max(_COMMON, _FEW / self.n_rows),
-        )
+        shares = np.array([self.texts[level] for level in levels]) / self.n_rows
+        least = max(_COMMON, _FEW / self.n_rows)
         varies = shares.min() < shares.max() or shares.max() >= least
         parts = self._parts([VALUE], [varies], keep_constant)
         return Field(self.name, "frequency", parts, levels=words(levels), shares=shares, least=least)
@@ -235,7 +233,7 @@ def learn_schema(
     unknown: Literal["ignore", "error"] = "ignore",
     keep_constant: bool = False,
 ) -> Schema | None:
-    """Return the schema of the feature columns of a source, learned in one pass; None if they are plain numbers.
+    """Return the schema of the feature columns of a source, learned in one pass; None if it would change nothing.
 
     Parameters
     ----------
@@ -273,7 +271,7 @@ def learn_schema(
         texts |= learner.conflicts
     if source.feature_names is not None:
         _warn_of_numbers([one.name for one in learners if one.numbered], len(names))
-    if all(one.as_is and not one.n_missing for one in learners):
+    if missing == "fill" and all(one.as_is and not one.n_missing for one in learners):
         return None
     fields = tuple(one.field(keep_constant) for one in learners)
     _warn_of_constants([one.name for one in fields if not one.parts and one.kind != "dropped"], fields)
