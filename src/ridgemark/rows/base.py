@@ -112,9 +112,7 @@ class BaseRows(RowSource):
     """
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
-    schema_options: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # of `ridgemark.tables.learn_schema`, for a fit to this source
+    schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
     finite: bool = False  # whether all features are known to be finite numbers, which need no encoding
