@@ -220,6 +220,17 @@ def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
             NystromRidge().fit(open_rows(source, target="price"))
 
 
+def test_a_missing_target_is_refused_with_its_name_and_count(numbers):
+    X, y = numbers
+    y = np.where(np.arange(200) % 10 == 3, np.nan, y)
+    for target in (pd.Series(y, name="price"), pytest.importorskip("polars").Series("price", y)):
+        with pytest.raises(DataError, match=r"the target 'price' is missing \(NaN\) in 20 of 200 rows, first in row 3"):
+            NystromRidge().fit(X, target)
+    for target in (y, y[:, None], y.astype(object), y.tolist()):
+        with pytest.raises(DataError, match=r"the target is missing \(NaN\) in 20 of 200 rows"):
+            NystromRidge().fit(X, target)
+
+
 def test_an_id_among_numbers_is_warned_about(numbers):
     X, y = numbers
     frame = pd.DataFrame(X, columns=list("abc")).assign(nr=np.arange(200))

@@ -27,7 +27,7 @@ from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
 from ridgemark.rows.open import frame_columns
-from ridgemark.rows.tables import refuse_text
+from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
@@ -219,7 +219,7 @@ class LandmarkEstimator(TableReader):
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
                 raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
-        refuse_text(y, "the target")
+        check_targets(y, "the target")
         refuse_large_integers(y, "y")
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         given = {"X": X} if alone else {"X": X, "y": y}
