@@ -141,6 +141,25 @@ def test_the_first_batch_decides_the_schema_and_no_column_is_dropped():
     assert model.encoded_names_ == names
 
 
+def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
+    X, y = numbers
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=pd.Series([None] * 100 + ["u", "v"] * 50, dtype="string"))
+    model = NystromRidge(**QUICK).partial_fit(frame[:100], y[:100])
+    assert model.encoded_names_ == ["a", "b", "c", "d missing"]
+    with pytest.warns(ColumnWarning, match="column 'd' has 100 values not seen in the fit"):
+        model.partial_fit(frame[100:], y[100:])
+
+
+def test_levels_of_any_characters_are_saved(numbers, tmp_path):
+    X, y = numbers
+    odd = ["\x00", "\ud800", "é\u202e", 'a"b\\', ""]
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Series([odd[k % 5] for k in range(200)], dtype=object)})
+    model = fitted(frame, y)
+    loaded = load(model.save(tmp_path / "m"))
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.encoded_names_[1:] == [f"b={level}" for level in sorted(odd)]
+
+
 def test_a_first_batch_without_gaps_takes_later_gaps(numbers):
     X, y = numbers
     model = NystromRidge(**QUICK).partial_fit(X[:100], y[:100])
