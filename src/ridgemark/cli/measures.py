@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.estimators.base import encoded_rows, encoded_source
+from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
 from ridgemark.rows import RowSource, row_weights

@@ -11,7 +11,7 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.estimators.base import encoded_rows, encoded_source
+from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.passes import read_ahead
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown

@@ -150,6 +150,11 @@ def words(texts: Iterable[Any]) -> Array:
     return np.array([*map(str, texts), None], dtype=object)[:-1]  # None: an array of objects, also if it is empty
 
 
+def array_column(values: Array, place: Place) -> Column:
+    """Return an array (n,) of any type as a column; text and objects are read by their content."""
+    return object_column(values.astype(object), place) if values.dtype.kind in "OUT" else number_column(values)
+
+
 def object_column(values: Array, place: Place) -> Column:
     """Return Python objects of one type as a column; text is read by its content, and no encoding takes other types."""
     missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))

@@ -72,7 +72,7 @@ class _ColumnLearner:
     def __init__(self, name: str, kind: Literal["text", "number", "dropped"] | None, allows_text: bool) -> None:
         self.name, self.given, self.allows_text = name, kind, allows_text
         self.kind: str | None = kind
-        self.typed = self.as_is = True  # whether a block stated its type; whether values need no encoding
+        self.typed, self.as_is = True, kind is None  # whether all blocks state their type; whether nothing is encoded
         self.n_rows = self.n_missing = 0
         self.texts: Counter[str] = Counter()
         self.low = self.high = np.empty(0)
@@ -86,13 +86,14 @@ class _ColumnLearner:
         self.place = self.place or place
         gaps = column.gaps
         self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + int(gaps.sum())
-        if self.given == "dropped" or gaps.all():
-            self.as_is = False
+        empty = bool(gaps.all())
+        self.as_is &= not empty
+        if self.given == "dropped" or (empty and column.levels is None):
             return
         self._see_kind(column, place)
         if self.kind == "conflict":
             return
-        self.as_is &= self.given is None and column.kind in ("number", "boolean") and column.values.dtype.kind != "m"
+        self.as_is &= column.kind in ("number", "boolean") and column.values.dtype.kind != "m"
         if self.kind == "text":
             self._add_text(column, gaps, place, sampled)
         elif self.kind == "date":
