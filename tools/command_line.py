@@ -26,8 +26,8 @@ $ ridgemark certify model.ridgemark rows.csv
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
 - **CSV files** are split at commas, semicolons or tabs, whichever the first line has most of, or at `--delimiter`;
   `--decimal ,` reads decimal commas.
-- **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
-  becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
+- **Text, dates and gaps** among the features of `fit` are encoded as [tables](tables.md) are. `--encode` names columns
+  of a CSV file whose categories become columns of 0 and 1, and accepts no others later; the file is held in memory.
 - **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.
   A model saved from Python does not: give `--columns`, `--target` and `--weight`.
 - **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the

@@ -152,6 +152,26 @@ def test_tabs_can_be_named_as_the_delimiter(folder, ridgemark, tmp_path):
     assert outputs == outputs[:1] * 3
 
 
+def test_a_table_with_text_gaps_and_dates_needs_no_option_but_the_target(folder, ridgemark, tmp_path):
+    for name in ("rows.csv", "new.csv"):
+        lines = (folder / name).read_text().splitlines()
+        cells = [line.split(",") for line in lines[1:]]
+        for k, row in enumerate(cells):
+            row[1] = "" if k % 10 == 3 else row[1]
+            row[3:3] = [f"2021-0{k % 9 + 1}-1{k % 7}", "True" if k % 3 else "false"]
+        text = "\r\n".join([lines[0].replace(",colour", ",day,flag,colour"), *map(",".join, cells)])
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    arguments = ("--target", "y", "--ridge", 1e-3, "--landmarks", 40, "--test", tmp_path / "new.csv")
+    assert ridgemark("fit", tmp_path / "rows.csv", *arguments, "--output", tmp_path / "m")[0] == 0
+    model = load(tmp_path / "m")
+    assert list(model.feature_names_in_) == ["a", "b", ODD, "day", "flag", "colour"]
+    assert {"b missing", "flag", "colour=red", "day elapsed days"} <= set(model.encoded_names_)
+    output = tmp_path / "p.npy"
+    assert ridgemark("predict", tmp_path / "m", tmp_path / "new.csv", "--output", output)[0] == 0
+    columns = list(model.feature_names_in_)
+    assert np.array_equal(np.load(output), model.predict(open_rows(tmp_path / "new.csv", columns=columns)))
+
+
 def test_encoding_does_not_change_numeric_columns(folder, ridgemark, tmp_path):
     from ridgemark.cli.data import find_levels, open_data
 
@@ -274,15 +294,18 @@ def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
     [
         (("fit", "none.csv", "--target", "y"), "there is no file"),
         (("fit", "rows.csv", "--target", "Y"), "no column 'Y'"),
-        (("fit", "rows.csv", "--target", "y"), "column 'colour' of 'rows.csv' holds text, .*--columns"),
+        (
+            ("scores", "rows.csv", "--target", "y", "--ridge", "1"),
+            "column 'colour' of 'rows.csv' holds text, .*--columns",
+        ),
         (("fit", "rows.csv", "--columns", "a,b"), "no target to fit; name its column with --target"),
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--ridge", "-1"), "ridge must be a positive"),
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--kernel", "linear", "--bandwidth", "2"), "bandwidth"),
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--encode", "shape"), "no column 'shape'"),
-        (("fit", "bad.csv", "--target", "y"), "row 1"),
+        (("fit", "bad.csv", "--target", "a"), r"row 1 \(line 3\), column 'a' of 'bad.csv' is missing"),
         (("fit", "empty.csv", "--target", "y"), "is empty"),
         (("fit", "rows.txt", "--target", "y"), "no known extension"),
-        (("fit", "rows.csv", "--target", "y"), r"encode its categories .*--encode"),
+        (("fit", "rows.csv", "--target", "colour"), r"row 0 \(line 2\), column 'colour' of 'rows.csv' holds text"),
         (("fit", "some.ridgemark", "--target", "y"), "holds a model, not data"),
         (("predict", "rows.csv", "some.ridgemark"), "holds data, not a model; give the model .* first"),
         (("predict", "some.ridgemark", "rows.csv"), "give a model file written by save or `ridgemark fit`"),

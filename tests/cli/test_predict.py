@@ -142,7 +142,7 @@ def test_a_bad_row_in_a_late_part_is_named_and_nothing_is_written(
     rows, model_file, data, ridgemark, tmp_path, small_parts
 ):
     bad = rows.copy()
-    bad[8000, 1] = np.nan
+    bad[8000, 1] = np.inf
     np.save(data, bad)
     code, _, errors = ridgemark("predict", model_file, data, "--output", tmp_path / "p.csv")
     assert (code, len(errors)) == (2, 1)

@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[2]
 MODULES = [m.name for m in pkgutil.walk_packages(ridgemark.__path__, "ridgemark.") if not m.name.endswith("__main__")]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/guide.md", "docs/effects.md", "docs/peers.md", "docs/classification.md"]
-)
+PAGES = ("guide", "tables", "effects", "classification", "peers")
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in PAGES)])
 def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -24,7 +25,7 @@ def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tm
     code = "\n".join(blocks)
     exec(compile(code, page, "exec"), {})
     shown = [line.rsplit("# ", 1)[1] for line in code.splitlines() if line.startswith("print(")]
-    assert capsys.readouterr().out.split() == shown
+    assert capsys.readouterr().out.splitlines() == shown
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -351,6 +351,22 @@ def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkey
 
 
 @pytest.mark.parametrize(
+    ("text", "decimal", "expected"),
+    [
+        ("a;b\n1,5;x\n;x\n2;x\n", ".", "row 0 (line 2), column 'a' of 'd.csv' is '1,5', with a decimal comma"),
+        ("a;b\n1;x\n1.5;x\n", ",", "row 1 (line 3), column 'a' of 'd.csv' holds text, '1.5'"),
+    ],
+)
+def test_numbers_with_the_other_decimal_mark_are_not_taken_for_text(
+    write: Any, text: str, decimal: str, expected: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        CsvRows(write(text), decimal=decimal)
+    assert expected in str(caught.value)
+    assert raw(CsvRows(write("a;b\n1,5;2\n1,x;3\n")), [0])[0][0].kind == "text"
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         (b"a,b\nx,1\nx,9007199254740993\n", "row 1 (line 3), column 'b' of 'd.csv' is the integer 9007199254740993"),

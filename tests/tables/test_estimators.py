@@ -24,7 +24,7 @@ def with_gaps(X, share=0.1, seed=0):
 
 def test_numbers_without_gaps_are_not_encoded_or_copied(numbers, monkeypatch):
     X, y = numbers
-    monkeypatch.setattr("ridgemark.estimators.base.learn_schema", None)
+    monkeypatch.setattr("ridgemark.estimators.table_reader.learn_schema", None)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = fitted(X, y)
     assert np.array_equal(model.landmarks_, X[model.landmark_indices_])
@@ -141,6 +141,25 @@ def test_the_first_batch_decides_the_schema_and_no_column_is_dropped():
     assert model.encoded_names_ == names
 
 
+def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
+    X, y = numbers
+    frame = pd.DataFrame(X, columns=list("abc")).assign(d=pd.Series([None] * 100 + ["u", "v"] * 50, dtype="string"))
+    model = NystromRidge(**QUICK).partial_fit(frame[:100], y[:100])
+    assert model.encoded_names_ == ["a", "b", "c", "d missing"]
+    with pytest.warns(ColumnWarning, match="column 'd' has 100 values not seen in the fit"):
+        model.partial_fit(frame[100:], y[100:])
+
+
+def test_levels_of_any_characters_are_saved(numbers, tmp_path):
+    X, y = numbers
+    odd = ["\x00", "\ud800", "é\u202e", 'a"b\\', ""]
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Series([odd[k % 5] for k in range(200)], dtype=object)})
+    model = fitted(frame, y)
+    loaded = load(model.save(tmp_path / "m"))
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
+    assert loaded.encoded_names_[1:] == [f"b={level}" for level in sorted(odd)]
+
+
 def test_a_first_batch_without_gaps_takes_later_gaps(numbers):
     X, y = numbers
     model = NystromRidge(**QUICK).partial_fit(X[:100], y[:100])
@@ -177,6 +196,28 @@ def test_categorical_features_name_columns_or_positions(numbers):
             NystromRidge(categorical_features=wrong).fit(frame, y)
 
 
+def test_options_of_a_source_decide_how_its_columns_are_read(numbers, tmp_path):
+    X, y = numbers
+    codes = np.arange(200) % 5
+    pd.DataFrame({"a": X[:, 0], "code": codes, "text": codes.astype(str), "y": y}).to_parquet(tmp_path / "t.parquet")
+    source = open_rows(tmp_path / "t.parquet", target="y")
+    source.schema_options = {"categorical": ["code"], "numeric": ["text"], "unknown": "error"}
+    model = fitted(source)
+    assert model.encoded_names_ == ["a", *(f"code={k}" for k in range(5)), "text"]
+    later = pd.DataFrame({"a": [0.5], "code": [7], "text": ["3"]})
+    with pytest.raises(
+        DataError, match=r"row 0, column 'code' of the DataFrame is '7', a level that the fit has not seen"
+    ):
+        load(model.save(tmp_path / "m")).predict(later)
+    source.schema_options = {"drop": ["text", "code"]}
+    assert fitted(source).encoded_names_ == ["a"]
+    source.schema_options = {"missing": "error", "drop": ["text"]}
+    model = fitted(source)
+    assert model.predict(later).shape == (1,)
+    with pytest.raises(DataError, match="row 0, column 'a' of the DataFrame is missing"):
+        model.predict(later.assign(a=np.nan))
+
+
 def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
     X, y = numbers
     words = np.where(y > 1, "dear", "cheap")
@@ -196,6 +237,17 @@ def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
     for source in (frame, tmp_path / "t.parquet"):
         with pytest.raises(DataError, match=r"column 'price' of .* holds text .*convert it to numbers"):
             NystromRidge().fit(open_rows(source, target="price"))
+
+
+def test_a_missing_target_is_refused_with_its_name_and_count(numbers):
+    X, y = numbers
+    y = np.where(np.arange(200) % 10 == 3, np.nan, y)
+    for target in (pd.Series(y, name="price"), pytest.importorskip("polars").Series("price", y)):
+        with pytest.raises(DataError, match=r"the target 'price' is missing \(NaN\) in 20 of 200 rows, first in row 3"):
+            NystromRidge().fit(X, target)
+    for target in (y, y[:, None], y.astype(object), y.tolist()):
+        with pytest.raises(DataError, match=r"the target is missing \(NaN\) in 20 of 200 rows"):
+            NystromRidge().fit(X, target)
 
 
 def test_an_id_among_numbers_is_warned_about(numbers):

@@ -37,11 +37,18 @@ def test_a_category_is_one_column_of_zero_and_one_for_each_level():
     assert found["a=v"] == [0.0, 1.0, 0.0]
 
 
-def test_more_than_a_hundred_levels_become_their_frequency():
+def test_of_more_than_a_hundred_levels_the_frequent_ones_have_columns_and_all_a_frequency():
     texts = [f"t{k}" for k in range(101)] + ["t0"] * 99
     found = encoded({"a": texts, "b": np.arange(200) % 7})
+    assert list(found) == ["a=t0", "a frequency", "b"]
     assert found["a frequency"][:2] == [0.5, 0.005]
-    assert len(found) == 2
+    assert found["a=t0"] == [1.0] + [0.0] * 100 + [1.0] * 99
+    later = encoded({"a": texts, "b": np.arange(200) % 7}, {"a": ["new", "t0", "t7"], "b": [1, 2, 3]})
+    assert (later["a=t0"], later["a frequency"]) == ([0.0, 1.0, 0.0], [0.0, 0.5, 0.005])
+    many = encoded({"a": np.repeat([f"t{k:03}" for k in range(120)], 20), "b": np.arange(2400) % 7})
+    assert len(many) == 102
+    assert "a=t099" in many
+    assert "a=t100" not in many
     assert "a=t0" in encoded({"a": texts[:100], "b": np.arange(100) % 7})
 
 

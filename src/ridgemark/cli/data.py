@@ -15,6 +15,7 @@ from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import CsvRows, RowSource, open_rows
 from ridgemark.rows.choice import Header
+from ridgemark.rows.column import without_features
 from ridgemark.rows.places import listed, shown
 
 Levels = Mapping[str, Sequence[str]]
@@ -39,9 +40,7 @@ def open_data(
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
-        source = open_rows(path, target, columns, weight, **form)
-        next(source.blocks(1))  # commands read numbers: text in the first rows is refused before any work
-        return source
+        return open_rows(path, target, columns, weight, **form)
     names, cells = _text_columns(path, list(levels), **form)
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
@@ -113,7 +112,7 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
 def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
     source = open_like(run, fitted, path, options, with_target=True)
-    for _ in source.blocks(_CHECKED):
+    for _ in without_features(source).blocks(_CHECKED):
         pass
     return source
 

@@ -70,9 +70,9 @@ def command(
 ) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
 
-    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
-    be a number; columns of categories are refused unless --encode names them. The model is saved as soon as it is
-    fitted, and saved again with its certificate, intervals and the error on the rows of --test.
+    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Text, dates and
+    missing values among the features are encoded. The model is saved as soon as it is fitted, and saved again with its
+    certificate, intervals and the error on the rows of --test.
     """
     test: Path | None = options["test"]
     check_outputs([("--output", output), ("--report", report)], [("DATA", data), ("--test", test)], force, as_json)

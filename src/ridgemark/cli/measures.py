@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
-from ridgemark.rows import RowSource, open_rows, row_weights
+from ridgemark.rows import RowSource, row_weights
 
 _SHOWN = 300  # rows in the plot of observed against predicted
 _TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
@@ -20,18 +21,19 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
         return None
     known = model.calibration_
     part = _some(len(known.indices))
-    block = source.take(known.indices[part])
+    block = encoded_source(model, source).take(known.indices[part])
     assert block.targets is not None
-    ends = _intervals(model, _like_source(source, block.features))
+    ends = _intervals(model, encoded_rows(block.features))
     return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
-    block = source.take(np.arange(source.n_rows))
+    rows = encoded_source(model, source)
+    block = rows.take(np.arange(source.n_rows))
     observed, weights = block.targets, row_weights(block)
     assert observed is not None
-    rows = _like_source(source, block.features)
+    rows = encoded_rows(block.features)
     predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
     ends = _intervals(model, rows)
 
@@ -104,10 +106,3 @@ def _intervals(model: Any, rows: Any) -> Any:
         return None
     ends = np.asarray(model.predict_interval(rows, coverage=COVERAGE))
     return ends.reshape(len(ends), 2, -1)
-
-
-def _like_source(source: RowSource, features: Any) -> RowSource:
-    """Return rows taken from a source, with its feature names."""
-    if source.feature_names is None:
-        return open_rows(features)
-    return open_rows(dict(zip(source.feature_names, np.asarray(features).T, strict=True)))

@@ -11,8 +11,9 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
+from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.passes import read_ahead
-from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
@@ -77,7 +78,7 @@ def command(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
-    source = open_like(run, Columns.of(fitted), data, options, with_target=False)
+    source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = Columns.of(fitted).n_targets
@@ -89,6 +90,7 @@ def command(
         header = [f"probability_{label}" for label in fitted.classes_.tolist()]
     with progress() as tell:
         write_table(output, force, header, source.n_rows, _parts(fitted, source, coverages, std, proba, tell))
+    fitted._warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
@@ -99,7 +101,7 @@ def _parts(
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:
-            rows = ArrayRows(block.features)
+            rows = encoded_rows(block.features)
             try:
                 predict = fitted.predict_proba if proba else fitted.predict
                 found = predict(rows, return_std=True) if std else [predict(rows)]

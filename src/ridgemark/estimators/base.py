@@ -4,13 +4,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from ridgemark.errors import (
     ColumnScaleWarning,
-    ColumnWarning,
     ConditioningWarning,
     DataError,
     DataTypeError,
@@ -22,15 +19,16 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.rounding import what_rounding_spoilt
+from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
 from ridgemark.rows.open import frame_columns
-from ridgemark.rows.tables import refuse_text
-from ridgemark.tables import Encoder, learn_schema, schema_of_numbers, warn_of_row_numbers
+from ridgemark.rows.tables import check_targets
+from ridgemark.tables import warn_of_row_numbers
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
@@ -91,7 +89,7 @@ def in_range(values, what, remedy):
     return values
 
 
-class LandmarkEstimator(BaseEstimator):
+class LandmarkEstimator(TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
@@ -181,46 +179,6 @@ class LandmarkEstimator(BaseEstimator):
         targets = Targets(y[:1].size, y.ndim == 1, bool(source.dtype == y.dtype == np.float32))
         return source, self._check_targets(targets, reset)
 
-    def _encoded(self, source, reset, keep_constant=False):
-        """Return rows whose columns are features as the schema says: learned with `reset`, otherwise that of the fit.
-
-        Columns that are finite numbers are features as they are.
-        """
-        if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
-            return source
-        if reset:
-            table = None
-            if not (source.finite and self._categories_by_type()):
-                table = learn_schema(source, categorical=self.categorical_features, keep_constant=keep_constant)
-        else:
-            table = self._model.schema.table
-            if table is None and not source.finite:  # gaps are filled by the medians of the points kept
-                table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
-        return source if table is None else source.encoded_by(Encoder(table))
-
-    def _categories_by_type(self):
-        """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""
-        given = self.categorical_features
-        if isinstance(given, str) and given != "from_dtype":
-            raise ParameterError(
-                f'categorical_features must be "from_dtype", None or a list of column names or positions, got {given!r}'
-            )
-        return given is None or isinstance(given, str)
-
-    def _points(self):
-        """Return the rows that the model keeps, dense."""
-        points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
-        return points.toarray() if sparse.issparse(points) else points
-
-    def _warn_of_unseen(self, source):
-        """Say which values of the rows the fit has not seen."""
-        encoder = getattr(source, "encoder", None)
-        if encoder is not None and (said := encoder.warnings()):
-            msg = (
-                f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
-            )
-            warn_user(msg, ColumnWarning)
-
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
         if sample_weight is None:
@@ -261,7 +219,7 @@ class LandmarkEstimator(BaseEstimator):
         for name, values in (("X", X), ("y", y)):
             if np.ma.is_masked(values):
                 raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
-        refuse_text(y, "the target")
+        check_targets(y, "the target")
         refuse_large_integers(y, "y")
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         given = {"X": X} if alone else {"X": X, "y": y}
@@ -282,7 +240,7 @@ class LandmarkEstimator(BaseEstimator):
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
         if isinstance(X, RowSource):
-            if getattr(X, "encoder", None) is not None:  # this method made it
+            if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
             self._check_features(X)
         elif isinstance(X, np.memmap):

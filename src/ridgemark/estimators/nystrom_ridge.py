@@ -25,8 +25,8 @@ from ridgemark.fitting import (
 )
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows
-from ridgemark.rows import BaseRows, RowSource
-from ridgemark.rows.column import NoFeatures
+from ridgemark.rows import RowSource
+from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
@@ -241,7 +241,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
         if isinstance(X, RowSource) and y is None:
-            passes = self._passes(X.encoded_by(NoFeatures()) if isinstance(X, BaseRows) and not X.finite else X)
+            passes = self._passes(without_features(X))
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -113,8 +114,10 @@ class BaseRows(RowSource):
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
     paths: tuple[Path, ...] = ()  # the files that the rows come from
+    schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
-    finite: bool = False  # whether all features are known to be finite numbers, which need no encoding
+    encoded: bool = False  # whether the features were made by the encoder of a fit
+    finite: bool = True  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
@@ -129,7 +132,7 @@ class BaseRows(RowSource):
 
     def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
         """Return the same rows, with features that the encoder makes from the columns as they are."""
-        raise NotImplementedError
+        raise DataError(f"{type(self).__name__} holds only numbers; give the columns of the table")
 
     def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Iterate over the rows `start` to `stop` in order, `block_rows` at a time; the last block may be smaller.

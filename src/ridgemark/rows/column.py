@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError
-from ridgemark.rows.base import Array
-from ridgemark.rows.cells import check_present, from_objects
+from ridgemark.rows.base import Array, BaseRows, RowSource
+from ridgemark.rows.cells import DOUBLE, check_present, from_objects, numbers
 from ridgemark.rows.places import CATEGORY, TEXT, Place
 
 Kind = Literal["number", "boolean", "text", "category", "date", "other"]
@@ -105,15 +105,23 @@ class ColumnEncoder(Protocol):
 
 
 class NoFeatures:
-    """An encoder that makes no features: only targets and weights are read and checked."""
+    """An encoder that makes no features: rows are read for their targets and weights, and numbers are checked."""
 
     names: tuple[str, ...] = ()
     texts: frozenset[int] = frozenset()
     keeps_columns = False
 
     def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
-        """Return features (n, 0)."""
+        """Return features (n, 0); refuse infinities and integers beyond 2**53."""
+        for k, column in enumerate(columns):
+            if column.kind == "number" and column.values.dtype.kind != "m":
+                numbers(column.values, DOUBLE, place.some(k, k + 1), gaps=True)
         return np.empty((len(columns[0]), 0))
+
+
+def without_features(source: RowSource) -> RowSource:
+    """Return the rows without features, where these are not known to be finite numbers, to read targets and weights."""
+    return source.encoded_by(NoFeatures()) if isinstance(source, BaseRows) and not source.finite else source
 
 
 def number_column(values: Array) -> Column:
@@ -140,6 +148,11 @@ def text_column(values: Iterable[Any], missing: Mask, stated: str, kind: Kind = 
 def words(texts: Iterable[Any]) -> Array:
     """Return texts as an array of Python strings; what is no text is written as text."""
     return np.array([*map(str, texts), None], dtype=object)[:-1]  # None: an array of objects, also if it is empty
+
+
+def array_column(values: Array, place: Place) -> Column:
+    """Return an array (n,) of any type as a column; text and objects are read by their content."""
+    return object_column(values.astype(object), place) if values.dtype.kind in "OUT" else number_column(values)
 
 
 def object_column(values: Array, place: Place) -> Column:

@@ -118,7 +118,7 @@ def _checked_form(delimiter: Any = None, decimal: Any = ".") -> tuple[str | None
 
 def _has_header(cells: Sequence[str], decimal: str, source: str, *asked: Any) -> bool:
     """Return whether the first line names the columns; see `CsvRows`."""
-    if not all(value_of(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
+    if not all(_value(cell, decimal) is not None and cell.lower() not in _MISSING for cell in cells):
         return True
     keys = [key for given in asked if given is not None for key in as_keys(given, "a column")]
     names = [key for key in keys if isinstance(key, str)]
@@ -157,15 +157,16 @@ class CsvPiece(NamedTuple):
     ) -> list[Column]:
         """Return some columns without a stated type.
 
-        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written.
+        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written;
+        a column of numbers with the other decimal mark is refused.
         Those in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are text.
         """
         tried = [j for j in columns if j not in as_text and j not in self.file.words]
         numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))
         made = {}
         for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
-            if j in as_number or (j not in as_text and all(self._value(cell) is not None for cell in cells)):
-                numbers[j] = self._numbers(j, cells, codes)
+            if j in as_number or (j not in as_text and any(_are_numbers(cells, mark) for mark in ".,")):
+                numbers[j] = self._numbers(j, cells, codes)  # refuses numbers with the other decimal mark
             else:
                 made[j] = self._text_column(j, cells, codes)
                 self.file.words.add(j)
@@ -207,17 +208,18 @@ class CsvPiece(NamedTuple):
         text = _decoded(cell)
         if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
             raise place.too_large(text, row)
-        value = _TRUTH.get(text.lower(), self._value(cell))
+        value = _TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
         if value is not None:
             return value
         raise place.decimal_comma(text, row) if _DECIMAL_COMMA.fullmatch(text) else place.no_number(text, row)
 
-    def _value(self, cell: bytes) -> float | None:
-        return value_of(_decoded(cell), self.file.parser.decimal)
-
 
 def _decoded(cell: bytes) -> str:
     return cell.decode("utf-8", errors="replace").strip()
+
+
+def _are_numbers(cells: list[bytes], decimal: str) -> bool:
+    return all(_value(_decoded(cell), decimal) is not None for cell in cells)
 
 
 def _number_column(values: Array, integers: bool) -> Column:
@@ -227,7 +229,7 @@ def _number_column(values: Array, integers: bool) -> Column:
     return Column("number", values, np.isnan(values), typed=False, stated="numbers")
 
 
-def value_of(text: str, decimal: str) -> float | None:
+def _value(text: str, decimal: str) -> float | None:
     """Return the number that a cell holds, NaN if it is missing, None if it is neither."""
     if text.lower() in _MISSING:
         return np.nan

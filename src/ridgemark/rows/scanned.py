@@ -34,6 +34,7 @@ class ScannedRows(BaseRows):
     """
 
     reads_ahead = True
+    finite = False
 
     def __init__(
         self, header: Header, choice: Choice, chunk_rows: Sequence[int], dtype: np.dtype[Any], files: FileState

@@ -16,7 +16,7 @@ from ridgemark.rows.arrays import Columns, as_array
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.cells import check_integers, float_dtype, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import MOMENT, Column, number_column, object_column, text_column, times, words
+from ridgemark.rows.column import MOMENT, Column, array_column, number_column, object_column, text_column, times, words
 from ridgemark.rows.places import Place, row_of, shown
 
 _OBJECT: np.dtype[Any] = np.dtype(object)
@@ -51,6 +51,8 @@ class FrameColumns(Columns):
 
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
+        if self._whole is not None:
+            return [column[rows] for column in self._whole]
         place = self.place(rows)
         return [self.column(j, rows, place.some(k, k + 1)) for k, j in enumerate(self.which)]
 
@@ -104,8 +106,7 @@ class PandasColumns(FrameColumns):
             missing = series.isna().to_numpy()
             return text_column(series.to_numpy(dtype=object), missing, stated)
         if isinstance(series.dtype, np.dtype):
-            values = series.to_numpy()
-            return object_column(values, place) if values.dtype == _OBJECT else number_column(values)
+            return array_column(series.to_numpy(), place)
         if series.dtype.kind == "M":  # with a time zone: to UTC
             return Column("date", series.to_numpy(dtype=MOMENT), stated=stated)
         dtype, missing = self._column_dtype(position), series.isna().to_numpy()
@@ -162,8 +163,7 @@ class DictColumns(FrameColumns):
         return self._table[position].dtype
 
     def column(self, position: int, rows: Rows, place: Place) -> Column:
-        values = self._table[position][rows]
-        return object_column(values.astype(object), place) if values.dtype.kind in "OUT" else number_column(values)
+        return array_column(self._table[position][rows], place)
 
 
 def _filled(series: Any, missing: Array) -> Array:
@@ -191,26 +191,34 @@ def is_a(value: Any, package: str, name: str) -> bool:
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
 
 
-def refuse_text(values: Any, source: str) -> None:
-    """Refuse targets, given as an array, list, series or frame, that hold text; numbers written as text pass."""
-    texts: dict[str, Iterable[Any]] = {}
-    table = None if isinstance(values, Mapping) else table_columns(values)
-    if isinstance(table, FrameColumns):
-        levels = {table.header.names[j]: column.levels for j, column in enumerate(table.whole()) if table.header.names}
-        texts = {f"{source} {shown(name)}": found for name, found in levels.items() if found is not None}
-    elif isinstance(values, np.ndarray | list | tuple):
-        try:
-            array = np.asarray(values)
-        except ValueError:  # rows of different lengths, which the conversion that follows refuses
-            return
-        texts = {source: array.ravel()} if array.dtype.kind in "OUT" else {}
-    for where, words_found in texts.items():
-        for text in words_found:
-            if isinstance(text, str) and not is_number(text):
+def check_targets(values: Any, source: str) -> None:
+    """Refuse targets, given as an array, list, series or frame, with text or gaps; numbers written as text pass."""
+    for where, column in _named_columns(values, source):
+        for text in () if column.levels is None else column.levels:
+            if not is_number(text):
                 raise DataTypeError(
                     f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it "
                     "first, for example two classes to 0 and 1"
                 )
+        if (gaps := column.gaps).any():
+            raise DataError(
+                f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
+                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others first"
+            )
+
+
+def _named_columns(values: Any, source: str) -> list[tuple[str, Column]]:
+    """Return the columns of an array, list, series or frame, each with what it is called in messages."""
+    table = None if isinstance(values, Mapping) else table_columns(values)
+    if isinstance(table, FrameColumns):
+        return [(f"{source} {shown(name)}", one) for name, one in zip(table.names or (), table.whole(), strict=True)]
+    try:
+        array = np.asarray(values if isinstance(values, np.ndarray | list | tuple) else [])
+    except ValueError:  # rows of different lengths, which the conversion that follows refuses
+        return []
+    place = Place(source, None, row_of(slice(0, None)))
+    columns = {1: [array], 2: list(array.T)}.get(array.ndim, [])
+    return [(source, array_column(one, place)) for one in columns]
 
 
 def refuse_large_integers(values: Any, source: str) -> None:

@@ -86,14 +86,14 @@ class Encoder:
                 self._unseen[field.name, "not seen in the fit"][start] = int(unseen.sum()), texts
         if VALUE not in field.parts:
             return
-        known = np.flatnonzero(codes >= 0)
-        if field.kind == "frequency":
-            assert field.shares is not None
-            out[:, 0] = 0.0
-            out[known, 0] = field.shares[codes[known]]
-        else:
-            out[:, : len(field.code)] = 0.0
-            out[known, codes[known]] = 1.0
+        column_of = np.full(len(field.code) + 1, -1)  # of each level; the last entry is for those that are not known
+        column_of[field.common] = np.arange(len(field.common))
+        hot = column_of[codes]
+        known = np.flatnonzero(hot >= 0)
+        out[:, : len(field.common)] = 0.0
+        out[known, hot[known]] = 1.0
+        if field.shares is not None:
+            out[:, len(field.common)] = np.append(field.shares, 0.0)[codes]
 
     def _parsed(self, field: Field, column: Column) -> Array | None:
         """Return the value of each level of a column of text; None for other columns."""

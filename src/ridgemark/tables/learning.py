@@ -13,12 +13,12 @@ from ridgemark.rows.choice import Header
 from ridgemark.rows.column import Column, NoFeatures, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed
 from ridgemark.tables.dates import PARTS, date_parts, seconds
-from ridgemark.tables.schema import MISSING, VALUE, Field, Schema, column_names
+from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
 from ridgemark.tables.values import Content, content_of, float_values, moments, parsed, text_levels
 
 Floats = NDArray[np.float64]
 
-MOST_LEVELS = 100  # of a category that becomes one column of 0 and 1 for each level
+_COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _SAMPLED = 2**16  # rows that a median is taken from
 _BLOCK = 2**16  # rows read at once
@@ -72,7 +72,7 @@ class _ColumnLearner:
     def __init__(self, name: str, kind: Literal["text", "number", "dropped"] | None, allows_text: bool) -> None:
         self.name, self.given, self.allows_text = name, kind, allows_text
         self.kind: str | None = kind
-        self.typed = self.as_is = True  # whether a block stated its type; whether values need no encoding
+        self.typed, self.as_is = True, kind is None  # whether all blocks state their type; whether nothing is encoded
         self.n_rows = self.n_missing = 0
         self.texts: Counter[str] = Counter()
         self.low = self.high = np.empty(0)
@@ -86,13 +86,14 @@ class _ColumnLearner:
         self.place = self.place or place
         gaps = column.gaps
         self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + int(gaps.sum())
-        if self.given == "dropped" or gaps.all():
-            self.as_is = False
+        empty = bool(gaps.all())
+        self.as_is &= not empty
+        if self.given == "dropped" or (empty and column.levels is None):
             return
         self._see_kind(column, place)
         if self.kind == "conflict":
             return
-        self.as_is &= self.given is None and column.kind in ("number", "boolean") and column.values.dtype.kind != "m"
+        self.as_is &= column.kind in ("number", "boolean") and column.values.dtype.kind != "m"
         if self.kind == "text":
             self._add_text(column, gaps, place, sampled)
         elif self.kind == "date":
@@ -104,7 +105,7 @@ class _ColumnLearner:
         else:
             values = float_values(column, "number", place)
             self._add_extent(values[~gaps, None])
-            self.numbered.add(column.values)
+            self.numbered.add(values if column.levels is not None else column.values)
             self.sample.append(values[sampled])
 
     def _see_kind(self, column: Column, place: Place) -> None:
@@ -195,8 +196,10 @@ class _ColumnLearner:
             parts = self._parts([VALUE], [len(levels) > 1], keep_constant)
             return Field(self.name, "category", parts, levels=words(levels))
         shares = np.array([self.texts[level] for level in levels]) / self.n_rows
-        parts = self._parts([VALUE], [shares.min() < shares.max()], keep_constant)
-        return Field(self.name, "frequency", parts, levels=words(levels), shares=shares)
+        least = max(_COMMON, _FEW / self.n_rows)
+        varies = shares.min() < shares.max() or shares.max() >= least
+        parts = self._parts([VALUE], [varies], keep_constant)
+        return Field(self.name, "frequency", parts, levels=words(levels), shares=shares, least=least)
 
 
 class Learner(NoFeatures):
@@ -213,7 +216,7 @@ class Learner(NoFeatures):
         sampled = self._sampled[first:last] - start
         for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
             learner.add(column, place.some(k, k + 1), sampled)
-        return super().__call__(start, columns, place)
+        return np.empty((len(columns[0]), 0))
 
     @property
     def conflicts(self) -> frozenset[int]:
@@ -231,7 +234,7 @@ def learn_schema(
     unknown: Literal["ignore", "error"] = "ignore",
     keep_constant: bool = False,
 ) -> Schema | None:
-    """Return the schema of the feature columns of a source, learned in one pass; None if they are plain numbers.
+    """Return the schema of the feature columns of a source, learned in one pass; None if it would change nothing.
 
     Parameters
     ----------
@@ -269,7 +272,7 @@ def learn_schema(
         texts |= learner.conflicts
     if source.feature_names is not None:
         _warn_of_numbers([one.name for one in learners if one.numbered], len(names))
-    if all(one.as_is and not one.n_missing for one in learners):
+    if missing == "fill" and all(one.as_is and not one.n_missing for one in learners):
         return None
     fields = tuple(one.field(keep_constant) for one in learners)
     _warn_of_constants([one.name for one in fields if not one.parts and one.kind != "dropped"], fields)

@@ -12,6 +12,7 @@ from ridgemark.tables.dates import PARTS
 
 Floats = NDArray[np.float64]
 
+MOST_LEVELS = 100  # that become a column of 0 and 1 each
 VALUE, MISSING = "value", "missing"  # parts besides those of a date
 
 
@@ -24,10 +25,11 @@ class Field:
     name : str
         Name of the column, or x0, x1, ... for columns without names.
     kind : {"number", "boolean", "category", "frequency", "date", "dropped"}
-        A category is one column of 0 and 1 for each level; a frequency is the share of the rows with the same level.
+        A category is one column of 0 and 1 for each level; a frequency, of more levels, such columns for the most
+        frequent ones, and the share of the rows with the same level.
     parts : tuple of str
-        The features: "value" (of a category, one for each level) or parts of a date, and "missing", which says where a
-        value is missing. None for a column that is left out.
+        The features: "value" (with levels, several) or parts of a date, and "missing", which says where a value is
+        missing. None for a column that is left out.
     fill : float
         What stands for a missing number: the median; of a date, in seconds since 1970.
     origin : float
@@ -36,6 +38,8 @@ class Field:
         Levels of a category or frequency, ordered by their text.
     shares : ndarray or None
         Share of the rows with each level, for a frequency.
+    least : float
+        The least share, of a frequency, that gives a level a column of its own; at most 100 levels have one.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Field:
     origin: float = 0.0
     levels: NDArray[Any] | None = None
     shares: Floats | None = None
+    least: float = 0.0
 
     def __post_init__(self) -> None:
         parts = (*(PARTS if self.kind == "date" else (VALUE,)), MISSING)
@@ -59,11 +64,20 @@ class Field:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
-        if self.kind == "category" and VALUE in self.parts:
-            assert self.levels is not None
-            return (*(f"{self.name}={level}" for level in self.levels), *(f"{self.name} {p}" for p in self.parts[1:]))
-        value = f"{self.name} frequency" if self.kind == "frequency" else self.name
-        return tuple(value if part == VALUE else f"{self.name} {part}" for part in self.parts)
+        value: tuple[str, ...] = (self.name,)
+        if self.levels is not None:
+            value = tuple(f"{self.name}={level}" for level in self.levels[self.common])
+            value += (f"{self.name} frequency",) if self.kind == "frequency" else ()
+        others = tuple(f"{self.name} {part}" for part in self.parts if part != VALUE)
+        return value + others if VALUE in self.parts else others
+
+    @cached_property
+    def common(self) -> NDArray[np.intp]:
+        """Positions of the levels with a column of their own."""
+        if self.shares is None:
+            return np.arange(len(self.code))
+        most = np.argsort(-self.shares, kind="stable")[:MOST_LEVELS]
+        return np.sort(most[self.shares[most] >= self.least])
 
     @cached_property
     def code(self) -> dict[str, int]:

@@ -1,0 +1,69 @@
+"""How estimators read tables: their columns become features by the schema of the fit."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from ridgemark.errors import ColumnWarning, ParameterError, warn_user
+from ridgemark.kernels import make_kernel
+from ridgemark.rows import ArrayRows, BaseRows, RowSource
+from ridgemark.tables import Encoder, learn_schema, schema_of_numbers
+
+
+def encoded_source(model: Any, source: RowSource) -> RowSource:
+    """Return rows of the user's columns as rows of the features that the model's kernel sees."""
+    return model._rows(source)
+
+
+def encoded_rows(features: Any) -> RowSource:
+    """Return features taken from an `encoded_source` as rows that the model predicts as they are."""
+    rows = ArrayRows(features)
+    rows.encoded = True
+    return rows
+
+
+class TableReader(BaseEstimator):
+    """Learns the schema of the rows of a fit, and applies it to later rows."""
+
+    def _encoded(self, source, reset, keep_constant=False):
+        """Return rows whose columns are features as the schema says: learned with `reset`, otherwise that of the fit.
+
+        Columns that are finite numbers are features as they are.
+        """
+        if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
+            return source
+        if reset:
+            table = None
+            if not (source.finite and self._categories_by_type()) or source.schema_options:
+                options = {"categorical": self.categorical_features, "keep_constant": keep_constant}
+                table = learn_schema(source, **options | dict(source.schema_options))
+        else:
+            table = self._model.schema.table
+            if table is None and not source.finite:  # gaps are filled by the medians of the points kept
+                table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
+        return source if table is None else source.encoded_by(Encoder(table))
+
+    def _categories_by_type(self):
+        """Tell whether no list names the categorical columns; refuse what is neither a list nor a known word."""
+        given = self.categorical_features
+        if isinstance(given, str) and given != "from_dtype":
+            raise ParameterError(
+                f'categorical_features must be "from_dtype", None or a list of column names or positions, got {given!r}'
+            )
+        return given is None or isinstance(given, str)
+
+    def _points(self):
+        """Return the rows that the model keeps, dense."""
+        points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
+        return points.toarray() if sparse.issparse(points) else points
+
+    def _warn_of_unseen(self, source):
+        """Say which values of the rows the fit has not seen."""
+        encoder = getattr(source, "encoder", None)
+        if encoder is not None and (said := encoder.warnings()):
+            msg = (
+                f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
+            )
+            warn_user(msg, ColumnWarning)
