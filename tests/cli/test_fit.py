@@ -13,11 +13,12 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import estimate, output
 from ridgemark.cli.fit import fit_and_measure, fit_lines
-from ridgemark.cli.measures import summary
+from ridgemark.cli.measures import repeated_rows, summary
 from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
 
@@ -100,16 +101,42 @@ def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
     run = fit_and_measure(model, source)
     tuning, lines, record = model.tuning_, dict(fit_lines(model, run)), summary(model, run)
     level = {"per_feature": "one bandwidth per feature", "metric": "a matrix"}[tuning.level]
-    assert lines["tuning"] == f"{level}, Gaussian, judged error {tuning.judged_error:.3g} of the target's deviation"
+    assert lines["kernel"] == f"Gaussian, {level} (tuned)"
     told = record["tuning"]
     assert (told["level"], told["kernel"], told["judged_error"]) == (tuning.level, "Gaussian", tuning.judged_error)
     order = np.argsort(-model.feature_importances_)
     names = [("a", "b", ODD)[k] for k in order]
     assert [one["column"] for one in record["important_columns"]] == names
     assert [one["share"] for one in record["important_columns"]] == model.feature_importances_[order].tolist()
-    assert lines["importance"].startswith(f"{names[0]!r} {model.feature_importances_[order[0]]:.0%}, {names[1]!r} ")
-    assert len(lines["kernel"]) < 60
+    assert lines["matters most"].startswith(f"{names[0]!r} {model.feature_importances_[order[0]]:.0%}, {names[1]!r} ")
     json.dumps(record)
+
+
+def test_fit_prints_quality_then_tuning_then_columns_then_distance_then_cost(folder, fitted):
+    model, source = fitted
+    lines = fit_lines(model, fit_and_measure(clone(model), source))
+    order = ["explained", "error", "held out", "kernel", "lambda", "landmarks", "matters most", "exact", "cost"]
+    assert [label for label, _ in lines] == order
+
+
+def test_a_held_out_file_with_training_rows_is_warned_about(folder, ridgemark, tmp_path):
+    old, new = ((folder / name).read_text().splitlines(keepends=True) for name in ("rows.csv", "new.csv"))
+    (tmp_path / "mixed.csv").write_text("".join(new + old[5:9]))
+    options = ("--target", "y", "--columns", NUMBERS, "--landmarks", 40, "--bandwidth", 2, "--output", tmp_path / "m")
+    code, out, errors = ridgemark("fit", folder / "rows.csv", *options, "--test", tmp_path / "mixed.csv")
+    assert (code, len(errors)) == (0, 1)
+    assert "4 of the 154 rows of " in errors[0]
+    assert "4 of them are training rows" in out
+    same = ("fit", folder / "rows.csv", *options, "--force", "--test", folder / "new.csv", "--json")
+    code, out, errors = ridgemark(*same)
+    assert (code, errors, json.loads(out)["held_out"]["repeated"]) == (0, [], 0)
+
+
+def test_rows_of_equal_features_and_other_targets_are_not_repeated():
+    X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, -1.0])
+    source = open_rows(X, target=y)
+    assert repeated_rows(source, open_rows(X, target=y + 0.5)) == 0
+    assert repeated_rows(source, open_rows(X[:1], target=y[:1])) == 1
 
 
 def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
@@ -224,7 +251,8 @@ def test_very_few_rows_are_fitted_without_intervals(ridgemark, tmp_path):
     (tmp_path / "few.csv").write_text("a,y\n1,2\n2,3\n4,1\n")
     arguments = ("--target", "y", "--ridge", "0.1", "--test", tmp_path / "few.csv", "--output", tmp_path / "m")
     code, out, errors = ridgemark("fit", tmp_path / "few.csv", *arguments, "--json")
-    assert (code, errors) == (0, [])
+    assert (code, len(errors)) == (0, 1)
+    assert "3 of the 3 rows" in errors[0]
     assert json.loads(out)["held_out"]["coverage"] is None
 
 
@@ -364,7 +392,7 @@ def test_a_warning_is_one_line(folder, ridgemark, tmp_path, monkeypatch):
         "fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--ridge", "10,1", "--output", tmp_path / "m"
     )
     assert (code, len(errors)) == (0, 1)
-    assert errors[0].startswith("ridgemark: the best ridge lies at the edge")
+    assert errors[0].startswith("ridgemark: the best ridge is the ")
 
 
 def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_path, monkeypatch):

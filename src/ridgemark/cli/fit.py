@@ -3,19 +3,18 @@
 import copy
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
 from ridgemark.cli.estimate import forecast
-from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
+from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
@@ -23,14 +22,15 @@ from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows.places import shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
 _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
+_SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
 @shared.command("fit", "rows.csv --target y --output model.ridgemark", "Fit a model to the rows of a file.")
@@ -81,6 +81,10 @@ def command(
     about = _about(data, source, options, levels)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, {})
+    repeated = 0 if other is None else repeated_rows(source, other)
+    if test is not None and other is not None and repeated:
+        count = f"{repeated:,} of the {other.n_rows:,} rows of {shown(test)}"
+        click.echo(f"ridgemark: {count} are training rows too; the error on them says less of new rows", err=True)
     searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
     if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
         click.echo(expected, err=True)
@@ -92,7 +96,7 @@ def command(
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
-                run = replace(run, held_out=held_out(model, other, test.name))
+                run = replace(run, held_out=held_out(model, other, test.name) | {"repeated": repeated})
             run = replace(run, seconds=time.perf_counter() - begin)
             save(run)
             if report is not None:
@@ -196,23 +200,28 @@ def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: 
 
 
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
-    """Return a fit in a few lines of labels and values."""
-    error, certificate = leave_one_out_error(model), model.certificate_
-    ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
-    waited = f"{run.waiting_share:.0%} of them waiting for rows"
+    """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
     return [
-        ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
-        ("kernel", kernel_words(model)),
+        *quality_lines(model, run.target_names or []),
+        ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
-        ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", landmark_words(model)),
-        ("leave-one-out", _rms(error)),
-        ("held out", _rms(None if run.held_out is None else run.held_out["rms"])),
-        ("distance", None if certificate is None else certificate.claim),
-        ("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"),
+        ("exact", distance_words(model)),
+        ("cost", _cost_words(model, run)),
     ]
 
 
-def _rms(errors: Sequence[float] | None) -> str | None:
-    return None if errors is None else ", ".join(f"RMS {rms:.4g}" for rms in errors)
+def _held_out_words(found: Mapping[str, Any]) -> str:
+    errors = ", ".join(f"{rms:.4g}" for rms in found["rms"])
+    shares = ", ".join(f"{share:.1%}" for share in found["r2"] if share is not None)
+    said = f"RMS {errors} on {found['n_rows']:,} rows of {shown(found['data'])}" + (shares and f", {shares} explained")
+    return said + (f"; {found['repeated']:,} of them are training rows" if found.get("repeated") else "")
+
+
+def _cost_words(model: Any, run: RunRecord) -> str:
+    parts = [spoken(run.seconds or 0.0)]
+    if run.peak_bytes:
+        parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
+    parts.append(f"{model.n_passes_} passes over {run.n_rows:,} rows of {model.n_features_in_} columns")
+    if run.waiting_share and run.waiting_share >= _SLOW:
+        parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
+    return ", ".join(parts)

@@ -2,14 +2,17 @@
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
-from ridgemark.rows import RowSource, open_rows, row_weights
+from ridgemark.rows import Block, RowSource, open_rows, row_weights
+from ridgemark.rows.distinct import row_hashes
 
+_HASHED = 65536  # rows hashed at a time
 _SHOWN = 300  # rows in the plot of observed against predicted
 _TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
@@ -24,6 +27,21 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     assert block.targets is not None
     ends = _intervals(model, _like_source(source, block.features))
     return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
+
+
+def repeated_rows(source: RowSource, other: RowSource) -> int:
+    """Return how many rows of another source have features and targets of a row of the first, by their hashes."""
+    return int(np.isin(_marks(other), _marks(source)).sum())
+
+
+def _marks(source: RowSource) -> Any:
+    """Return a hash of every row's features and targets."""
+
+    def marks(block: Block) -> Any:
+        assert block.targets is not None
+        return row_hashes(replace(block, features=np.column_stack([block.features, block.targets])))
+
+    return np.concatenate([marks(block) for block in source.blocks(_HASHED)])
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
@@ -94,7 +112,8 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "n_kernel_evaluations": model.n_kernel_evaluations_,
     }
     if run.held_out is not None:
-        record["held_out"] = {name: run.held_out[name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
+        told = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
+        record["held_out"] = {name: run.held_out.get(name) for name in told}
     return record
 
 

@@ -254,10 +254,11 @@ class LandmarkEstimator(BaseEstimator):
         """Say that the best of the ridges searched is the first or last of them."""
         path = tuned.path
         if path is not None and path.on_edge and (tuned.fit.centred.target_variance > 0).any():
+            largest = path.chosen.min() == 0
+            reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
             msg = (
-                f"the best ridge lies at the edge of the {len(path.ridges)} searched, {path.ridges[-1]:.3g} to "
-                f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "
-                "of it"
+                f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
+                f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
             )
             warn_user(msg, RidgeEdgeWarning)
 
