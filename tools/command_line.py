@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ridgemark.cli import commands
+from ridgemark.cli import COMMANDS, commands
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 
@@ -42,7 +42,8 @@ $ ridgemark certify model.ridgemark rows.csv
   saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
-- **Exit codes**: 0, or 2 with one line on the error stream that states the problem and the remedy.
+- **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after
+  Ctrl-C.
 - **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
   `--json` prints one JSON object.
 """
@@ -50,7 +51,13 @@ $ ridgemark certify model.ridgemark rows.csv
 
 def page() -> str:
     """Return the page: every command with its arguments, options and example."""
-    return HEAD + "".join(_section(name, command) for name, command in sorted(commands.commands.items()))
+    return HEAD + "".join(_section(name, command) for name, command in all_commands().items())
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Return the commands by name, in alphabetical order."""
+    found = {name: commands.get_command(click.Context(commands), name) for name in sorted(COMMANDS)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 def _section(name: str, command: click.Command) -> str:

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ridgemark import __version__
-from ridgemark.cli import commands
+from ridgemark.cli import COMMANDS, commands, demo
 
 
 def run(*arguments):
@@ -22,14 +22,14 @@ def test_the_module_runs_as_the_command():
 def test_every_command_has_help_with_an_example():
     listing = run("--help")
     assert listing.returncode == 0
-    for name in commands.commands:
+    for name in COMMANDS:
         assert name in listing.stdout
         shown = CliRunner().invoke(commands, [name, "--help"])
         assert "Example: ridgemark " + name in " ".join(shown.output.split())
 
 
 def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 1000)
+    monkeypatch.setattr(demo, "_FITTED", 1000)
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ridgemark-demo.html").write_text("of an earlier run")
@@ -62,7 +62,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
 
 
 def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 300)
+    monkeypatch.setattr(demo, "_FITTED", 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, _ = ridgemark("demo")

@@ -10,7 +10,7 @@ from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import print_json, progress
 
 
-@shared.command("certify", "model.ridgemark rows.csv --kind audit", "Bound how far a model is from exact.")
+@shared.command("certify", "model.ridgemark rows.csv --kind audit")
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @shared.option(

@@ -32,7 +32,7 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@shared.command("demo", "--seed 3", "Run a small example and write a page about it.")
+@shared.command("demo", "--seed 3")
 @shared.seed_option
 @shared.json_option
 def command(seed: int, as_json: bool) -> None:

@@ -33,7 +33,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
-@shared.command("fit", "rows.csv --target y --output model.ridgemark", "Fit a model to the rows of a file.")
+@shared.command("fit", "rows.csv --target y --output model.ridgemark")
 @click.argument("data", type=shared.PATH)
 @shared.target_option
 @click.option("--output", required=True, type=shared.PATH, help="Model file to write.")

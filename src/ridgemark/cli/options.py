@@ -55,9 +55,9 @@ def count_or_auto(text: str) -> Any:
 PATH = click.Path(path_type=Path)
 
 
-def command(name: str, example: str, short_help: str | None = None) -> Command:
+def command(name: str, example: str) -> Command:
     """Return the decorator of a command; its help ends with an example."""
-    return click.command(name, short_help=short_help, epilog=f"Example: ridgemark {name} {example}")
+    return click.command(name, epilog=f"Example: ridgemark {name} {example}")
 
 
 def option(name: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:

@@ -19,11 +19,7 @@ _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same 
 _MOST_BLOCKS = 32
 
 
-@shared.command(
-    "predict",
-    "model.ridgemark new.csv --output predictions.csv --interval 0.9",
-    "Predict the target for the rows of a file.",
-)
+@shared.command("predict", "model.ridgemark new.csv --output predictions.csv --interval 0.9")
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")

@@ -18,7 +18,7 @@ from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
-@shared.command("report", "model.ridgemark --output model.html --test other.csv", "Write an HTML page about a model.")
+@shared.command("report", "model.ridgemark --output model.html --test other.csv")
 @click.argument("model", type=shared.PATH)
 @click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
 @shared.test_option

@@ -24,7 +24,7 @@ from ridgemark.report.plots import require_matplotlib
 _PAGE = "index.html"
 
 
-@shared.command("reproduce", "--output reproduction --data data", "Repeat the paper's experiments and write a page.")
+@shared.command("reproduce", "--output reproduction --data data")
 @click.option(
     "--output",
     required=True,

@@ -12,9 +12,7 @@ from ridgemark.cli.output import check_outputs, print_result, progress, table_fo
 from ridgemark.functions import leverage_scores
 
 
-@shared.command(
-    "scores", "rows.csv --target y --ridge 1e-4 --output scores.csv", "Bound the leverage scores of the rows."
-)
+@shared.command("scores", "rows.csv --target y --ridge 1e-4 --output scores.csv")
 @click.argument("data", type=shared.PATH)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
