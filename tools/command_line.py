@@ -19,6 +19,7 @@ HEAD = """# Command line
 $ ridgemark demo
 $ ridgemark fit rows.csv --target y --output model.ridgemark --report model.html
 $ ridgemark predict model.ridgemark new.csv --output predictions.csv --interval 0.9
+$ cat new.csv | ridgemark predict model.ridgemark - -o - --keep id > predictions.csv
 $ ridgemark certify model.ridgemark rows.csv
 ```
 
@@ -27,7 +28,10 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Categories** are refused, by row and column, unless `--encode` names their columns in a CSV file. Each category
   becomes a column of 0 and 1; such a file is held in memory. The model remembers the categories and refuses others.
 - **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.
-  A model saved from Python does not: give `--columns`, `--target` and `--weight`.
+  A model saved from Python knows only its feature names, where it has them: a file's columns are found by them, in any
+  order; give `--target` and `--weight`, and without names `--columns`.
+- **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say
+  otherwise), and `--output -` is the standard output.
 - **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
   output.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
@@ -78,11 +82,12 @@ def _section(name: str, command: click.Command) -> str:
 
 
 def _spelling(option: click.Option) -> str:
+    names = ", ".join(reversed(option.opts))  # the short one first
     if option.is_flag:
-        return option.opts[0]
+        return names
     if isinstance(option.type, click.Choice):
-        return f"{option.opts[0]} {'|'.join(option.type.choices)}"
-    return f"{option.opts[0]} {option.metavar or str(option.name).upper()}"
+        return f"{names} {'|'.join(option.type.choices)}"
+    return f"{names} {option.metavar or str(option.name).upper()}"
 
 
 def _words(option: click.Option) -> str:

@@ -70,6 +70,9 @@ def main() -> None:
             _fail(_with_notes("interrupted; nothing was left half-written", error), _INTERRUPTED)
         except click.UsageError as error:
             _refuse(error)
+        except BrokenPipeError:  # whoever reads the output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
         except (RidgemarkError, OSError) as error:
             _fail(_with_notes(str(error), error))
         except MemoryError as error:

@@ -12,7 +12,7 @@ from ridgemark.cli.output import print_json, progress
 
 @shared.command("certify", "model.ridgemark rows.csv --kind audit")
 @click.argument("model", type=shared.PATH)
-@click.argument("data", type=shared.PATH)
+@click.argument("data", type=shared.DATA)
 @shared.option(
     "--kind",
     click.Choice(["audit", "operator", "trace"]),

@@ -44,7 +44,7 @@ def open_data(
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
         return open_rows(path, target=target, columns=columns, weight=weight)
-    names, cells = _text_columns(path, list(levels))
+    names, cells = text_columns(path, list(levels))
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
     if not plain:
@@ -62,7 +62,7 @@ def find_levels(path: Path, encode: Sequence[Key] | None) -> dict[str, list[str]
     """Return the sorted categories of every column to be encoded."""
     if not encode:
         return {}
-    _, cells = _text_columns(path, [str(name) for name in encode])
+    _, cells = text_columns(path, [str(name) for name in encode])
     levels = {name: sorted(set(values)) for name, values in cells.items()}
     for name, found in levels.items():
         if len(found) > _MOST_LEVELS:
@@ -157,8 +157,8 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     return model, run or RunRecord()
 
 
-def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
-    """Return the header of a CSV file and some of its columns as text."""
+def text_columns(path: Path, wanted: Sequence[Any]) -> tuple[tuple[str, ...], dict[Any, list[str]]]:
+    """Return the first line of a CSV file, and below it some of its columns as text."""
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         raise ParameterError(
             f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
@@ -166,7 +166,7 @@ def _text_columns(path: Path, wanted: Sequence[str]) -> tuple[tuple[str, ...], d
     with open_csv(require_file(path)) as raw:
         first = read_first_row(raw, shown(path))
         header = Header(shown(path), len(first.cells), first.cells)
-        positions = [header.choose(target=column).targets[0] for column in wanted]
+        positions = header.choose(columns=wanted).features
         raw.seek(first.next_offset)
         text = io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="")
         rows = [row for row in csv.reader(text, delimiter=first.delimiter) if row]

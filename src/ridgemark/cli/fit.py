@@ -34,9 +34,9 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
 @shared.command("fit", "rows.csv --target y --output model.ridgemark")
-@click.argument("data", type=shared.PATH)
+@click.argument("data", type=shared.DATA)
 @shared.target_option
-@click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
+@shared.output_option("Model file to write.")
 @shared.option(
     "--ridge",
     shared.numbers_or("loo", "gcv"),

@@ -62,8 +62,9 @@ def print_result(
         print_json(record)
         return
     print_lines(lines)
-    for path in filter(None, written):
-        click.echo(str(path))
+    for path in written:
+        if path is not None and not is_stream(path):
+            click.echo(str(path))
 
 
 def table_form(path: Path) -> str:
@@ -79,7 +80,7 @@ def table_form(path: Path) -> str:
 
 
 def write_table(path: Path, force: bool, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
-    """Write columns of numbers part by part; the file is written completely or not at all.
+    """Write columns part by part; the file is written completely or not at all.
 
     Parameters
     ----------

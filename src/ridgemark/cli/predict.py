@@ -9,6 +9,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
+from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.passes import read_ahead
@@ -21,26 +22,36 @@ _MOST_BLOCKS = 32
 
 @shared.command("predict", "model.ridgemark new.csv --output predictions.csv --interval 0.9")
 @click.argument("model", type=shared.PATH)
-@click.argument("data", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")
+@click.argument("data", type=shared.DATA)
+@shared.output_option("Table to write, .csv, .npy or .parquet.")
 @shared.option(
     "--interval",
     click.FloatRange(0, 1, min_open=True, max_open=True),
     "Also write prediction intervals with this target coverage, e.g. 0.9.",
     "SHARE",
 )
+@shared.option("--keep", shared.columns, "Columns of DATA to write before the predictions, as they are.", "COLUMNS")
 @shared.columns_option
 @shared.force_option
 @shared.json_option
 def command(
-    model: Path, data: Path, output: Path, interval: float | None, force: bool, as_json: bool, **options: Any
+    model: Path,
+    data: Path,
+    output: Path,
+    interval: float | None,
+    keep: list[shared.Key] | None,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
-    DATA is read in blocks and predictions are written block by block, so memory does not grow with its size. Columns
-    that were not features of the fit are ignored.
+    DATA and the output may be `-`: the standard input, CSV unless its first bytes say otherwise, and the standard
+    output, as CSV. DATA is read in blocks and predictions are written block by block, so memory does not grow with its
+    size; columns to keep are held in memory. Columns that were not features of the fit are ignored.
     """
-    table_form(output)
+    if table_form(output) == ".npy" and keep:
+        raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted, run = load_model(model, "predict", *(["predict_interval"] if interval else []))
     if interval is not None and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
@@ -55,8 +66,13 @@ def command(
     names = run.target_names or range(n_targets)
     kinds = ["prediction"] if interval is None else ["prediction", "lower", "upper"]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
+    kept = {} if keep is None else kept_columns(data, keep, source)
+    if twice := sorted({*kept} & {*header}):
+        raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
+    header = [*kept, *header]
     with progress() as tell:
-        write_table(output, force, header, source.n_rows, _parts(fitted, source, interval, tell))
+        parts = _beside(list(kept.values()), _parts(fitted, source, interval, tell))
+        write_table(output, force, header, source.n_rows, parts)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
@@ -76,6 +92,15 @@ def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | 
             yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
             if tell is not None:
                 tell("predictions", block.start + block.n_rows, source.n_rows)
+
+
+def _beside(kept: list[Any], parts: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """Put the rows of the kept columns before each part."""
+    start = 0
+    for part in parts:
+        stop = start + len(part[0])
+        yield [column[start:stop] for column in kept] + part
+        start = stop
 
 
 def _by_target(values: Any) -> Any:

@@ -20,7 +20,7 @@ from ridgemark.report.plots import require_matplotlib
 
 @shared.command("report", "model.ridgemark --output model.html --test other.csv")
 @click.argument("model", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
+@shared.output_option("HTML file to write.")
 @shared.test_option
 @shared.role_options
 @shared.force_option

@@ -27,6 +27,7 @@ _PAGE = "index.html"
 @shared.command("reproduce", "--output reproduction --data data")
 @click.option(
     "--output",
+    "-o",
     required=True,
     type=shared.PATH,
     help="Output folder: new, empty, or from an earlier run, whose files are replaced.",

@@ -13,17 +13,17 @@ from ridgemark.functions import leverage_scores
 
 
 @shared.command("scores", "rows.csv --target y --ridge 1e-4 --output scores.csv")
-@click.argument("data", type=shared.PATH)
+@click.argument("data", type=shared.DATA)
 @click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
 @shared.kernel_options
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
 @shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
-@shared.option("--target", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
+@shared.option("--target -t", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
 @shared.columns_option
 @shared.weight_option
 @shared.encode_option
-@shared.option("--output", shared.PATH, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
+@shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
 @shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.seed_option
 @shared.force_option
