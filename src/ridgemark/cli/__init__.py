@@ -20,6 +20,7 @@ COMMANDS = {
     "certify": "Bound how far a model is from exact.",
     "demo": "Run a small example and write a page about it.",
     "fit": "Fit a model to the rows of a file.",
+    "info": "Say what a model file holds.",
     "predict": "Predict the target for the rows of a file.",
     "report": "Write an HTML page about a model.",
     "reproduce": "Repeat the paper's experiments and write a page.",

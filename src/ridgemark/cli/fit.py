@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
@@ -158,7 +159,7 @@ def _save(model: Any, run: RunRecord, output: Path, force: bool, keep: bool) -> 
 def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
     """Fit, and return what a report shows beside the model."""
     model.fit(source)
-    names = list(source.target_names or [f"target {k}" for k in range(source.n_targets)])
+    names = list(source.target_names or _numbered(source.n_targets))
     return measure(model, RunRecord(target_names=names), source)
 
 
@@ -202,12 +203,16 @@ def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: 
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
     return [
-        *quality_lines(model, run.target_names or []),
+        *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
         ("exact", distance_words(model)),
         ("cost", _cost_words(model, run)),
     ]
+
+
+def _numbered(n_targets: int) -> list[str]:
+    return [f"target {k}" for k in range(n_targets)]
 
 
 def _held_out_words(found: Mapping[str, Any]) -> str:
@@ -221,7 +226,8 @@ def _cost_words(model: Any, run: RunRecord) -> str:
     parts = [spoken(run.seconds or 0.0)]
     if run.peak_bytes:
         parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
-    parts.append(f"{model.n_passes_} passes over {run.n_rows:,} rows of {model.n_features_in_} columns")
+    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {model.n_features_in_} columns"
+    parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
     if run.waiting_share and run.waiting_share >= _SLOW:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
     return ", ".join(parts)

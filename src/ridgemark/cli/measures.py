@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
+from ridgemark.report.fit_words import (
+    COVERAGE,
+    explained,
+    important_columns,
+    kernel_words,
+    leave_one_out_error,
+    selection_name,
+)
 from ridgemark.rows import Block, RowSource, open_rows, row_weights
 from ridgemark.rows.distinct import row_hashes
 
@@ -106,6 +113,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "selection": selection_name(model),
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
+        "explained": explained(model),
         "loo_rms": leave_one_out_error(model),
         "certificate": None if certificate is None else certificate.as_dict(),
         "n_passes": model.n_passes_,

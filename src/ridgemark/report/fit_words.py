@@ -29,7 +29,8 @@ def leave_one_out_error(model: Any) -> list[float] | None:
 
 def target_spread(model: Any) -> list[Any] | None:
     """Return the standard deviation of every target; None for a model without a certificate, which holds it."""
-    return None if model.certificate_ is None else list(model.certificate_.inputs["target_rms"])
+    certificate = getattr(model, "certificate_", None)
+    return None if certificate is None else list(certificate.inputs["target_rms"])
 
 
 def explained(model: Any) -> list[float | None] | None:
@@ -113,25 +114,25 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
     return [
         ("kernel", kernel),
         ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", landmark_words(model)),
+        ("landmarks", landmark_words(model) if hasattr(model, "landmark_count_") else None),
         ("matters most", ", ".join(important) or None),
     ]
 
 
 def distance_words(model: Any) -> str | None:
     """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
-    certificate, errors = model.certificate_, leave_one_out_error(model)
-    if certificate is None:
+    certificate, errors = getattr(model, "certificate_", None), leave_one_out_error(model)
+    if certificate is None and not hasattr(model, "history_"):
         return None
-    if certificate.vacuous:
+    if certificate is not None and certificate.vacuous:
         remedy = "`ridgemark certify` measures it" if certificate.kind == "trace" else "more landmarks would help"
         return f"not known (the {certificate.kind} bound says nothing for this fit); {remedy}"
-    bounds = np.atleast_1d(certificate.bound)
+    bounds = model.history_[-1].returned if certificate is None else np.atleast_1d(certificate.bound)
     beside = ""
     if errors is not None and min(errors) > 0:
         percent = 100 * float((bounds / errors).max())
         beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
-    risk = certificate.inputs.get("failure_probability")
+    risk = None if certificate is None else certificate.inputs.get("failure_probability")
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
     return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel ridge regression{beside}{probably}"
 
