@@ -83,10 +83,18 @@ class Columns(NamedTuple):
         return cls(model.n_features_in_, np.size(model.intercept_), getattr(model, "feature_names_in_", None))
 
 
-def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+def open_like(
+    run: RunRecord,
+    fitted: Columns,
+    path: Path,
+    options: Mapping[str, Any],
+    with_target: bool,
+    with_weight: bool | None = None,
+) -> RowSource:
     """Open a file with the columns of a fit, as the options, its record or the names of its features tell.
 
-    With targets, their number and the names of the features must be those of the fit.
+    With targets, their number and the names of the features must be those of the fit. Weights come with targets,
+    unless `with_weight` says otherwise.
     """
     columns = run.columns if options.get("columns") is None else options["columns"]
     if columns is None and fitted.feature_names is not None and _has_names(path):
@@ -94,6 +102,7 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
     target = weight = None
     if with_target:
         target = options.get("target") or run.target
+    if with_target if with_weight is None else with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
     source = open_data(path, target, columns, weight, run.levels)
     if source.n_features != fitted.n_features:
