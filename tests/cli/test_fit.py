@@ -252,6 +252,24 @@ def test_very_few_rows_are_fitted_without_intervals(ridgemark, tmp_path):
     assert json.loads(out)["held_out"]["coverage"] is None
 
 
+def test_scores_without_a_ridge_take_it_by_leave_one_out_or_from_a_model(folder, model_file, ridgemark, tmp_path):
+    model, rows = load(model_file), folder / "rows.csv"
+    source = open_rows(rows, columns=["a", "b", ODD])
+    code, out, errors = ridgemark("scores", rows, "--model", model_file, "--json", "-o", tmp_path / "s.csv")
+    assert (code, errors) == (0, [])
+    assert json.loads(out)["ridge"] == model.ridge_
+    expected = leverage_scores(source, ridge=model.ridge_, kernel=model.kernel_, random_state=0)
+    assert np.array_equal(read_csv(tmp_path / "s.csv")[1][:, 1:], np.c_[expected.lower, expected.upper])
+    options = ("--target", "y", "--columns", NUMBERS, "--landmarks", 60)
+    searched = NystromRidge("gaussian", bandwidth="median", n_landmarks=60, random_state=0)
+    searched.fit(open_rows(rows, target="y", columns=["a", "b", ODD]))
+    assert json.loads(ridgemark("scores", rows, *options, "--json")[1])["ridge"] == searched.ridge_
+    assert "(by leave-one-out)" in ridgemark("scores", rows, *options)[1]
+    code, _, errors = ridgemark("scores", rows, "--columns", "a")
+    assert (code, len(errors)) == (2, 1)
+    assert "give --ridge, a --model, or a --target" in errors[0]
+
+
 def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
     arguments = ("--ridge", "1e-3", "--columns", "a,b", "--output", tmp_path / "s.csv", "--json", "--top", "3")
     code, out, _ = ridgemark("scores", folder / "rows.csv", *arguments)
@@ -287,24 +305,6 @@ def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
         (("scores", "none.csv", "--ridge", "1"), "there is no file"),
     ],
 )
-def test_scores_without_a_ridge_take_it_by_leave_one_out_or_from_a_model(folder, model_file, ridgemark, tmp_path):
-    model, rows = load(model_file), folder / "rows.csv"
-    source = open_rows(rows, columns=["a", "b", ODD])
-    code, out, errors = ridgemark("scores", rows, "--model", model_file, "--json", "-o", tmp_path / "s.csv")
-    assert (code, errors) == (0, [])
-    assert json.loads(out)["ridge"] == model.ridge_
-    expected = leverage_scores(source, ridge=model.ridge_, kernel=model.kernel_, random_state=0)
-    assert np.array_equal(read_csv(tmp_path / "s.csv")[1][:, 1:], np.c_[expected.lower, expected.upper])
-    options = ("--target", "y", "--columns", NUMBERS, "--landmarks", 60)
-    searched = NystromRidge("gaussian", bandwidth="median", n_landmarks=60, random_state=0)
-    searched.fit(open_rows(rows, target="y", columns=["a", "b", ODD]))
-    assert json.loads(ridgemark("scores", rows, *options, "--json")[1])["ridge"] == searched.ridge_
-    assert "(by leave-one-out)" in ridgemark("scores", rows, *options)[1]
-    code, _, errors = ridgemark("scores", rows, "--columns", "a")
-    assert (code, len(errors)) == (2, 1)
-    assert "give --ridge, a --model, or a --target" in errors[0]
-
-
 def test_a_users_error_is_one_line_exit_code_2_and_no_file(
     arguments, message, folder, ridgemark, tmp_path, monkeypatch
 ):
