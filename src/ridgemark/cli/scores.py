@@ -103,7 +103,7 @@ def _problem(
             )
         if given is None:
             several = options["landmarks"] or "auto"
-            model: Any = NystromRidge(**kernel, n_landmarks=several, **told)  # type: ignore[no-untyped-call]
+            model: Any = NystromRidge(**kernel, n_landmarks=several, **told)
             fitted = model.fit(source)
     if given is not None:
         return source, given, kernel, "given"

@@ -19,6 +19,7 @@ from ridgemark.errors import (
     RidgemarkError,
     warn_user,
 )
+from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.fitted import Cost, Schema, Targets
 from ridgemark.kernels import make_kernel
@@ -90,6 +91,11 @@ class LandmarkEstimator(BaseEstimator):
 
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
+
+    def set_params(self, **params):
+        """Set parameters, also those of a kernel or selection as `kernel__bandwidth`; returns self."""
+        refuse_foreign(params, self._get_param_names(), type(self).__name__)
+        return super().set_params(**params)
 
     @contextmanager
     def _changing(self):

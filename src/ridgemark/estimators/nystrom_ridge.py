@@ -12,6 +12,7 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import repeats_and_constants, with_calibration
+from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.fitted import Choice, Cost, FittedModel, RowFacts, Solution
 from ridgemark.fitting import (
@@ -150,6 +151,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, LandmarkModel):
     True
     """
 
+    @with_hints
     def __init__(
         self,
         kernel="auto",
