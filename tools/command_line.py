@@ -48,8 +48,8 @@ $ ridgemark certify model.ridgemark rows.csv
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
 - **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after
   Ctrl-C.
-- **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
-  `--json` prints one JSON object.
+- **Progress** goes to the error stream: a bar on a terminal, elsewhere a line every half minute. So does the forecast
+  before a long fit: a range of time, memory, and an option that makes it faster. `--json` prints one JSON object.
 """
 
 

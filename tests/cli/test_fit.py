@@ -6,10 +6,12 @@ import json
 import math
 import os
 import re
+import time
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import estimate, output
@@ -19,6 +21,7 @@ from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
 
 NUMBERS = f"a,b,{ODD}"
+DEFAULT = Tuner(rows=4000, judging_rows=3000, landmarks=400, evaluations=40, patience=3)  # whatever the fixtures do
 
 
 @pytest.fixture(scope="module")
@@ -390,21 +393,47 @@ def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_pat
     monkeypatch.setattr(estimate, "LONG", 0.0)
     arguments = ("--target", "y", "--columns", "a", "--landmarks", 20, "--output", tmp_path / "m")
     _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments)
-    assert errors[0].startswith("700 rows: up to about")
-    assert "GiB" in errors[0]
+    assert re.fullmatch(r"700 rows: \S+ \S+ to \S+ \S+ and about 0\.1 GiB; faster: --bandwidth median, .*", errors[0])
+    _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments, "--bandwidth", 1, "--force")
+    assert "faster: --landmarks 100" in errors[0]
 
 
 def test_more_rows_take_longer_and_more_landmarks_more_memory():
     few, many = (np.zeros((n, 2)) for n in (1000, 100_000))
     small, large = (open_rows(X, target=1) for X in (few, many))
-    assert estimate.estimate(small, 100, True)[0] < estimate.estimate(large, 100, True)[0]
-    assert estimate.estimate(large, 100, True)[1] < estimate.estimate(large, 1000, True)[1]
+    assert estimate.estimate(small, 100, True, speed=1e9).most < estimate.estimate(large, 100, True, speed=1e9).least
+    assert estimate.estimate(large, 100, True).memory < estimate.estimate(large, 1000, True).memory
+
+
+@pytest.mark.parametrize(
+    ("n", "options"),
+    [
+        (4000, {"bandwidth": 1.0, "n_landmarks": 800}),
+        pytest.param(60_000, {"bandwidth": 1.0, "n_landmarks": 300}, marks=pytest.mark.slow),
+        pytest.param(4000, {"bandwidth": "median"}, marks=pytest.mark.slow),
+        pytest.param(50_000, {"bandwidth": 1.0}, marks=pytest.mark.slow),
+        pytest.param(3000, {"bandwidth": DEFAULT}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_time_of_a_fit_is_at_most_twice_outside_the_forecast(n, options):
+    """In time of the processor, which does not count that of other programs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    source = open_rows(X, target=np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n))
+    with threadpool_limits(1, user_api="blas"):
+        speed = estimate.operations_per_second(time.process_time, 20)
+        tuner = options["bandwidth"] if isinstance(options["bandwidth"], Tuner) else None
+        found = estimate.estimate(source, options.get("n_landmarks", "auto"), True, tuner, speed)
+        begin = time.process_time()
+        fit_and_measure(NystromRidge(**options, random_state=0), source)
+        taken = time.process_time() - begin
+    assert found.least / 2 < taken < 2 * found.most, found
 
 
 def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
     X = np.zeros((100_000, 50))
     np.save(tmp_path / "x.npy", X)
-    held, read = (estimate.estimate(open_rows(rows, target=1), 100, False)[1] for rows in (X, tmp_path / "x.npy"))
+    held, read = (estimate.estimate(open_rows(rows, target=1), 100, False).memory for rows in (X, tmp_path / "x.npy"))
     assert read == held - 8 * X.shape[0] * (X.shape[1] - 1)
 
 
@@ -452,7 +481,12 @@ def test_scores_show_progress_only_on_a_terminal(folder, ridgemark, monkeypatch)
     assert "700 of 700 rows" in terminal.getvalue()
 
 
-def test_there_is_no_progress_callback_without_a_terminal(monkeypatch):
-    monkeypatch.setattr("sys.stderr", io.StringIO())
+def test_a_log_gets_a_line_of_progress_now_and_then(monkeypatch):
+    log, clock = io.StringIO(), iter([0.0, 10.0, 31.0, 40.0, 95.0])
+    monkeypatch.setattr("sys.stderr", log)
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
     with output.progress() as tell:
-        assert tell is None
+        for done in (1000, 2000, 3000):
+            tell("moments", done, 4000)
+        tell("tuning", 57, 240)
+    assert log.getvalue().splitlines() == ["31 s: moments, 2,000 of 4,000 rows", "1.6 min: tuning, 57 of at most 240"]

@@ -29,7 +29,7 @@ def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -
     fitted, run = load_model(model, "certify")
     source = open_like(run, Columns.of(fitted), data, options, with_target=True)
     with progress() as tell:
-        fitted.set_params(progress=tell or False)
+        fitted.set_params(progress=tell)
         certificate = fitted.certify(source, kind=kind)
     if as_json:
         print_json(certificate.as_dict())

@@ -86,13 +86,13 @@ def command(
     if test is not None and other is not None and repeated:
         count = f"{repeated:,} of the {other.n_rows:,} rows of {shown(test)}"
         click.echo(f"ridgemark: {count} are training rows too; the error on them says less of new rows", err=True)
-    searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
-    if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
+    searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
+    if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
         click.echo(expected, err=True)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
         model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell or False
+            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell
         ).fit(source)
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])

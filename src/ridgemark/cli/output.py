@@ -17,6 +17,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from rich.text import Text
 
 from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import replacing
+from ridgemark.report.fit_words import spoken
 from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
 from ridgemark.rows.places import shown
@@ -38,6 +40,7 @@ Tell = Callable[[str, int, int], None]
 Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
+PERIOD = 30.0  # seconds between lines of progress where there is no terminal
 _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
@@ -254,10 +257,14 @@ def _open_stream(path: Path) -> IO[bytes]:
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        done, total = f"{task.completed:,.0f}", f"{task.total or 0:,.0f}"
-        if task.description == "tuning":  # counts evaluations; descents may end early
-            return Text(f"{done} of at most {total}")
-        return Text(f"{done} of {total} rows, {task.speed or 0:,.0f} rows/s")
+        counted = _counted(task.description, int(task.completed), int(task.total or 0))
+        return Text(counted if task.description == "tuning" else f"{counted}, {task.speed or 0:,.0f} rows/s")
+
+
+def _counted(what: str, done: int, total: int) -> str:
+    if what == "tuning":  # counts evaluations; descents may end early
+        return f"{done:,} of at most {total:,}"
+    return f"{done:,} of {total:,} rows"
 
 
 def terminal() -> Console | None:
@@ -267,11 +274,11 @@ def terminal() -> Console | None:
 
 
 @contextmanager
-def progress() -> Iterator[Tell | None]:
-    """Yield the progress callback `(what, rows_done, n_rows)`, or None if the error stream is not a terminal."""
+def progress() -> Iterator[Tell]:
+    """Yield the progress callback `(what, rows_done, n_rows)`: a bar on a terminal, elsewhere a line now and then."""
     console = terminal()
     if console is None:
-        yield None
+        yield _telling_lines()
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -286,3 +293,17 @@ def progress() -> Iterator[Tell | None]:
             bar.update(task, completed=done)
 
         yield tell
+
+
+def _telling_lines() -> Tell:
+    """Return a callback that writes a line to the error stream, a log perhaps, every half minute."""
+    begin = last = time.monotonic()
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now >= last + PERIOD:
+            last = now
+            click.echo(f"{spoken(now - begin)}: {what}, {_counted(what, done, total)}", err=True)
+
+    return tell

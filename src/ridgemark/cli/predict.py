@@ -76,7 +76,7 @@ def command(
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
-def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | None) -> Iterator[list[Any]]:
+def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell) -> Iterator[list[Any]]:
     """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
@@ -90,8 +90,7 @@ def _parts(fitted: Any, source: RowSource, interval: float | None, tell: Tell | 
             except NumericalError as error:
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
             yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
-            if tell is not None:
-                tell("predictions", block.start + block.n_rows, source.n_rows)
+            tell("predictions", block.start + block.n_rows, source.n_rows)
 
 
 def _beside(kept: list[Any], parts: Iterator[list[Any]]) -> Iterator[list[Any]]:

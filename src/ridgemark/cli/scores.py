@@ -48,7 +48,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
         table_form(output)
     check_outputs([("--output", output)], [("DATA", data), ("--model", options["model"])], force, as_json)
     with progress() as tell:
-        told = {"random_state": seed, "progress": tell or False}
+        told = {"random_state": seed, "progress": tell}
         source, ridge, kernel, origin = _problem(data, options, told)
         found = leverage_scores(
             source,
