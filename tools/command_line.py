@@ -48,6 +48,9 @@ $ ridgemark certify model.ridgemark rows.csv
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
 - **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after
   Ctrl-C.
+- **Completion** of commands, options and file names in a shell: put the line of your shell into its start-up file.
+  Bash: `eval "$(_RIDGEMARK_COMPLETE=bash_source ridgemark)"`; Zsh: the same with `zsh_source`; Fish:
+  `_RIDGEMARK_COMPLETE=fish_source ridgemark | source`.
 - **Progress** goes to the error stream: a bar on a terminal, elsewhere a line every half minute. So does the forecast
   before a long fit: a range of time, memory, and an option that makes it faster. `--json` prints one JSON object.
 """

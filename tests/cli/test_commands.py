@@ -1,8 +1,10 @@
 """The command line: help, output, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -109,3 +111,29 @@ def test_the_list_of_commands_has_no_truncated_sentence(ridgemark):
     assert code == 0
     assert "..." not in out.split("Commands:")[1]
     assert out.rstrip().endswith("Begin with: ridgemark demo")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        (("",), {*COMMANDS}),
+        (("re",), {"report", "reproduce"}),
+        (("--v",), {"--version"}),
+        (("info", "--j"), {"--json"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(typed, completed):
+    words = {"COMP_WORDS": " ".join(["ridgemark", *typed]), "COMP_CWORD": str(len(typed))}
+    environment = os.environ | words | {"_RIDGEMARK_COMPLETE": "bash_complete"}
+    code = "import sys; sys.argv[0] = 'ridgemark'; from ridgemark.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert {line.split(",")[1] for line in done.stdout.splitlines()} == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_of_every_shell_is_documented_and_there(shell):
+    environment = os.environ | {"_RIDGEMARK_COMPLETE": f"{shell}_source"}
+    result = CliRunner().invoke(commands, prog_name="ridgemark", env=environment)
+    assert "_RIDGEMARK_COMPLETE" in result.output
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    assert f"{shell}_source" in page.read_text(encoding="utf-8")
