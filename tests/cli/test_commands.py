@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from ridgemark import __version__
 from ridgemark.cli import COMMANDS, commands, demo
+from ridgemark.cli.options import columns
 
 
 def run(*arguments):
@@ -104,6 +106,25 @@ def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys
         cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err == "ridgemark: column 'x' holds no number in row 3\n"
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(ridgemark):
+    code, _, errors = ridgemark("preditc", "m")
+    assert (code, errors) == (2, ["ridgemark: No such command 'preditc'. Did you mean 'predict'? see ridgemark --help"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("a,b", ["a", "b"]), ('"area, m2",1', ["area, m2", 1]), ("-1", [-1]), (' a , "b" ', ["a", "b"]), ("a b", ["a b"])],
+)
+def test_columns_are_separated_by_commas_outside_double_quotes(text, names):
+    assert columns(text) == names
+
+
+@pytest.mark.parametrize("text", ["", "a,", ",", '""', "a\rb"])
+def test_an_empty_column_name_is_refused(text):
+    with pytest.raises(click.BadParameter, match="has an empty name"):
+        columns(text)
 
 
 def test_the_list_of_commands_has_no_truncated_sentence(ridgemark):

@@ -55,6 +55,11 @@ def test_what_was_given_is_not_called_tuned():
     assert dict(tuning_lines(fitted(SMOOTH, bandwidth="median")))["kernel"].endswith("(the median distance)")
 
 
+def test_landmarks_that_are_all_rows_were_not_chosen():
+    few = NystromRidge(bandwidth=1.0, ridge=1e-2, random_state=0).fit(X[:50], SMOOTH[:50])
+    assert dict(tuning_lines(few))["landmarks"] == "all 50 distinct rows"
+
+
 def test_a_bound_that_says_nothing_is_not_shown():
     rough = fitted(ROUGH, bandwidth=0.2, ridge=1e-6)
     assert rough.certificate_.vacuous

@@ -1,5 +1,6 @@
 """The command `ridgemark`: one file per subcommand, which parses options, calls the library and prints."""
 
+import difflib
 import os
 import signal
 import sys
@@ -41,6 +42,12 @@ class _Commands(click.Group):
             return None
         with _ending_at_once():
             return import_module(f"{__name__}.{cmd_name}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        near = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -14,9 +14,9 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, find_levels, open_data, open_test
-from ridgemark.cli.estimate import forecast
+from ridgemark.cli.estimate import LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
-from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
+from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromRidge
@@ -41,7 +41,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.option(
     "--ridge",
     shared.numbers_or("loo", "gcv"),
-    "The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    "Regularisation lambda, the ridge: a number, candidates separated by commas, or loo or gcv to search ten decades.",
     "NUMBER",
     "loo",
 )
@@ -68,9 +68,10 @@ def command(
 ) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
 
-    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Every feature must
-    be a number; columns of categories are refused unless --encode names them. The model is saved as soon as it is
-    fitted, and saved again with its certificate, intervals and the error on the rows of --test.
+    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file, or `-`, the
+    standard input. Every feature must be a number; columns of categories are refused unless --encode names them. The
+    model is saved as soon as it is fitted, and saved again with its certificate, intervals and the error on the rows
+    of --test.
     """
     test: Path | None = options["test"]
     check_outputs([("--output", output), ("--report", report)], [("DATA", data), ("--test", test)], force, as_json)
@@ -83,9 +84,8 @@ def command(
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, {})
     repeated = 0 if other is None else repeated_rows(source, other)
-    if test is not None and other is not None and repeated:
-        count = f"{repeated:,} of the {other.n_rows:,} rows of {shown(test)}"
-        click.echo(f"ridgemark: {count} are training rows too; the error on them says less of new rows", err=True)
+    if test is not None and other is not None:
+        warn_of_repeats(repeated, other.n_rows, test)
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
     if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
         click.echo(expected, err=True)
@@ -228,6 +228,6 @@ def _cost_words(model: Any, run: RunRecord) -> str:
         parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
     rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {model.n_features_in_} columns"
     parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
-    if run.waiting_share and run.waiting_share >= _SLOW:
+    if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
     return ", ".join(parts)

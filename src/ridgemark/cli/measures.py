@@ -17,9 +17,10 @@ from ridgemark.report.fit_words import (
     selection_name,
 )
 from ridgemark.rows import Block, RowSource, open_rows, row_weights
-from ridgemark.rows.distinct import row_hashes
+from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
 
 _HASHED = 65536  # rows hashed at a time
+_DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
 _SHOWN = 300  # rows in the plot of observed against predicted
 _TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
@@ -39,6 +40,21 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
 def repeated_rows(source: RowSource, other: RowSource) -> int:
     """Return how many rows of another source have features and targets of a row of the first, by their hashes."""
     return int(np.isin(_marks(other), _marks(source)).sum())
+
+
+def repeated_share(model: Any, source: RowSource) -> float:
+    """Return the share of rows whose features are those of a training row, by the smallest hashes of these.
+
+    An estimate for more than 2,048 training rows. Zero where many training rows have equal features, so that equal
+    features do not tell the same row.
+    """
+    known, certificate = model._model.rows.hashes, model.certificate_
+    if certificate is None or count_distinct(known) < _DIFFERENT * certificate.inputs["n_rows"]:
+        return 0.0
+    seen = np.concatenate([row_hashes(block) for block in source.blocks(_HASHED)])
+    if len(known) == KEPT_HASHES:
+        seen = seen[seen <= known[-1]]
+    return float(np.isin(seen, known).mean()) if len(seen) else 0.0
 
 
 def _marks(source: RowSource) -> Any:

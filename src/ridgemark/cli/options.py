@@ -1,5 +1,6 @@
 """Options shared by several commands: columns, kernels, numbers or words."""
 
+import csv
 import re
 import shutil
 import sys
@@ -24,9 +25,12 @@ def key(text: str) -> Key:
 
 
 def columns(text: str) -> list[Key]:
-    """Return column names or positions, separated by commas."""
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
+    """Return column names or positions, separated by commas; a name that has a comma stands in double quotes."""
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+    except csv.Error:  # a line end outside quotes
+        names = []
+    if not names or not all(names):
         raise click.BadParameter(f"{text!r} has an empty name; give names or positions separated by commas")
     return [key(name) for name in names]
 
@@ -107,7 +111,12 @@ def together(*options: Command) -> Command:
     return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)
 
 
-target_option = option("--target -t", columns, "Target column, or several separated by commas.", "COLUMNS")
+target_option = option(
+    "--target -t",
+    columns,
+    "Target column, or several separated by commas; a name with a comma stands in double quotes.",
+    "COLUMNS",
+)
 columns_option = option(
     "--columns", columns, "Feature columns separated by commas; by default all columns without another role.", "COLUMNS"
 )

@@ -70,6 +70,13 @@ def print_result(
             click.echo(str(path))
 
 
+def warn_of_repeats(repeated: int, n_rows: int, test: Path) -> None:
+    """Say how many test rows are training rows, if there are any."""
+    if repeated:
+        count = f"{repeated:,} of the {n_rows:,} rows of {shown(test)}"
+        click.echo(f"ridgemark: {count} are training rows too; expect a larger error on new rows", err=True)
+
+
 def table_form(path: Path) -> str:
     """Return the extension that sets the format: that of the path, or .csv for a stream without one."""
     form = path.suffix.lower()

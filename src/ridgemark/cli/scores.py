@@ -19,7 +19,7 @@ from ridgemark.rows.places import shown
 
 @shared.command("scores", "rows.csv --target y --output scores.csv")
 @click.argument("data", type=shared.DATA)
-@shared.option("--ridge", float, "The paper's lambda; by default that of --model, or by leave-one-out.", "NUMBER")
+@shared.option("--ridge", float, "Lambda; by default that of --model, or by leave-one-out.", "NUMBER")
 @shared.option("--model", shared.PATH, "Model whose lambda, kernel and columns to take.")
 @shared.kernel_options
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")

@@ -72,6 +72,8 @@ def kernel_words(model: Any) -> str:
 def landmark_words(model: Any) -> str:
     """Return the number of landmarks, how they were chosen, and which rule set their number."""
     rule = model.landmark_count_.rule
+    if rule.startswith("all "):  # nothing was chosen
+        return rule
     why = "their number given" if rule == "given" else f"number by the rule: {rule}"
     return f"{model.n_landmarks_:,} by {selection_name(model)}, {why}"
 
