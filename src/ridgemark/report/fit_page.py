@@ -12,6 +12,7 @@ from ridgemark.report.fit_words import (
     COVERAGE,
     CRITERIA,
     LEVELS,
+    distance_words,
     explained,
     how_much,
     kernel_words,
@@ -78,7 +79,7 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, furth
         ("What was fitted", "fitted", _fitted(fit, version)),
         *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
         *([("Which columns matter", "columns", [importance])] if importance is not None else []),
-        ("How far from exact", "exact", _exact(fit.certificate)),
+        ("How far from exact", "exact", _exact(fit)),
         ("Which rows matter", "rows", _rows(fit)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
         *further,
@@ -121,7 +122,7 @@ def _glance(fit: _Fit) -> Html:
         answer = f"Rows left out in turn are predicted with {worst:.1%} of the variance explained{of_targets}."
         rows.append(["Does it predict?", answer, html.badge(word, _TONES[word])])
     if fit.certificate is not None:
-        rows.append(["Is it close to exact?", fit.certificate.claim, _closeness(fit)])
+        rows.append(["Is it close to exact?", _distance(fit), _closeness(fit)])
     if fit.verdict is not None:
         dimension = "effective dimension {:.3g} to {:.3g} at lambda".format(*fit.model.effective_dimension_)
         rows.append(["Which rows carry it?", fit.verdict, dimension])
@@ -232,7 +233,14 @@ def _errors(fit: _Fit) -> Html:
     return html.table(caption, [Column("target"), *headings], rows, stacked=True)
 
 
-def _exact(certificate: Any) -> list[Html]:
+def _distance(fit: _Fit) -> str:
+    """Return the claim of the certificate, or that its bound says nothing."""
+    words = distance_words(fit.model) or ""
+    return f"{words[0].upper()}{words[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
+
+
+def _exact(fit: _Fit) -> list[Html]:
+    certificate = fit.certificate
     if certificate is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
@@ -244,7 +252,7 @@ def _exact(certificate: Any) -> list[Html]:
         ("cost", spent(certificate.cost)),
     ]
     return [
-        html.note(certificate.claim),
+        html.note(_distance(fit)),
         _pairs("The certificate", facts),
         _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in _INPUTS.items()]),
         *([html.paragraph(f"Before any measurement: {promise}")] if promise is not None else []),

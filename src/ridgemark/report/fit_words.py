@@ -47,7 +47,7 @@ def how_much(share: float) -> Literal["most of it", "part of it", "hardly anythi
 
 
 def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen: a name, or the repr of the selection; of "auto", what it took."""
+    """Return how landmarks were chosen: a name, or the class of the selection; of "auto", what it took."""
     if not isinstance(model.selection, str | Selection):
         return "points given"
     if model.selection in ("auto", Auto()):
@@ -55,7 +55,7 @@ def selection_name(model: Any) -> str:
             return "leverage (auto)"
         uniform = hasattr(model, "tuning_") and model.tuning_.uniform_landmarks
         return "uniform (auto)" if uniform else "rpcholesky (auto)"
-    return str(model.selection)
+    return model.selection if isinstance(model.selection, str) else type(model.selection).__name__
 
 
 def kernel_words(model: Any) -> str:
