@@ -83,9 +83,6 @@ def command(
     about = _about(data, source, options, levels)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, {})
-    repeated = 0 if other is None else repeated_rows(source, other)
-    if test is not None and other is not None:
-        warn_of_repeats(repeated, other.n_rows, test)
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
     if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
         click.echo(expected, err=True)
@@ -97,6 +94,8 @@ def command(
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
+                repeated = repeated_rows(source, other)
+                warn_of_repeats(repeated, other.n_rows, test)
                 run = replace(run, held_out=held_out(model, other, test.name) | {"repeated": repeated})
             run = replace(run, seconds=time.perf_counter() - begin)
             save(run)
