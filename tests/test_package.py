@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import ridgemark
 
 HEAVY = ("torch", "dask", "pyarrow", "matplotlib", "pandas", "polars", "click", "rich")
@@ -18,7 +20,10 @@ def _run(code):
 def test_importing_ridgemark_loads_nothing_heavier_than_scikit_learn():
     """scikit-learn itself imports pandas if installed, so only the modules that ridgemark adds are checked."""
     before = "import sys, numpy, scipy, sklearn.base, sklearn.utils.validation; before = set(sys.modules)"
-    assert _run(f"{before}; import ridgemark; print([m for m in {HEAVY!r} if m in set(sys.modules) - before])") == "[]"
+    assert (
+        _run(f"{before}; from ridgemark import *; print([m for m in {HEAVY!r} if m in set(sys.modules) - before])")
+        == "[]"
+    )
 
 
 def test_importing_ridgemark_needs_none_of_the_optional_packages():
@@ -30,9 +35,45 @@ class Hide:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Hide())
 import ridgemark
+from ridgemark import *
 print(ridgemark.__version__)
 """
     assert _run(code) == ridgemark.__version__
+
+
+def test_importing_ridgemark_imports_no_numpy_until_a_name_is_used():
+    imported = "print('numpy' in sys.modules)"
+    assert _run(f"import sys, ridgemark; {imported}; ridgemark.NystromRidge; {imported}").split() == ["False", "True"]
+
+
+def test_public_names_and_modules_are_found_and_listed():
+    code = """
+import ridgemark
+print({*ridgemark.__all__} <= {*dir(ridgemark)})
+print(ridgemark.tuning.Tuner.__name__, ridgemark.errors.__name__)
+from ridgemark import *
+print(NystromRidge is ridgemark.NystromRidge is ridgemark.estimators.NystromRidge, bounds is ridgemark.bounds)
+"""
+    assert _run(code).split("\n") == ["True", "Tuner ridgemark.errors", "True True"]
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    for name in ("NystromRigde", "_HOMES_", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"module 'ridgemark' has no attribute '{name}'"):
+            getattr(ridgemark, name)
+
+
+def test_a_missing_dependency_is_named_and_not_an_attribute_error():
+    code = """
+import sys
+sys.modules["sklearn.base"] = None
+import ridgemark
+try:
+    ridgemark.NystromRidge
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert _run(code).startswith("sklearn")
 
 
 def test_the_version_is_a_version_and_heads_the_changelog():

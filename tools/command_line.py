@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ridgemark.cli import commands
+from ridgemark.cli import COMMANDS, commands
 
 PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 
@@ -19,6 +19,7 @@ HEAD = """# Command line
 $ ridgemark demo
 $ ridgemark fit rows.csv --target y --output model.ridgemark --report model.html
 $ ridgemark predict model.ridgemark new.csv --output predictions.csv --coverage 0.9
+$ cat new.csv | ridgemark predict model.ridgemark - -o - --keep id > predictions.csv
 $ ridgemark certify model.ridgemark rows.csv
 ```
 
@@ -29,7 +30,10 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Text, dates and gaps** among the features of `fit` are encoded as [tables](tables.md) are. `--encode` names columns
   of a CSV file whose categories become columns of 0 and 1, and accepts no others later; the file is held in memory.
 - **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.
-  A model saved from Python does not: give `--columns`, `--target` and `--weight`.
+  A model saved from Python knows only its feature names, where it has them: a file's columns are found by them, in any
+  order; give `--target` and `--weight`, and without names `--columns`.
+- **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say
+  otherwise), and `--output -` is the standard output.
 - **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
   output.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
@@ -44,15 +48,25 @@ $ ridgemark certify model.ridgemark rows.csv
   saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
-- **Exit codes**: 0, or 2 with one line on the error stream that states the problem and the remedy.
-- **Progress**, on a terminal only, and the estimate of time and memory before a long fit go to the error stream.
-  `--json` prints one JSON object.
+- **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after
+  Ctrl-C.
+- **Completion** of commands, options and file names in a shell: put the line of your shell into its start-up file.
+  Bash: `eval "$(_RIDGEMARK_COMPLETE=bash_source ridgemark)"`; Zsh: the same with `zsh_source`; Fish:
+  `_RIDGEMARK_COMPLETE=fish_source ridgemark | source`.
+- **Progress** goes to the error stream: a bar on a terminal, elsewhere a line every half minute. So does the forecast
+  before a long fit: a range of time, memory, and an option that makes it faster. `--json` prints one JSON object.
 """
 
 
 def page() -> str:
     """Return the page: every command with its arguments, options and example."""
-    return HEAD + "".join(_section(name, command) for name, command in sorted(commands.commands.items()))
+    return HEAD + "".join(_section(name, command) for name, command in all_commands().items())
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Return the commands by name, in alphabetical order."""
+    found = {name: commands.get_command(click.Context(commands), name) for name in sorted(COMMANDS)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 def _section(name: str, command: click.Command) -> str:
@@ -73,11 +87,12 @@ def _section(name: str, command: click.Command) -> str:
 
 
 def _spelling(option: click.Option) -> str:
+    names = ", ".join(reversed(option.opts))  # the short one first
     if option.is_flag:
-        return option.opts[0]
+        return names
     if isinstance(option.type, click.Choice):
-        return f"{option.opts[0]} {'|'.join(option.type.choices)}"
-    return f"{option.opts[0]} {option.metavar or str(option.name).upper()}"
+        return f"{names} {'|'.join(option.type.choices)}"
+    return f"{names} {option.metavar or str(option.name).upper()}"
 
 
 def _words(option: click.Option) -> str:

@@ -1,9 +1,13 @@
 """Kernel ridge regression from a few well-chosen landmarks, with its distance from exact."""
 
-from ridgemark import bounds, certificates, errors, exact, kernels, selection
-from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
-from ridgemark.functions import effective_dimension, leverage_scores, load
-from ridgemark.rows import open_rows
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ridgemark import bounds, certificates, errors, exact, kernels, selection
+    from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
+    from ridgemark.functions import effective_dimension, leverage_scores, load
+    from ridgemark.rows import open_rows
 
 __version__ = "0.1.0.dev0"
 
@@ -24,3 +28,29 @@ __all__ = [
     "open_rows",
     "selection",
 ]
+_HOMES = {
+    **dict.fromkeys(("ExactKernelRidge", "NystromFeatures", "NystromRidge"), "estimators"),
+    **dict.fromkeys(("effective_dimension", "leverage_scores", "load"), "functions"),
+    "open_rows": "rows",
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or a module of the package, when it is first used: scikit-learn takes a second."""
+        if not name.startswith("_"):
+            module = f"{__name__}.{_HOMES.get(name, name)}"
+            try:
+                found = import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name != module:
+                    raise
+            else:
+                globals()[name] = getattr(found, name) if name in _HOMES else found
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

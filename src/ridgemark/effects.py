@@ -19,6 +19,8 @@ from ridgemark.operators import CrossTask
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
+from ridgemark.tables.dates import ELAPSED
+from ridgemark.tables.schema import VALUE, Field, Schema
 
 _MOST_ROWS = 2**16  # whose effects are kept for quartiles
 _ROWS = 1000  # whose gradients are averaged
@@ -36,12 +38,15 @@ class Effect:
     columns: tuple[int, ...]
     before: tuple[float, ...] = ()
     after: tuple[float, ...] = ()
+    levels: tuple[str, ...] = ()  # words for both settings
 
     @property
     def unit(self) -> str:
         """What the effect is of: one unit of the column, or a change of level."""
         if not self.before:
             return "per unit"
+        if self.levels:
+            return " -> ".join(self.levels)
         return " -> ".join(" ".join(f"{value:g}" for value in side) for side in (self.before, self.after))
 
 
@@ -49,6 +54,40 @@ def effects_of_columns(names: Sequence[str], two_valued: Sequence[tuple[int, flo
     """Return one effect for each column: the difference of a column of two values, the derivative of others."""
     levels = {column: ((low,), (high,)) for column, low, high in two_valued}
     return [Effect(name, (j,), *levels.get(j, ())) for j, name in enumerate(names)]
+
+
+def effects_of_table(schema: Schema, two_valued: Sequence[tuple[int, float, float]]) -> list[Effect]:
+    """Return the effects of the columns of a table.
+
+    Of a number its derivative, or the difference between two values; of a boolean the difference; of a category the
+    difference of each level from the first; of a date the trend, the derivative by elapsed time.
+    """
+    plain = effects_of_columns(schema.encoded_names, two_valued)
+    found, start = [], 0
+    for field in schema.fields:
+        of_field = plain[start : start + len(field.names)]
+        if field.levels is not None and VALUE in field.parts:
+            found += _differences_of_levels(field, start)
+        elif field.kind == "date":
+            found += [one for one in of_field if one.name == f"{field.name} {ELAPSED}"]
+        elif VALUE in field.parts:
+            found.append(of_field[0])
+        start += len(field.names)
+    return found
+
+
+def _differences_of_levels(field: Field, start: int) -> list[Effect]:
+    """Return the effect of each level with a feature of its own in place of the first."""
+    assert field.levels is not None
+    settings = np.eye(len(field.common))
+    if field.shares is not None:
+        settings = np.column_stack([settings, field.shares[field.common]])
+    columns = tuple(range(start, start + settings.shape[1]))
+    words = [str(level) for level in field.levels[field.common]]
+    return [
+        Effect(field.name, columns, tuple(settings[0]), tuple(settings[k]), (words[0], words[k]))
+        for k in range(1, len(words))
+    ]
 
 
 @dataclass(frozen=True, eq=False)

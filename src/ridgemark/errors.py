@@ -16,6 +16,10 @@ class ParameterError(RidgemarkError, ValueError):
     """An option is outside its range, or two options contradict each other."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """A parameter has another name in this package; the message names it."""
+
+
 class DataError(RidgemarkError, ValueError):
     """The rows cannot be used: wrong shape, a missing column, a cell that is not a finite number."""
 

@@ -1,14 +1,18 @@
 """The command line: help, output, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from ridgemark import __version__
-from ridgemark.cli import commands
+from ridgemark.cli import COMMANDS, commands, demo
+from ridgemark.cli.options import columns
 
 
 def run(*arguments):
@@ -22,14 +26,14 @@ def test_the_module_runs_as_the_command():
 def test_every_command_has_help_with_an_example():
     listing = run("--help")
     assert listing.returncode == 0
-    for name in commands.commands:
+    for name in COMMANDS:
         assert name in listing.stdout
         shown = CliRunner().invoke(commands, [name, "--help"])
         assert "Example: ridgemark " + name in " ".join(shown.output.split())
 
 
 def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 1000)
+    monkeypatch.setattr(demo, "_FITTED", 1000)
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ridgemark-demo.html").write_text("of an earlier run")
@@ -62,7 +66,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
 
 
 def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ridgemark.cli.demo"], "_FITTED", 300)
+    monkeypatch.setattr(demo, "_FITTED", 300)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, _ = ridgemark("demo")
@@ -104,8 +108,53 @@ def test_an_error_of_the_library_is_one_line_and_exit_code_2(monkeypatch, capsys
     assert capsys.readouterr().err == "ridgemark: column 'x' holds no number in row 3\n"
 
 
+def test_a_mistyped_command_is_answered_with_the_nearest(ridgemark):
+    code, _, errors = ridgemark("preditc", "m")
+    assert (code, errors) == (2, ["ridgemark: No such command 'preditc'. Did you mean 'predict'? see ridgemark --help"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("a,b", ["a", "b"]), ('"area, m2",1', ["area, m2", 1]), ("-1", [-1]), (' a , "b" ', ["a", "b"]), ("a b", ["a b"])],
+)
+def test_columns_are_separated_by_commas_outside_double_quotes(text, names):
+    assert columns(text) == names
+
+
+@pytest.mark.parametrize("text", ["", "a,", ",", '""', "a\rb"])
+def test_an_empty_column_name_is_refused(text):
+    with pytest.raises(click.BadParameter, match="has an empty name"):
+        columns(text)
+
+
 def test_the_list_of_commands_has_no_truncated_sentence(ridgemark):
     code, out, _ = ridgemark("--help")
     assert code == 0
     assert "..." not in out.split("Commands:")[1]
     assert out.rstrip().endswith("Begin with: ridgemark demo")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        (("",), {*COMMANDS}),
+        (("re",), {"report", "reproduce"}),
+        (("--v",), {"--version"}),
+        (("info", "--j"), {"--json"}),
+    ],
+)
+def test_the_shell_completes_commands_and_options(typed, completed):
+    words = {"COMP_WORDS": " ".join(["ridgemark", *typed]), "COMP_CWORD": str(len(typed))}
+    environment = os.environ | words | {"_RIDGEMARK_COMPLETE": "bash_complete"}
+    code = "import sys; sys.argv[0] = 'ridgemark'; from ridgemark.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert {line.split(",")[1] for line in done.stdout.splitlines()} == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_of_every_shell_is_documented_and_there(shell):
+    environment = os.environ | {"_RIDGEMARK_COMPLETE": f"{shell}_source"}
+    result = CliRunner().invoke(commands, prog_name="ridgemark", env=environment)
+    assert "_RIDGEMARK_COMPLETE" in result.output
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    assert f"{shell}_source" in page.read_text(encoding="utf-8")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ridgemark import ExactKernelRidge, NystromRidge, load
+from ridgemark import ExactKernelRidge, NystromRidge, load, open_rows
 from ridgemark.cli import commands
+from ridgemark.cli.measures import repeated_share
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.fit_words import printable
@@ -103,6 +104,23 @@ def test_report_measures_the_error_on_test_rows(folder, ridgemark, tmp_path):
     code, out, _ = ridgemark("report", tmp_path / "m", "--output", page, "--test", folder / "new.csv", "--json")
     assert (code, json.loads(out)) == (0, {"page": str(page)})
     assert "held-out rows" in page.read_text()
+    arguments = ("report", tmp_path / "m", "--output", page, "--force", "--test")
+    assert ridgemark(*arguments, folder / "new.csv")[2] == []
+    code, _, errors = ridgemark(*arguments, folder / "rows.csv")
+    assert (code, len(errors)) == (0, 1)
+    assert "700 of the 700 rows" in errors[0]
+    assert "held out: 700 rows, 700 of them training rows too" in page.read_text()
+
+
+def test_training_rows_in_a_test_file_are_estimated_from_a_sample_of_hashes():
+    X = np.random.default_rng(0).normal(size=(6000, 2))
+    model = NystromRidge(bandwidth=1.0, ridge=1e-2, n_landmarks=20, random_state=0).fit(X, X[:, 0])
+    new = np.random.default_rng(1).normal(size=(3000, 2))
+    half = open_rows(np.r_[X[:3000], new])
+    assert repeated_share(model, half) == pytest.approx(0.5, abs=0.1)
+    assert repeated_share(model, open_rows(new)) == 0.0
+    few_values = NystromRidge(bandwidth=1.0, ridge=1e-2, n_landmarks=5, random_state=0).fit(X.round(), X[:, 0])
+    assert repeated_share(few_values, open_rows(X.round())) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-from tools.command_line import PAGE, page
-
-from ridgemark.cli import commands
+from tools.command_line import PAGE, all_commands, page
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,11 +21,11 @@ def test_commands_shown_in_the_documentation_exist_with_their_options():
     assert shown
     for line in shown:
         name, *words = line.split()
-        options = {spelling for one in commands.commands[name].params for spelling in one.opts}
+        options = {spelling for one in all_commands()[name].params for spelling in one.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 
 
 def test_every_option_says_what_it_is_for():
-    for command in commands.commands.values():
+    for command in all_commands().values():
         for option in command.params:
             assert not option.opts[0].startswith("--") or option.help, (command.name, option.name)

@@ -7,11 +7,17 @@ import pytest
 from ridgemark.report.tables import write_csv
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+a", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
 def test_text_that_a_spreadsheet_would_evaluate_is_marked_as_text(tmp_path, text):
     write_csv(tmp_path / "t.csv", [text], [[text]])
     with (tmp_path / "t.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [["'" + text]] * 2
+
+
+def test_text_that_is_a_number_with_a_sign_stays_as_it_is(tmp_path):
+    write_csv(tmp_path / "t.csv", ["a", "b"], [["-2.5", "+1"]])
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1] == ["-2.5", "+1"]
 
 
 def test_numbers_stay_numbers_to_the_last_digit(tmp_path):

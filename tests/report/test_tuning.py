@@ -128,7 +128,7 @@ def test_a_very_long_name_is_shortened_everywhere():
     text = section(page_of(model), "columns")
     assert ">xxxxxxxxxxxxx...xxxxxxxx</text>" in text
     assert names[1] not in text
-    assert len(dict(tuning_lines(model))["importance"]) < 200
+    assert len(dict(tuning_lines(model))["matters most"]) < 200
 
 
 def test_one_column_and_a_constant_fit_have_no_importances():

@@ -19,6 +19,7 @@ Kind = Literal["audit", "operator", "trace"]
 Certainty = Literal["deterministic", "probability", "estimate"]
 
 _VACUOUS = 0.5  # a bound above this share of what the training error alone implies is not informative
+LARGEST_FACTOR = 10.0  # a larger risk factor is not informative, and left out of the claim
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,8 @@ class Certificate:
         The in-sample risk is at most this times that of the exact solution, for every signal and for a ridge chosen
         without looking at y. None for an audit, which holds for this y only.
     inputs : mapping
-        The numbers behind the claim; a list has one number for each target.
+        The numbers behind the claim; a list has one number for each target. `theorem_3` is a sentence, or None where
+        the theorem promises nothing for any number of draws up to n.
     cost : mapping
         `kernel_entries` evaluated and `seconds` taken; of a loaded model without the seconds.
     """
@@ -58,7 +60,9 @@ class Certificate:
         return _is_vacuous(np.atleast_1d(self.bound), np.asarray(self.inputs["unmeasured"]))
 
     def __str__(self) -> str:
-        return f"{self.claim}\n({self.kind}: {spent(self.cost)})\nBefore any measurement: {self.inputs['theorem_3']}"
+        promise = self.inputs["theorem_3"]
+        before = "" if promise is None else f"\nBefore any measurement: {promise}"
+        return f"{self.claim}\n({self.kind}: {spent(self.cost)}){before}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, as `json` takes them."""
@@ -127,7 +131,7 @@ def issue(
     sentences = [_claim(bound, failure_probability, risk_factor)]
     if _is_vacuous(bound, unmeasured):
         implied = f"the training error alone already implies {_numbers(unmeasured)}"
-        sentences.append(f"This bound is not informative: {implied}. {what_would_help(fit)}")
+        sentences.append(f"This bound is not informative: {implied}. {what_would_help(fit, kind)}")
     return Certificate(
         kind,
         " ".join(sentences),
@@ -156,8 +160,8 @@ def check_failure_probability(value: float) -> None:
         raise ParameterError(f"failure_probability must lie between 0 and 1, got {value!r}")
 
 
-def what_would_help(fit: LandmarkFit) -> str:
-    """Return advice on how to come closer to exact: about how many landmarks, and what else.
+def what_would_help(fit: LandmarkFit, kind: Kind = "audit") -> str:
+    """Return advice after a bound of this kind that is not informative: another kind, more landmarks, refinement.
 
     Two landmarks for every effective dimension, taken as the geometric mean of its bracket; at least twice the present
     number.
@@ -166,15 +170,17 @@ def what_would_help(fit: LandmarkFit) -> str:
     lower, upper = fit.effective_dimension
     wanted = math.ceil(2.0 * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
     wanted = min(max(wanted, 2 * have), fit.moments.n_rows)
-    more = f"about {wanted} landmarks in place of {have}, " if wanted > have else ""
+    advice = [] if kind == "audit" else ["an audit, which measures the distance for these targets"]
+    advice += [f"about {wanted} landmarks in place of {have}"] if wanted > have else []
     return (
-        f'What would help: {more}selection="auto" where the landmarks were chosen otherwise, a larger lambda, '
-        "or refinement to the exact solution."
+        f"What would help: {', '.join([*advice, 'or refinement to the exact solution' if advice else 'refinement'])}."
     )
 
 
-def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> str:
+def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> str | None:
     """Return what Theorem 3 guarantees, before any measurement, for as many draws as there are landmarks.
+
+    None where it promises nothing, and would not for any number of draws up to n.
 
     With `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` its count `8 (d_eff(lambda epsilon) + 1/6) log(n/rho)` is met
     by `epsilon = d_eff(lambda)/(p/(8 log(n/rho)) - 1/6)`; d_eff is its upper bound, and the paper's condition on
@@ -188,6 +194,8 @@ def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> st
     head = f"Theorem 3, for {p} draws by exact leverage scores and d_eff at most {upper:.4g}"
     if epsilon > 1.0:
         needed = bounds.theorem_3_count(n, upper / 0.1, failure_probability)
+        if needed > n:
+            return None
         return f"{head}: no promise (a risk within 1.44 times the exact one would take {needed:,} draws)."
     return (
         f"{head}: in-sample risk within {bounds.theorem_3_risk_factor(epsilon):.3g} times that of exact kernel ridge "
@@ -207,7 +215,7 @@ def _claim(bound: Floats, failure_probability: float | None, risk_factor: float 
         f"{probably}fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
         "regression on these rows"
     )
-    if risk_factor is not None:
+    if risk_factor is not None and risk_factor <= LARGEST_FACTOR:
         said += (
             f", and the in-sample risk is at most {rounded_up(risk_factor, 4)} times the exact one for a lambda "
             "chosen without looking at y"

@@ -1,23 +1,76 @@
 """The command `ridgemark`: one file per subcommand, which parses options, calls the library and prints."""
 
+import difflib
+import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ridgemark import __version__
-from ridgemark.cli import bench, certify, demo, effects, fit, predict, report, reproduce, scores
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
+COMMANDS = {
+    "bench": "Time a fit against its bare arithmetic and scikit-learn.",
+    "certify": "Bound how far a model is from exact.",
+    "demo": "Run a small example and write a page about it.",
+    "effects": "Say what each column does to the predictions.",
+    "fit": "Fit a model to the rows of a file.",
+    "info": "Say what a model file holds.",
+    "predict": "Predict the target for the rows of a file.",
+    "report": "Write an HTML page about a model.",
+    "reproduce": "Repeat the paper's experiments and write a page.",
+    "scores": "Bound the leverage scores of the rows.",
+}
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog="Begin with: ridgemark demo")
+
+class _Commands(click.Group):
+    """Commands whose modules are imported when they are called; the list of commands imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        with _ending_at_once():
+            return import_module(f"{__name__}.{cmd_name}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        near = [] if args[0] in COMMANDS else difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        known = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return known + click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:  # click would print an empty line
+            raise click.Abort from error
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog="Begin with: ridgemark demo"
+)
 @click.version_option(__version__, prog_name="ridgemark")
 def commands() -> None:
     """Kernel ridge regression from a few well-chosen landmarks."""
-
-
-for module in (bench, certify, demo, effects, fit, predict, report, reproduce, scores):
-    commands.add_command(module.command)
 
 
 def main() -> None:
@@ -28,15 +81,36 @@ def main() -> None:
         try:
             sys.exit(commands(prog_name="ridgemark", standalone_mode=False) or 0)
         except click.Abort as error:
-            click.echo(f"ridgemark: {_with_notes('interrupted; nothing was left half-written', error)}", err=True)
-            sys.exit(1)
+            _fail(_with_notes("interrupted; nothing was left half-written", error), _INTERRUPTED)
         except click.UsageError as error:
             _refuse(error)
+        except BrokenPipeError:  # whoever reads the output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(1)
         except (RidgemarkError, OSError) as error:
             _fail(_with_notes(str(error), error))
         except MemoryError as error:
             remedy = "not enough memory; use fewer landmarks, or a file format that is read in blocks"
             _fail(_with_notes(remedy, error))
+
+
+@contextmanager
+def _ending_at_once() -> Iterator[None]:
+    """End the process at Ctrl-C: during an import nothing is half-written, and an exception may be lost or changed."""
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # ignored, or handled by another program
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(*_: object) -> None:
+    os.write(2, b"ridgemark: interrupted\n")
+    os._exit(_INTERRUPTED)
 
 
 def _with_notes(message: str, error: BaseException) -> str:
@@ -55,10 +129,10 @@ def _refuse(error: click.UsageError) -> None:
     _fail(f"{message.rstrip('.')}{'' if message.endswith('?') else ';'} see {path} --help")
 
 
-def _fail(message: str) -> None:
-    """Print the message on one line and exit with code 2."""
+def _fail(message: str, code: int = 2) -> None:
+    """Print the message on one line and exit."""
     click.echo(f"ridgemark: {' '.join(message.split())}", err=True)
-    sys.exit(2)
+    sys.exit(code)
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:

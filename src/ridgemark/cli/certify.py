@@ -10,9 +10,9 @@ from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import print_json, progress
 
 
-@shared.command("certify", "model.ridgemark rows.csv --kind audit", "Bound how far a model is from exact.")
+@shared.command("certify", "model.ridgemark rows.csv --kind audit")
 @click.argument("model", type=shared.PATH)
-@click.argument("data", type=shared.PATH)
+@click.argument("data", type=shared.DATA)
 @shared.option(
     "--kind",
     click.Choice(["audit", "operator", "trace"]),
@@ -29,7 +29,7 @@ def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -
     fitted, run = load_model(model, "certify")
     source = open_like(run, Columns.of(fitted), data, options, with_target=True)
     with progress() as tell:
-        fitted.set_params(progress=tell or False)
+        fitted.set_params(progress=tell)
         certificate = fitted.certify(source, kind=kind)
     if as_json:
         print_json(certificate.as_dict())

@@ -39,8 +39,8 @@ def fit_labels(
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
         model: Any = NystromClassifier(  # type: ignore[no-untyped-call]
-            **chosen, n_landmarks=options["landmarks"], random_state=flags["seed"], progress=tell or False
-        ).fit(source)
+            **chosen, n_landmarks=options["landmarks"], random_state=flags["seed"], progress=tell
+        ).fit(source, checkpoint=options["checkpoint"])
         if options["certify"] or source.n_rows <= audited:
             keep_certificate(model, model.certify(source))  # type: ignore[no-untyped-call]
         found = None if other is None else _held_out(model, other)

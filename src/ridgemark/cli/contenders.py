@@ -60,7 +60,7 @@ def _kernel_block(rows: Floats, points: Floats, buffer: Floats) -> Floats:
 
 def landmark_ridge(Z: Floats, bandwidth: float, ridge: float) -> Any:
     """Return our estimator with landmarks, bandwidth and ridge given."""
-    return NystromRidge(bandwidth=bandwidth, ridge=ridge, selection=Z)  # type: ignore[no-untyped-call]
+    return NystromRidge(bandwidth=bandwidth, ridge=ridge, selection=Z)
 
 
 def scikit_learn_ridge(n: int, n_landmarks: int, bandwidth: float, ridge: float) -> Any:

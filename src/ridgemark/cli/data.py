@@ -41,7 +41,7 @@ def open_data(
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
     if not levels:
         return open_rows(path, target, columns, weight, **form)
-    names, cells = _text_columns(path, list(levels), **form)
+    names, cells = text_columns(path, list(levels), **form)
     chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
     plain = [names[j] for j in chosen.features if names[j] not in levels]
     if not plain:
@@ -64,7 +64,7 @@ def find_levels(path: Path, encode: Sequence[Key] | None, **form: Any) -> dict[s
     """Return the sorted categories of every column to be encoded."""
     if not encode:
         return {}
-    _, cells = _text_columns(path, [str(name) for name in encode], **form)
+    _, cells = text_columns(path, [str(name) for name in encode], **form)
     levels = {name: sorted(set(values)) for name, values in cells.items()}
     for name, found in levels.items():
         if len(found) > _MOST_LEVELS:
@@ -86,10 +86,18 @@ class Columns(NamedTuple):
         return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None))
 
 
-def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool) -> RowSource:
+def open_like(
+    run: RunRecord,
+    fitted: Columns,
+    path: Path,
+    options: Mapping[str, Any],
+    with_target: bool,
+    with_weight: bool | None = None,
+) -> RowSource:
     """Open a file with the columns of a fit, as the options, its record or the names of its features tell.
 
-    With targets, their number and the names of the features must be those of the fit.
+    With targets, their number and the names of the features must be those of the fit. Weights come with targets,
+    unless `with_weight` says otherwise.
     """
     columns = run.columns if options.get("columns") is None else options["columns"]
     if columns is None and fitted.feature_names is not None and _has_names(path):
@@ -97,6 +105,7 @@ def open_like(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str,
     target = weight = None
     if with_target:
         target = options.get("target") or run.target
+    if with_target if with_weight is None else with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
     source = open_data(path, target, columns, weight, run.levels, **csv_form(options))
     if source.n_features != fitted.n_features:
@@ -160,19 +169,19 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
     return model, run or RunRecord()
 
 
-def _text_columns(path: Path, wanted: Sequence[str], **form: Any) -> tuple[tuple[str, ...], dict[str, list[str]]]:
-    """Return the header of a CSV file and some of its columns as text."""
+def text_columns(path: Path, wanted: Sequence[Any], **form: Any) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """Return the names of all columns of a CSV file, and some of its columns as text, by name."""
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
         raise ParameterError(
             f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
         )
     source = CsvRows(path, columns=wanted, **form)
-    positions = [source.names.index(column) for column in wanted]
-    cells: dict[str, list[str]] = {column: [] for column in wanted}
+    positions = Header(shown(path), len(source.names), source.names).choose(columns=wanted).features
+    cells: dict[str, list[str]] = {source.names[j]: [] for j in positions}
     for piece in source.pieces():
-        for column, part in zip(wanted, piece.columns(positions, as_text=positions), strict=True):
+        for j, part in zip(positions, piece.columns(positions, as_text=positions), strict=True):
             assert part.levels is not None
-            cells[column].extend(part.levels[part.values])
+            cells[source.names[j]].extend(part.levels[part.values])
     return source.names, cells
 
 

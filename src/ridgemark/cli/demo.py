@@ -32,7 +32,7 @@ _FITTED, _HELD_OUT = 5000, 1000  # rows of the arm
 _BANDWIDTH, _LANDMARKS = 10.0, 1000  # twice the median distance, as the arm's signal is smooth in all of its inputs
 
 
-@shared.command("demo", "--seed 3", "Run a small example and write a page about it.")
+@shared.command("demo", "--seed 3")
 @shared.seed_option
 @shared.json_option
 def command(seed: int, as_json: bool) -> None:
@@ -70,9 +70,7 @@ def _fit_arm(seed: int) -> tuple[Any, RunRecord, float]:
     rng = np.random.default_rng(seed)
     seen, new = arm_rows(_FITTED, rng), arm_rows(_HELD_OUT, rng)
     selection = Leverage(n_pilot=_LANDMARKS)  # a smaller pilot gives poor scores for 32 inputs
-    model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-        bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, selection=selection, random_state=seed
-    )
+    model: Any = NystromRidge(bandwidth=_BANDWIDTH, n_landmarks=_LANDMARKS, selection=selection, random_state=seed)
     run = fit_and_measure(model, open_rows(seen.table(), target=TARGET))
     others = open_rows(new.table(), target=TARGET)
     run = replace(run, held_out=held_out(model, others, "other states"), seconds=time.perf_counter() - begin)

@@ -10,20 +10,18 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
-from ridgemark.rows import ArrayRows, RowSource
+from ridgemark.estimators.table_reader import encoded_rows, encoded_source
+from ridgemark.rows import RowSource
 
 _ROWS = 16384  # of a part of the table
 
 
-@shared.command(
-    "effects", "model.ridgemark rows.csv", "Show what each column does to the predictions, with standard errors."
-)
+@shared.command("effects", "model.ridgemark rows.csv")
 @click.argument("model", type=shared.PATH)
-@click.argument("data", type=shared.PATH)
-@click.option(
-    "--output", type=shared.PATH, help="Also write the effects at each row, a table as .csv, .npy or .parquet."
-)
+@click.argument("data", type=shared.DATA)
+@shared.option("--output -o", shared.OUTPUT, "Also write the effects at each row, a table as .csv, .npy or .parquet.")
 @shared.columns_option
+@shared.form_options
 @shared.force_option
 @shared.json_option
 def command(model: Path, data: Path, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
@@ -37,13 +35,13 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
         table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted, run = load_model(model, "effects_summary")
-    source = open_like(run, Columns.of(fitted), data, options, with_target=False)
+    source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
     with progress() as tell:
-        fitted.set_params(progress=tell or False)
+        fitted.set_params(progress=tell)
         summary = fitted.effects_summary(source)
     fitted.set_params(progress=False)
     targets = run.target_names or range(summary.average.shape[1])
-    names = [effect.name for effect in summary.effects]
+    names = [" ".join([effect.name, *effect.levels[1:]]) for effect in summary.effects]
     header = names if len(targets) == 1 else [f"{name}_{target}" for target in targets for name in names]
     if output is not None:
         write_table(output, force, header, source.n_rows, _parts(fitted, source))
@@ -56,5 +54,6 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
 def _parts(fitted: Any, source: RowSource) -> Iterator[list[Any]]:
     """Return the effects at each row in parts, one column for each effect and target."""
     for block in source.blocks(_ROWS):
-        values = np.asarray(fitted.effects(ArrayRows(block.features))).reshape(block.n_rows, source.n_features, -1)
+        values = np.asarray(fitted.effects(encoded_rows(block.features)))
+        values = values.reshape(block.n_rows, values.shape[1], -1)
         yield list(np.moveaxis(values, 2, 1).reshape(block.n_rows, -1).T)

@@ -1,61 +1,108 @@
 """Time and memory of a fit, estimated before it begins from counted operations and the measured speed."""
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.report.fit_words import spoken
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, RowSource
-from ridgemark.selection.count import memory_limit, work_limit
+from ridgemark.selection.count import ALL_ROWS_UP_TO, FEWEST, memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
+from ridgemark.tuning import Tuner
 
 LONG = 10.0  # seconds; a longer run is announced beforehand
 _MATRICES = 6  # p x p arrays that a fit holds at once
 _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
 _SEARCHED = 41  # ridges searched; their residuals and squared residuals are held at once
 _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
-_PILOTS = 4  # passes over the rows with the landmarks of the pilot
-_TUNING, _TUNING_ROWS = 1.2e12, 8000  # multiplications and additions of a default tuning, and the rows it may take
 _SIDE = 384  # size of the matrices whose product measures the speed
-_SHARE = 0.27  # fraction of that speed that a whole fit reaches, with exponentials, reading and sums
+
+# Operations, in units of those of a matrix product, that fits were measured to take.
+_PASSES, _ENTRY, _CUBED, _PILOTS = (
+    2.2,
+    400.0,
+    {True: 34.0, False: 15.0},
+    6.0,
+)  # n p^2, n p, p^3 (searched or not), n 500^2
+_TUNING, _TUNING_ROWS = (1000.0, 3000.0), 1500  # q^2 (m + 1500) for q landmarks and m rows; descents may end early
+_SOLVING = (0.8, 1.3)  # what a fit took over these counts, at least and at most
+_LEAST, _MOST = (
+    0.6,
+    0.7,
+)  # "auto" takes mostly this share of the landmarks it may take, or more; at most this one of rows
 
 
-def estimate(source: RowSource, n_landmarks: Any, searched: bool, tuned: bool = False) -> tuple[float, float]:
-    """Return seconds and bytes a fit may take; "auto" counts as the most landmarks it may take."""
+class Estimate(NamedTuple):
+    """Seconds, at least and at most; those that tuning takes at most; bytes; and the most landmarks."""
+
+    least: float
+    most: float
+    tuning: float
+    memory: float
+    n_landmarks: int
+
+
+def estimate(
+    source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner | None = None, speed: float | None = None
+) -> Estimate:
+    """Return what a fit may take; `speed` is that of a matrix product, in operations per second, measured if None."""
+    n = source.n_rows
+    if n_landmarks == "auto":
+        most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(None))
+        least = int(_LEAST * most)
+    else:
+        most = least = min(n, int(n_landmarks))
+    tuning = 0.0
+    if tuner is not None:
+        rows = min(tuner.rows, 3 * n // 4)
+        tuning = min(tuner.landmarks, rows // 2) ** 2 * float(rows + _TUNING_ROWS)
+    rate = operations_per_second() if speed is None else speed
+    low, high = (
+        (share * _solving(source, p, searched) + factor * tuning) / rate
+        for share, p, factor in zip(_SOLVING, (least, most), _TUNING, strict=True)
+    )
+    return Estimate(low, high, _TUNING[1] * tuning / rate, _memory(source, most, searched), most)
+
+
+def _solving(source: RowSource, p: int, searched: bool) -> float:
+    """Return the operations of a fit without tuning: `2.2 n p^2 + 400 n p + 34 p^3`, and those of the pilot."""
+    n, d, t = source.n_rows, source.n_features, source.n_targets
+    direct = _PASSES * n * p**2 + (_ENTRY + 4 * d) * n * p + _CUBED[searched] * p**3
+    gradient = 2 * solver_cost(n, p, d, t, _SEARCHED if searched else 1).gradient
+    return min(direct, gradient) + _PILOTS * n * min(n, PILOT) ** 2
+
+
+def _memory(source: RowSource, p: int, searched: bool) -> float:
     n, t = source.n_rows, source.n_targets
-    p = min(n, work_limit(n), memory_limit(None)) if n_landmarks == "auto" else min(n, int(n_landmarks))
-    cost = solver_cost(n, p, source.n_features, t, _SEARCHED if searched else 1)
-    pilots = _PILOTS * solver_cost(n, min(n, PILOT), source.n_features, t).direct
-    tuning = _TUNING * min(1.0, n / _TUNING_ROWS) ** 3 if tuned else 0.0
-    operations = min(cost.direct, 2 * cost.gradient) + 0.7 * pilots + tuning
-    seconds = operations / (_SHARE * _operations_per_second())
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
     held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not held
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
-    memory = max(memory, min(8.0 * n * p, DEFAULT_MEMORY_BUDGET) + rows)  # the factor of randomly pivoted Cholesky
-    return seconds, memory
+    return max(memory, min(8.0 * n * p, DEFAULT_MEMORY_BUDGET) + rows)  # the factor of randomly pivoted Cholesky
 
 
-def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuned: bool = False) -> str | None:
-    """Return the estimate as text if the run may be long, else None."""
-    seconds, memory = estimate(source, n_landmarks, searched, tuned)
-    if seconds < LONG:
+def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner | None = None) -> str | None:
+    """Return the estimate as text, with an option that shortens the run, if that may be long, else None."""
+    found = estimate(source, n_landmarks, searched, tuner)
+    if found.most < LONG:
         return None
-    size = f"up to about {spoken(seconds)} and {memory / 2**30:.1f} GiB"
-    return f"{source.n_rows:,} rows: {size}; Ctrl-C during the fit writes nothing"
+    takes = f"{spoken(found.least)} to {spoken(found.most)} and about {max(found.memory / 2**30, 0.1):.1f} GiB"
+    fewer = f"--landmarks {max(FEWEST, found.n_landmarks // 2)}"
+    faster = "--bandwidth median, without tuning" if found.tuning > found.most / 2 else f"{fewer}, less accurate"
+    return f"{source.n_rows:,} rows: {takes}; faster: {faster}; Ctrl-C during the fit writes nothing"
 
 
-def _operations_per_second() -> float:
+def operations_per_second(clock: Callable[[], float] = time.perf_counter, products: int = 10) -> float:
+    """Return the speed of matrix products on all worker threads."""
     a = np.ones((_SIDE, _SIDE))
-    threads = worker_threads()
     with one_blas_thread():
         a @ a
-        begin = time.perf_counter()
-        for _ in range(3):
+        begin = clock()
+        for _ in range(products):
             a @ a
-        taken = time.perf_counter() - begin
-    return threads * 3 * 2.0 * _SIDE**3 / max(taken, 1e-6)
+        taken = clock() - begin
+    return worker_threads() * products * 2.0 * _SIDE**3 / max(taken, 1e-6)

@@ -3,7 +3,7 @@
 import copy
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,33 +15,35 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.classify import classify_option, fit_labels
 from ridgemark.cli.data import Columns, csv_form, find_levels, open_data, open_test
-from ridgemark.cli.estimate import forecast
-from ridgemark.cli.measures import held_out, peak_memory, sample_of, summary
-from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged
+from ridgemark.cli.estimate import LONG, forecast
+from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
+from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
 from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
+from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import CRITERIA, kernel_words, landmark_words, leave_one_out_error, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.rows import RowSource
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows import BaseRows, RowSource
+from ridgemark.rows.places import shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
 _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
+_SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
-@shared.command("fit", "rows.csv --target y --output model.ridgemark", "Fit a model to the rows of a file.")
-@click.argument("data", type=shared.PATH)
+@shared.command("fit", "rows.csv --target y --output model.ridgemark")
+@click.argument("data", type=shared.DATA)
 @shared.target_option
-@click.option("--output", required=True, type=shared.PATH, help="Model file to write.")
+@shared.output_option("Model file to write.")
 @shared.option(
     "--ridge",
     shared.numbers_or("loo", "gcv"),
-    "The paper's lambda: a number, candidates separated by commas, or loo or gcv to search ten decades.",
+    "Regularisation lambda, the ridge: a number, candidates separated by commas, or loo or gcv to search ten decades.",
     "NUMBER",
     "loo",
 )
@@ -54,6 +56,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 @shared.form_options
 @shared.weight_option
 @shared.encode_option
+@shared.table_options
 @shared.option(
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
@@ -61,6 +64,7 @@ _AUDITED = 10_000  # up to this many rows an audit (one product with the kernel 
 )
 @shared.test_option
 @classify_option
+@shared.option("--checkpoint", shared.PATH, "File from which a fit that was killed goes on; removed when it has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.seed_option
 @shared.force_option
@@ -70,9 +74,9 @@ def command(
 ) -> None:
     """Fit kernel ridge regression from landmarks to the rows of DATA.
 
-    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file. Text, dates and
-    missing values among the features are encoded. The model is saved as soon as it is fitted, and saved again with its
-    certificate, intervals and the error on the rows of --test.
+    DATA is a .csv, .tsv (also .gz), .npy, .npz (arrays X and y), .parquet, .arrow or .feather file, or `-`, the
+    standard input. Text, dates and missing values among the features are encoded. The model is saved as soon as it is
+    fitted, and saved again with its certificate, intervals and the error on the rows of --test.
     """
     test: Path | None = options["test"]
     check_outputs([("--output", output), ("--report", report)], [("DATA", data), ("--test", test)], force, as_json)
@@ -89,18 +93,20 @@ def command(
             raise ParameterError("--report has no page of classes yet; leave it out with --classify")
         fit_labels(source, other, about, output, options, _AUDITED, seed=seed, force=force, as_json=as_json)
         return
-    searched, tuned = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"]) is not None
-    if (expected := forecast(source, options["landmarks"], searched, tuned)) is not None:
+    searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
+    if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
         click.echo(expected, err=True)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
         model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell or False
-        ).fit(source)
+            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell
+        ).fit(source, checkpoint=options["checkpoint"])
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
-                run = replace(run, held_out=held_out(model, other, test.name))
+                repeated = repeated_rows(encoded_source(model, source), encoded_source(model, other))
+                warn_of_repeats(repeated, other.n_rows, test)
+                run = replace(run, held_out=held_out(model, other, test.name) | {"repeated": repeated})
             run = replace(run, seconds=time.perf_counter() - begin)
             save(run)
             if report is not None:
@@ -115,6 +121,12 @@ def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
+    asked = {name: options[name] for name in ("categorical", "numeric", "drop") if options[name] is not None}
+    defaults = {"missing": "fill", "unknown": "ignore"}
+    asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
+    if asked:
+        assert isinstance(source, BaseRows)
+        source.schema_options = asked
     return source
 
 
@@ -162,7 +174,7 @@ def _save(model: Any, run: RunRecord, output: Path, force: bool, keep: bool) -> 
 def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
     """Fit, and return what a report shows beside the model."""
     model.fit(source)
-    names = list(source.target_names or [f"target {k}" for k in range(source.n_targets)])
+    names = list(source.target_names or _numbered(source.n_targets))
     return measure(model, RunRecord(target_names=names), source)
 
 
@@ -204,23 +216,33 @@ def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: 
 
 
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
-    """Return a fit in a few lines of labels and values."""
-    error, certificate = leave_one_out_error(model), model.certificate_
-    ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
-    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
-    waited = f"{run.waiting_share:.0%} of them waiting for rows"
+    """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
     return [
-        ("rows", f"{run.n_rows:,} of {model.n_features_in_} features, target {listed(run.target_names or [])}"),
-        ("kernel", kernel_words(model)),
+        *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
+        ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
-        ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", landmark_words(model)),
-        ("leave-one-out", _rms(error)),
-        ("held out", _rms(None if run.held_out is None else run.held_out["rms"])),
-        ("distance", None if certificate is None else certificate.claim),
-        ("time", f"{spoken(run.seconds or 0.0)}, {model.n_passes_} passes over the rows, {waited}"),
+        ("exact", distance_words(model)),
+        ("cost", _cost_words(model, run)),
     ]
 
 
-def _rms(errors: Sequence[float] | None) -> str | None:
-    return None if errors is None else ", ".join(f"RMS {rms:.4g}" for rms in errors)
+def _numbered(n_targets: int) -> list[str]:
+    return [f"target {k}" for k in range(n_targets)]
+
+
+def _held_out_words(found: Mapping[str, Any]) -> str:
+    errors = ", ".join(f"{rms:.4g}" for rms in found["rms"])
+    shares = ", ".join(f"{share:.1%}" for share in found["r2"] if share is not None)
+    said = f"RMS {errors} on {found['n_rows']:,} rows of {shown(found['data'])}" + (shares and f", {shares} explained")
+    return said + (f"; {found['repeated']:,} of them are training rows" if found.get("repeated") else "")
+
+
+def _cost_words(model: Any, run: RunRecord) -> str:
+    parts = [spoken(run.seconds or 0.0)]
+    if run.peak_bytes:
+        parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
+    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {model.n_features_in_} columns"
+    parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
+    if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= LONG:
+        parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
+    return ", ".join(parts)

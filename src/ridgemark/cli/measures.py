@@ -2,15 +2,26 @@
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import COVERAGE, important_columns, kernel_words, leave_one_out_error, selection_name
-from ridgemark.rows import RowSource, row_weights
+from ridgemark.report.fit_words import (
+    COVERAGE,
+    explained,
+    important_columns,
+    kernel_words,
+    leave_one_out_error,
+    selection_name,
+)
+from ridgemark.rows import Block, RowSource, row_weights
+from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
 
+_HASHED = 65536  # rows hashed at a time
+_DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
 _SHOWN = 300  # rows in the plot of observed against predicted
 _TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
@@ -25,6 +36,36 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     assert block.targets is not None
     ends = _intervals(model, encoded_rows(block.features))
     return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
+
+
+def repeated_rows(source: RowSource, other: RowSource) -> int:
+    """Return how many rows of another source have features and targets of a row of the first, by their hashes."""
+    return int(np.isin(_marks(other), _marks(source)).sum())
+
+
+def repeated_share(model: Any, source: RowSource) -> float:
+    """Return the share of rows whose features are those of a training row, by the smallest hashes of these.
+
+    An estimate for more than 2,048 training rows. Zero where many training rows have equal features, so that equal
+    features do not tell the same row.
+    """
+    known, certificate = model._model.rows.hashes, model.certificate_
+    if certificate is None or count_distinct(known) < _DIFFERENT * certificate.inputs["n_rows"]:
+        return 0.0
+    seen = np.concatenate([row_hashes(block) for block in source.blocks(_HASHED)])
+    if len(known) == KEPT_HASHES:
+        seen = seen[seen <= known[-1]]
+    return float(np.isin(seen, known).mean()) if len(seen) else 0.0
+
+
+def _marks(source: RowSource) -> Any:
+    """Return a hash of every row's features and targets."""
+
+    def marks(block: Block) -> Any:
+        assert block.targets is not None
+        return row_hashes(replace(block, features=np.column_stack([block.features, block.targets])))
+
+    return np.concatenate([marks(block) for block in source.blocks(_HASHED)])
 
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
@@ -90,13 +131,15 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         "selection": selection_name(model),
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
+        "explained": explained(model),
         "loo_rms": leave_one_out_error(model),
         "certificate": None if certificate is None else certificate.as_dict(),
         "n_passes": model.n_passes_,
         "n_kernel_evaluations": model.n_kernel_evaluations_,
     }
     if run.held_out is not None:
-        record["held_out"] = {name: run.held_out[name] for name in ("data", "n_rows", "rms", "r2", "coverage")}
+        told = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
+        record["held_out"] = {name: run.held_out.get(name) for name in told}
     return record
 
 

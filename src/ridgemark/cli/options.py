@@ -1,6 +1,10 @@
 """Options shared by several commands: columns, kernels, numbers or words."""
 
+import csv
 import re
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -21,9 +25,12 @@ def key(text: str) -> Key:
 
 
 def columns(text: str) -> list[Key]:
-    """Return column names or positions, separated by commas."""
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
+    """Return column names or positions, separated by commas; a name that has a comma stands in double quotes."""
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+    except csv.Error:  # a line end outside quotes
+        names = []
+    if not names or not all(names):
         raise click.BadParameter(f"{text!r} has an empty name; give names or positions separated by commas")
     return [key(name) for name in names]
 
@@ -57,17 +64,46 @@ def count_or_auto(text: str) -> Any:
     return int(text)
 
 
-PATH = click.Path(path_type=Path)
+class _DataPath(click.Path):
+    """A data file; `-` is the standard input, copied to a temporary file, since fits read the rows several times."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value != "-" or ctx is None:
+            return super().convert(value, param, ctx)
+        folder = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="ridgemark-")))
+        copy = folder / "standard-input"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with copy.open("rb") as file:
+            start = file.read(6)
+        ending = next((one for magic, one in _FORMATS.items() if start.startswith(magic)), ".csv")
+        return copy.rename(copy.with_suffix(ending))
 
 
-def command(name: str, example: str, short_help: str | None = None) -> Command:
+class _OutputPath(click.Path):
+    """A file to write; `-` is the standard output."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert("/dev/stdout" if value == "-" else value, param, ctx)
+
+
+_FORMATS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x93NUMPY": ".npy", b"PK": ".npz", b"\x1f\x8b": ".csv.gz"}
+PATH, DATA, OUTPUT = click.Path(path_type=Path), _DataPath(path_type=Path), _OutputPath(path_type=Path)
+
+
+def command(name: str, example: str) -> Command:
     """Return the decorator of a command; its help ends with an example."""
-    return click.command(name, short_help=short_help, epilog=f"Example: ridgemark {name} {example}")
+    return click.command(name, epilog=f"Example: ridgemark {name} {example}")
 
 
-def option(name: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:
-    """Return an option with a value; its default, if there is one, is shown."""
-    return click.option(name, default=default, show_default=True, type=kind, metavar=metavar, help=help)
+def option(names: str, kind: Any, help: str, metavar: str | None = None, default: Any = None) -> Command:
+    """Return an option with a value and one or two names, "--long -l"; its default, if there is one, is shown."""
+    return click.option(*names.split(), default=default, show_default=True, type=kind, metavar=metavar, help=help)
+
+
+def output_option(help: str) -> Command:
+    """Return the option that names the file to write, which is required."""
+    return click.option("--output", "-o", required=True, type=OUTPUT, help=help)
 
 
 def count_option(name: str, help: str, default: int | None = None, lowest: int = 1, metavar: str = "COUNT") -> Command:
@@ -80,7 +116,12 @@ def together(*options: Command) -> Command:
     return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)
 
 
-target_option = option("--target", columns, "Target column, or several separated by commas.", "COLUMNS")
+target_option = option(
+    "--target -t",
+    columns,
+    "Target column, or several separated by commas; a name with a comma stands in double quotes.",
+    "COLUMNS",
+)
 columns_option = option(
     "--columns", columns, "Feature columns separated by commas; by default all columns without another role.", "COLUMNS"
 )
@@ -98,8 +139,27 @@ form_options = together(
     ),
     click.option("--decimal", default=".", type=click.Choice([".", ","]), help="Decimal mark of a CSV file."),
 )
+table_options = together(
+    option("--categorical", columns, "Columns that are categories, besides those of text.", "COLUMNS"),
+    option("--numeric", columns, "Columns to read as numbers, whatever they hold.", "COLUMNS"),
+    option("--drop", columns, "Columns to leave out.", "COLUMNS"),
+    click.option(
+        "--missing",
+        type=click.Choice(["fill", "error"]),
+        default="fill",
+        show_default=True,
+        help="Missing values are filled in, with a column that says where, or refused.",
+    ),
+    click.option(
+        "--unknown",
+        type=click.Choice(["ignore", "error"]),
+        default="ignore",
+        show_default=True,
+        help="Levels that the fit has not seen are zeros in a prediction, or refused.",
+    ),
+)
 role_options = together(target_option, columns_option, weight_option, form_options)
-test_option = option("--test", PATH, "Data file with test rows and their target, to measure the error.")
+test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
 seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")

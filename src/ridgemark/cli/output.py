@@ -17,6 +17,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from rich.text import Text
 
 from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import replacing
+from ridgemark.report.fit_words import spoken
 from ridgemark.report.tables import write_csv
 from ridgemark.rows.arrow import require_pyarrow, write_parquet
 from ridgemark.rows.places import shown
@@ -38,6 +40,7 @@ Tell = Callable[[str, int, int], None]
 Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
+PERIOD = 30.0  # seconds between lines of progress where there is no terminal
 _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
@@ -62,8 +65,16 @@ def print_result(
         print_json(record)
         return
     print_lines(lines)
-    for path in filter(None, written):
-        click.echo(str(path))
+    for path in written:
+        if path is not None and not is_stream(path):
+            click.echo(str(path))
+
+
+def warn_of_repeats(repeated: int, n_rows: int, test: Path) -> None:
+    """Say how many test rows are training rows, if there are any."""
+    if repeated:
+        count = f"{repeated:,} of the {n_rows:,} rows of {shown(test)}"
+        click.echo(f"ridgemark: {count} are training rows too; expect a larger error on new rows", err=True)
 
 
 def table_form(path: Path) -> str:
@@ -79,7 +90,7 @@ def table_form(path: Path) -> str:
 
 
 def write_table(path: Path, force: bool, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:
-    """Write columns of numbers part by part; the file is written completely or not at all.
+    """Write columns part by part; the file is written completely or not at all.
 
     Parameters
     ----------
@@ -253,10 +264,14 @@ def _open_stream(path: Path) -> IO[bytes]:
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
-        done, total = f"{task.completed:,.0f}", f"{task.total or 0:,.0f}"
-        if task.description == "tuning":  # counts evaluations; descents may end early
-            return Text(f"{done} of at most {total}")
-        return Text(f"{done} of {total} rows, {task.speed or 0:,.0f} rows/s")
+        counted = _counted(task.description, int(task.completed), int(task.total or 0))
+        return Text(counted if task.description == "tuning" else f"{counted}, {task.speed or 0:,.0f} rows/s")
+
+
+def _counted(what: str, done: int, total: int) -> str:
+    if what == "tuning":  # counts evaluations; descents may end early
+        return f"{done:,} of at most {total:,}"
+    return f"{done:,} of {total:,} rows"
 
 
 def terminal() -> Console | None:
@@ -266,11 +281,11 @@ def terminal() -> Console | None:
 
 
 @contextmanager
-def progress() -> Iterator[Tell | None]:
-    """Yield the progress callback `(what, rows_done, n_rows)`, or None if the error stream is not a terminal."""
+def progress() -> Iterator[Tell]:
+    """Yield the progress callback `(what, rows_done, n_rows)`: a bar on a terminal, elsewhere a line now and then."""
     console = terminal()
     if console is None:
-        yield None
+        yield _telling_lines()
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -285,3 +300,17 @@ def progress() -> Iterator[Tell | None]:
             bar.update(task, completed=done)
 
         yield tell
+
+
+def _telling_lines() -> Tell:
+    """Return a callback that writes a line to the error stream, a log perhaps, every half minute."""
+    begin = last = time.monotonic()
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now >= last + PERIOD:
+            last = now
+            click.echo(f"{spoken(now - begin)}: {what}, {_counted(what, done, total)}", err=True)
+
+    return tell

@@ -8,7 +8,8 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, load_model, open_like
+from ridgemark.cli.data import Columns, csv_form, load_model, open_like
+from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
@@ -31,14 +32,10 @@ def _coverages(text: str) -> list[float]:
     return shares
 
 
-@shared.command(
-    "predict",
-    "model.ridgemark new.csv --output predictions.csv --coverage 0.9",
-    "Predict the target for the rows of a file.",
-)
+@shared.command("predict", "model.ridgemark new.csv --output predictions.csv --coverage 0.9")
 @click.argument("model", type=shared.PATH)
-@click.argument("data", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="Table to write, .csv, .npy or .parquet.")
+@click.argument("data", type=shared.DATA)
+@shared.output_option("Table to write, .csv, .npy or .parquet.")
 @click.option(
     "--coverage",
     "--interval",
@@ -49,6 +46,7 @@ def _coverages(text: str) -> list[float]:
 )
 @click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
 @click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
+@shared.option("--keep", shared.columns, "Columns of DATA to write before the predictions, as they are.", "COLUMNS")
 @shared.columns_option
 @shared.form_options
 @shared.force_option
@@ -60,16 +58,19 @@ def command(
     coverages: list[float] | None,
     std: bool,
     proba: bool,
+    keep: list[shared.Key] | None,
     force: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
-    DATA is read in blocks and predictions are written block by block, so memory does not grow with its size. Columns
-    that were not features of the fit are ignored.
+    DATA and the output may be `-`: the standard input, CSV unless its first bytes say otherwise, and the standard
+    output, as CSV. DATA is read in blocks and predictions are written block by block, so memory does not grow with its
+    size; columns to keep are held in memory. Columns that were not features of the fit are ignored.
     """
-    table_form(output)
+    if table_form(output) == ".npy" and keep:
+        raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     needed = [name for name, asked in (("predict_interval", coverages or std), ("predict_proba", proba)) if asked]
     fitted, run = load_model(model, "predict", *needed)
@@ -88,14 +89,19 @@ def command(
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     if proba:
         header = [f"probability_{label}" for label in fitted.classes_.tolist()]
+    kept = {} if keep is None else kept_columns(data, keep, source, **csv_form(options))
+    if twice := sorted({*kept} & {*header}):
+        raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
+    header = [*kept, *header]
     with progress() as tell:
-        write_table(output, force, header, source.n_rows, _parts(fitted, source, coverages, std, proba, tell))
+        parts = _beside(list(kept.values()), _parts(fitted, source, coverages, std, proba, tell))
+        write_table(output, force, header, source.n_rows, parts)
     fitted._warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
 def _parts(
-    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell | None
+    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell
 ) -> Iterator[list[Any]]:
     """Predict the rows in parts; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
@@ -112,8 +118,16 @@ def _parts(
             except NumericalError as error:
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
             yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
-            if tell is not None:
-                tell("predictions", block.start + block.n_rows, source.n_rows)
+            tell("predictions", block.start + block.n_rows, source.n_rows)
+
+
+def _beside(kept: list[Any], parts: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """Put the rows of the kept columns before each part."""
+    start = 0
+    for part in parts:
+        stop = start + len(part[0])
+        yield [column[start:stop] for column in kept] + part
+        start = stop
 
 
 def _by_target(values: Any) -> Any:

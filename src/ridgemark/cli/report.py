@@ -10,17 +10,17 @@ import click
 from ridgemark import __version__
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
-from ridgemark.cli.measures import held_out
-from ridgemark.cli.output import check_outputs, print_result, staged
+from ridgemark.cli.measures import held_out, repeated_share
+from ridgemark.cli.output import check_outputs, print_result, staged, warn_of_repeats
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
-@shared.command("report", "model.ridgemark --output model.html --test other.csv", "Write an HTML page about a model.")
+@shared.command("report", "model.ridgemark --output model.html --test other.csv")
 @click.argument("model", type=shared.PATH)
-@click.option("--output", required=True, type=shared.PATH, help="HTML file to write.")
+@shared.output_option("HTML file to write.")
 @shared.test_option
 @shared.role_options
 @shared.force_option
@@ -36,7 +36,9 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     fitted, run = load_model(model, "diagnose")
     if test is not None:
         source = open_test(run, Columns.of(fitted), test, options)
-        run = replace(run, held_out=held_out(fitted, source, test.name))
+        repeated = round(repeated_share(fitted, source) * source.n_rows)
+        warn_of_repeats(repeated, source.n_rows, test)
+        run = replace(run, held_out=held_out(fitted, source, test.name) | {"repeated": repeated})
     write_page(fitted, run, output, force)
     print_result(as_json, {"page": str(output)}, [], output)
 

@@ -24,9 +24,10 @@ from ridgemark.report.plots import require_matplotlib
 _PAGE = "index.html"
 
 
-@shared.command("reproduce", "--output reproduction --data data", "Repeat the paper's experiments and write a page.")
+@shared.command("reproduce", "--output reproduction --data data")
 @click.option(
     "--output",
+    "-o",
     required=True,
     type=shared.PATH,
     help="Output folder: new, empty, or from an earlier run, whose files are replaced.",

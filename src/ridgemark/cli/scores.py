@@ -1,5 +1,6 @@
 """`ridgemark scores`: lower and upper bounds of the ridge leverage scores of all rows."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,46 +8,57 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import csv_form, find_levels, open_data
+from ridgemark.cli.data import Columns, csv_form, find_levels, load_model, open_data, open_like
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
+from ridgemark.errors import ParameterError
+from ridgemark.estimators import NystromRidge
 from ridgemark.functions import leverage_scores
+from ridgemark.rows import RowSource
+from ridgemark.rows.places import shown
 
 
-@shared.command(
-    "scores", "rows.csv --target y --ridge 1e-4 --output scores.csv", "Bound the leverage scores of the rows."
-)
-@click.argument("data", type=shared.PATH)
-@click.option("--ridge", required=True, type=float, metavar="NUMBER", help="The paper's lambda.")
+@shared.command("scores", "rows.csv --target y --output scores.csv")
+@click.argument("data", type=shared.DATA)
+@shared.option("--ridge", float, "Lambda; by default that of --model, or by leave-one-out.", "NUMBER")
+@shared.option("--model", shared.PATH, "Model whose lambda, kernel and columns to take.")
 @shared.kernel_options
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
 @shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
-@shared.option("--target", shared.columns, "Target column, to exclude from the features.", "COLUMNS")
+@shared.option(
+    "--target -t",
+    shared.columns,
+    "Target column, not a feature; used to choose lambda.",
+    "COLUMNS",
+)
 @shared.columns_option
 @shared.form_options
 @shared.weight_option
 @shared.encode_option
-@shared.option("--output", shared.PATH, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
+@shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
 @shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.seed_option
 @shared.force_option
 @shared.json_option
 def command(data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any) -> None:
-    """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value."""
+    """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value.
+
+    Without --ridge and --model a fit with --target chooses lambda by leave-one-out.
+    """
     if output is not None:
         table_form(output)
-    check_outputs([("--output", output)], [("DATA", data)], force, as_json)
-    levels = find_levels(data, options["encode"], **csv_form(options))
-    source = open_data(data, options["target"], options["columns"], options["weight"], levels, **csv_form(options))
-    chosen = {name: options[name] for name in ("ridge", "kernel", "bandwidth", "refine")}
+    check_outputs([("--output", output)], [("DATA", data), ("--model", options["model"])], force, as_json)
     with progress() as tell:
+        told = {"random_state": seed, "progress": tell}
+        source, ridge, kernel, origin = _problem(data, options, told)
         found = leverage_scores(
             source,
-            **chosen,
+            ridge=ridge,
+            **kernel,
             method="exact" if options["exact"] else "approximate",
             n_landmarks=options["landmarks"],
-            random_state=seed,
-            progress=tell or False,
+            refine=options["refine"],
+            **told,
         )
     if output is not None:
         rows = np.arange(len(found.lower))
@@ -54,6 +66,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     order = np.argsort(-found.upper, kind="stable")[:top]
     record = {
         "n_rows": len(found.lower),
+        "ridge": ridge,
         "scaled_ridge": found.scaled_ridge,
         "effective_dimension": list(found.effective_dimension),
         "coherence": list(found.coherence),
@@ -63,12 +76,40 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     }
     lines = [
         ("rows", f"{len(found.lower):,}"),
+        ("lambda", f"{ridge:.3g} ({origin})"),
         ("effective dimension", _between(*found.effective_dimension, ".4g")),
         ("coherence", _between(*found.coherence, ".3g")),
         ("verdict", found.verdict()),
         *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
     ]
     print_result(as_json, record, lines, output)
+
+
+def _problem(
+    data: Path, options: Mapping[str, Any], told: Mapping[str, Any]
+) -> tuple[RowSource, float, dict[str, Any], str]:
+    """Return the rows, lambda, kernel and bandwidth, and where lambda comes from."""
+    given: float | None = options["ridge"]
+    if options["model"] is not None:
+        fitted, run = load_model(options["model"], "predict")
+        source = open_like(run, Columns.of(fitted), data, options, with_target=False, with_weight=True)
+        kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
+    else:
+        form = csv_form(options)
+        levels = find_levels(data, options["encode"], **form)
+        source = open_data(data, options["target"], options["columns"], options["weight"], levels, **form)
+        kernel, origin = {name: options[name] for name in ("kernel", "bandwidth")}, "by leave-one-out"
+        if given is None and source.n_targets == 0:
+            raise ParameterError(
+                "lambda is not known; give --ridge, a --model, or a --target to choose it by leave-one-out"
+            )
+        if given is None:
+            several = options["landmarks"] or "auto"
+            model: Any = NystromRidge(**kernel, n_landmarks=several, **told)
+            fitted = model.fit(source)
+    if given is not None:
+        return source, given, kernel, "given"
+    return source, float(np.min(fitted.ridge_)), kernel, origin
 
 
 def _between(lower: float, upper: float, digits: str) -> str:

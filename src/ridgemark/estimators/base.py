@@ -18,6 +18,7 @@ from ridgemark.errors import (
     RidgemarkError,
     warn_user,
 )
+from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Cost, Form, Targets
@@ -95,6 +96,11 @@ class LandmarkEstimator(TableReader):
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
     encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
+
+    def set_params(self, **params):
+        """Set parameters, also those of a kernel or selection as `kernel__bandwidth`; returns self."""
+        refuse_foreign(params, self._get_param_names(), type(self).__name__)
+        return super().set_params(**params)
 
     @contextmanager
     def _changing(self):
@@ -285,10 +291,11 @@ class LandmarkEstimator(TableReader):
     def _warn_of_edge(self, path):
         """Say that the best of the ridges searched is the first or last of them."""
         if path is not None and path.on_edge:
+            largest = path.chosen.min() == 0
+            reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
             msg = (
-                f"the best ridge lies at the edge of the {len(path.ridges)} searched, {path.ridges[-1]:.3g} to "
-                f"{path.ridges[0]:.3g}; give a wider list of ridges, or check whether the targets are noise or free "
-                "of it"
+                f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
+                f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
             )
             warn_user(msg, RidgeEdgeWarning)
 

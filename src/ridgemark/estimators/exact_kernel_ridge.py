@@ -12,6 +12,7 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.checkpoint import checkpointed
+from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
@@ -101,6 +102,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     history_ = FittedName(lambda model: model.history)
     n_iter_ = FittedName(lambda model: model.n_iter)
 
+    @with_hints
     def __init__(
         self,
         kernel="auto",

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
-from ridgemark.effects import effect_deviations, effect_values, effects_of_columns, summarise_effects
+from ridgemark.effects import effect_deviations, effect_values, effects_of_columns, effects_of_table, summarise_effects
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
@@ -275,7 +275,9 @@ class RegressionModel(LandmarkModel):
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
 
         The derivative of the prediction by the column, in units of y per unit of the column; for a column of two
-        values the prediction at the higher value minus that at the lower.
+        values the prediction at the higher value minus that at the lower. For a category there is one effect for each
+        level but the first, the difference from it; for a date the derivative by elapsed time. `effects_summary` names
+        them, in the same order.
 
         Parameters
         ----------
@@ -352,7 +354,9 @@ class RegressionModel(LandmarkModel):
             source = ArrayRows(known.rows, None, known.weights)
         else:
             source = self._rows(X)
-        names = model.schema.feature_names
+        table, names = model.schema.table, model.schema.feature_names
+        if table is not None:
+            return self._passes(source), effects_of_table(table, model.rows.two_valued)
         names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
         return self._passes(source), effects_of_columns(names, model.rows.two_valued)
 

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.estimators.hints import with_hints
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
@@ -72,6 +73,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     normalization_ = FittedName(lambda model: model.normalization)
     _n_features_out = FittedName(lambda model: count_rows(model.components))  # which scikit-learn reads
 
+    @with_hints
     def __init__(
         self,
         kernel="gaussian",

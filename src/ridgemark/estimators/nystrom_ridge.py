@@ -13,6 +13,7 @@ from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, Para
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.checkpoint import checkpointed
+from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import RegressionModel, row_facts
 from ridgemark.fitted import Cost, FittedModel, Solution
 from ridgemark.fitting import (
@@ -153,6 +154,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     True
     """
 
+    @with_hints
     def __init__(
         self,
         kernel="auto",

@@ -66,7 +66,7 @@ class _Inputs(TypedDict):
     effective_dimension: list[float]
     target_rms: list[float]
     unmeasured: list[float]
-    theorem_3: str
+    theorem_3: str | None
     duality_gap: NotRequired[list[float]]
 
 
@@ -87,6 +87,7 @@ class _Shown(TypedDict):
     rms: NotRequired[list[float]]
     r2: NotRequired[list[float | None]]
     coverage: NotRequired[list[float] | None]
+    repeated: NotRequired[int]
 
 
 _SIDES: dict[Any, dict[str, str]] = {

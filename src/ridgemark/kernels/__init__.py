@@ -43,6 +43,7 @@ __all__ = [
 NAMED: dict[str, type[Kernel]] = {
     "auto": Gaussian,  # where no tuning chooses the family
     "gaussian": Gaussian,
+    "rbf": Gaussian,  # scikit-learn's name
     "laplacian": Laplacian,
     "matern12": Matern12,
     "matern32": Matern32,

@@ -116,15 +116,18 @@ class ScoreBracket:
                 f"{bounds.theorem_4_additive_error(epsilon):.3g} of the exact one ({self.n_draws} draws)."
             )
         needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
-        return (
-            f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge (it asks for over {needed:.3g} draws "
-            f"from {n} rows); the bracket holds regardless."
-        )
+        asks = f" (it asks for over {needed:.3g} draws from {n} rows)" if needed <= n else ""
+        return f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge{asks}; the bracket holds regardless."
+
+    @property
+    def informative(self) -> bool:
+        """Whether the bounds on d_eff differ by at most a factor of three."""
+        return self.effective_dimension.upper <= _WIDEST * self.effective_dimension.lower
 
     def verdict(self) -> str:
         """Return one line: whether landmarks drawn by the scores can beat uniform ones on these rows."""
         lower, upper = self.effective_dimension
-        if upper > _WIDEST * lower:
+        if not self.informative:
             return (
                 f"the pilot is too small to tell (effective dimension between {lower:.4g} and {upper:.4g}): "
                 "take more landmarks, or refine"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.certificates.record import rounded_up, spent
+from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
 from ridgemark.report import page as html
 from ridgemark.report.fit_figures import (
     effect_figures,
@@ -20,11 +20,15 @@ from ridgemark.report.fit_words import (
     COVERAGE,
     CRITERIA,
     LEVELS,
+    distance_words,
+    explained,
+    how_much,
     kernel_words,
     landmark_words,
     leave_one_out_error,
     printable,
     spoken,
+    target_spread,
 )
 from ridgemark.report.page import Column, Html
 
@@ -51,6 +55,7 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
     "failure_probability": "failure probability",
 }
 _INFLUENCE = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f", "cook_distance": ".2e"}
+_TONES: dict[str, html.Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 
 
@@ -61,14 +66,13 @@ class _Fit:
         self.model, self.run = model, run
         self.certificate = model.certificate_
         self.targets = list(run.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
-        unknown: list[float | None] = [None] * len(self.targets)
-        self.spread = unknown if self.certificate is None else self.certificate.inputs["target_rms"]
+        unknown: list[Any] = [None] * len(self.targets)
+        self.spread = target_spread(model) or unknown
         self.loo = leave_one_out_error(model) or unknown
-        pairs = zip(self.loo, self.spread, strict=True)
-        self.explained = [None if rms is None or not spread else 1.0 - (rms / spread) ** 2 for rms, spread in pairs]
+        self.explained = explained(model) or unknown
         self.diagnosis = model.diagnose() if hasattr(model, "loo_residuals_") else None
         self.verdict = None
-        if self.diagnosis is not None and self.diagnosis.scores is not None:
+        if self.diagnosis is not None and self.diagnosis.scores is not None and self.diagnosis.scores.informative:
             # About the scores of the draw, at a smaller lambda than the fit's.
             self.verdict = f"For drawing landmarks, {printable(self.diagnosis.verdict)}."
 
@@ -80,11 +84,11 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, furth
     """
     fit, importance = _Fit(model, run), importance_figure(model)
     parts: list[html.Section] = [
+        ("How good it is", "good", _good(fit)),
         ("What was fitted", "fitted", _fitted(fit, version)),
         *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
-        ("How good it is", "good", _good(fit)),
-        ("How far from exact", "exact", _exact(fit.certificate)),
         *([("Which columns matter", "columns", [importance, *_effects(model)])] if importance is not None else []),
+        ("How far from exact", "exact", _exact(fit)),
         ("Which rows matter", "rows", _rows(fit)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
         *further,
@@ -104,14 +108,14 @@ def _numbers(fit: _Fit) -> list[tuple[str, str]]:
     n_rows = fit.run.n_rows or (None if fit.certificate is None else fit.certificate.inputs["n_rows"])
     single = len(fit.targets) == 1
     held_out = None if fit.run.held_out is None else fit.run.held_out["rms"][0]
-    bound = None if fit.certificate is None else rounded_up(np.max(fit.certificate.bound))
+    known = fit.certificate is not None and not fit.certificate.vacuous
     entries = [
-        ("rows", n_rows, ","),
-        ("landmarks", fit.model.n_landmarks_, ","),
+        ("variance explained (leave-one-out)", fit.explained[0] if single else None, ".1%"),
         ("leave-one-out error (RMS)", fit.loo[0] if single else None, ".3g"),
         ("held-out error (RMS)", held_out if single else None, ".3g"),
-        ("variance explained (leave-one-out)", fit.explained[0] if single else None, ".1%"),
-        ("distance to exact, at most (RMS)", bound, ""),
+        ("rows", n_rows, ","),
+        ("landmarks", fit.model.n_landmarks_, ","),
+        ("distance to exact, at most (RMS)", rounded_up(np.max(fit.certificate.bound)) if known else None, ""),
     ]
     return [(label, format(value, form)) for label, value, form in entries if value is not None]
 
@@ -119,16 +123,15 @@ def _numbers(fit: _Fit) -> list[tuple[str, str]]:
 def _glance(fit: _Fit) -> Html:
     """Return three questions with their answers and a one-word verdict each."""
     rows: list[list[str]] = []
-    explained = [share for share in fit.explained if share is not None]
-    if explained:
-        worst = min(explained)
-        tone: html.Tone = "good" if worst > 0.5 else "open" if worst > 0.05 else "bad"
-        word = {"good": "most of it", "open": "some of it", "bad": "very little"}[tone]
-        of_targets = " (the worst of the targets)" if len(explained) > 1 else ""
+    shares = [share for share in fit.explained if share is not None]
+    if shares:
+        worst = min(shares)
+        word = how_much(worst)
+        of_targets = " (the worst of the targets)" if len(shares) > 1 else ""
         answer = f"Rows left out in turn are predicted with {worst:.1%} of the variance explained{of_targets}."
-        rows.append(["Does it predict?", answer, html.badge(word, tone)])
+        rows.append(["Does it predict?", answer, html.badge(word, _TONES[word])])
     if fit.certificate is not None:
-        rows.append(["Is it close to exact?", fit.certificate.claim, _closeness(fit)])
+        rows.append(["Is it close to exact?", _distance(fit), _closeness(fit)])
     if fit.verdict is not None:
         dimension = "effective dimension {:.3g} to {:.3g} at lambda".format(*fit.model.effective_dimension_)
         rows.append(["Which rows carry it?", fit.verdict, dimension])
@@ -230,6 +233,7 @@ def _errors(fit: _Fit) -> Html:
     caption, held_out = "Errors, in units of the target", fit.run.held_out
     if held_out is not None:
         caption += f"; held out: {held_out['n_rows']:,} rows"
+        caption += f", {held_out['repeated']:,} of them training rows too" if held_out.get("repeated") else ""
         unknown = [None] * len(fit.targets)
         columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
@@ -238,22 +242,29 @@ def _errors(fit: _Fit) -> Html:
     return html.table(caption, [Column("target"), *headings], rows, stacked=True)
 
 
-def _exact(certificate: Any) -> list[Html]:
+def _distance(fit: _Fit) -> str:
+    """Return the claim of the certificate, or that its bound says nothing."""
+    words = distance_words(fit.model) or ""
+    return f"{words[0].upper()}{words[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
+
+
+def _exact(fit: _Fit) -> list[Html]:
+    certificate = fit.certificate
     if certificate is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
-    factor, inputs = certificate.risk_factor, certificate.inputs
+    factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
         ("kind", f"{certificate.kind} ({certainty.get(certificate.certainty, certificate.certainty)})"),
         # An audit has no factor: it is about this target only.
-        ("risk over that of exact, at most", None if factor is None else rounded_up(factor)),
+        ("risk over that of exact, at most", None if factor is None or factor > LARGEST_FACTOR else rounded_up(factor)),
         ("cost", spent(certificate.cost)),
     ]
     return [
-        html.note(certificate.claim),
+        html.note(_distance(fit)),
         _pairs("The certificate", facts),
         _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in _INPUTS.items()]),
-        html.paragraph(f"Before any measurement: {inputs['theorem_3']}"),
+        *([html.paragraph(f"Before any measurement: {promise}")] if promise is not None else []),
     ]
 
 

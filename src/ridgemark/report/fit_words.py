@@ -1,10 +1,12 @@
 """A fitted model in words and numbers, for a page and for printing."""
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
+from ridgemark.certificates.record import rounded_up
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.search import family_name
@@ -25,8 +27,27 @@ def leave_one_out_error(model: Any) -> list[float] | None:
     return np.sqrt(np.average(known.residuals**2, axis=0, weights=known.weights)).tolist()
 
 
+def target_spread(model: Any) -> list[Any] | None:
+    """Return the standard deviation of every target; None for a model without a certificate, which holds it."""
+    certificate = getattr(model, "certificate_", None)
+    return None if certificate is None else list(certificate.inputs["target_rms"])
+
+
+def explained(model: Any) -> list[float | None] | None:
+    """Return `1 - (rms/sd)^2` of every target by leave-one-out, None for a constant one; None without residuals."""
+    errors, spread = leave_one_out_error(model), target_spread(model)
+    if errors is None or spread is None:
+        return None
+    return [1.0 - (rms / sd) ** 2 if sd > 0 else None for rms, sd in zip(errors, spread, strict=True)]
+
+
+def how_much(share: float) -> Literal["most of it", "part of it", "hardly anything"]:
+    """Return a share of the variance in words."""
+    return "most of it" if share > 0.5 else "part of it" if share > 0.05 else "hardly anything"
+
+
 def selection_name(model: Any) -> str:
-    """Return how landmarks were chosen: a name, or the repr of the selection; of "auto", what it took."""
+    """Return how landmarks were chosen: a name, or the class of the selection; of "auto", what it took."""
     if not isinstance(model.selection, str | Selection):
         return "points given"
     if model.selection in ("auto", Auto()):
@@ -34,7 +55,7 @@ def selection_name(model: Any) -> str:
             return "leverage (auto)"
         uniform = hasattr(model, "tuning_") and model.tuning_.uniform_landmarks
         return "uniform (auto)" if uniform else "rpcholesky (auto)"
-    return str(model.selection)
+    return model.selection if isinstance(model.selection, str) else type(model.selection).__name__
 
 
 def kernel_words(model: Any) -> str:
@@ -51,8 +72,10 @@ def kernel_words(model: Any) -> str:
 def landmark_words(model: Any) -> str:
     """Return the number of landmarks, how they were chosen, and which rule set their number."""
     rule = model.landmark_count_.rule
+    if rule.startswith("all "):  # nothing was chosen
+        return rule
     why = "their number given" if rule == "given" else f"number by the rule: {rule}"
-    return f"{model.n_landmarks_:,} by {selection_name(model)} ({why})"
+    return f"{model.n_landmarks_:,} by {selection_name(model)}, {why}"
 
 
 def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
@@ -63,15 +86,57 @@ def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
     return [(str(names[k]), float(shares[k])) for k in largest if shares[k] > 0.0 and len(shares) > 1]
 
 
+def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Return the variance explained and the error, by leave-one-out, of every target."""
+    shares, errors, spread = explained(model) or [], leave_one_out_error(model) or [], target_spread(model) or []
+    parts = [
+        f"{max(share, 0.0):.1%} of the variance of {shown(name)} ({how_much(share)})"
+        for name, share in zip(names, shares, strict=False)
+        if share is not None
+    ]
+    sizes = [f"RMS {rms:.4g} in units of {shown(name)}" for name, rms in zip(names, errors, strict=False)]
+    for k, sd in enumerate(spread[: len(sizes)]):
+        sizes[k] += f", {errors[k] / sd:.3g} of its standard deviation" if sd > 0 else ""
+    return [
+        ("explained", f"{', '.join(parts)}, each row predicted from the others" if parts else None),
+        ("error", "; ".join(sizes) or None),
+    ]
+
+
 def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
-    """Return how the kernel was tuned, and the three most important columns, as labels and values."""
-    tuning, words = getattr(model, "tuning_", None), None
+    """Return kernel, lambda and landmarks, each with what chose it, and the three most important columns."""
+    tuning = getattr(model, "tuning_", None)
     if tuning is not None:
-        judged = tuning.judged_error
-        error = "" if judged is None else f", judged error {judged:.3g} of the target's deviation"
-        words = f"{LEVELS[tuning.level]}, {tuning.kernel}{error}"
+        kernel = f"{tuning.kernel}, {LEVELS[tuning.level]} (tuned)"
+    else:
+        kernel = kernel_words(model) + (" (the median distance)" if model.bandwidth == "median" else "")
+    ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
+    chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
     important = [f"{shown(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]
-    return [("tuning", words), ("importance", ", ".join(important) or None)]
+    return [
+        ("kernel", kernel),
+        ("lambda", f"{ridges} ({chosen})"),
+        ("landmarks", landmark_words(model) if hasattr(model, "landmark_count_") else None),
+        ("matters most", ", ".join(important) or None),
+    ]
+
+
+def distance_words(model: Any) -> str | None:
+    """Return the distance to exact, as a share of the leave-one-out error too, or how to measure it."""
+    certificate, errors = getattr(model, "certificate_", None), leave_one_out_error(model)
+    if certificate is None and not hasattr(model, "history_"):
+        return None
+    if certificate is not None and certificate.vacuous:
+        remedy = "`ridgemark certify` measures it" if certificate.kind == "trace" else "more landmarks would help"
+        return f"not known (the {certificate.kind} bound says nothing for this fit); {remedy}"
+    bounds = model.history_[-1].returned if certificate is None else np.atleast_1d(certificate.bound)
+    beside = ""
+    if errors is not None and min(errors) > 0:
+        percent = 100 * float((bounds / errors).max())
+        beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
+    risk = None if certificate is None else certificate.inputs.get("failure_probability")
+    probably = "" if risk is None else f" (with probability {1 - risk:g})"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel ridge regression{beside}{probably}"
 
 
 def spoken(seconds: float) -> str:

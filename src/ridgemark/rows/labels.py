@@ -38,7 +38,7 @@ class LabelRows(BaseRows):
         self.has_weights = source.has_weights or class_weights is not None
         self.feature_names, self.target_names = source.feature_names, None
         self.reads_ahead, self.paths = getattr(source, "reads_ahead", False), getattr(source, "paths", ())
-        self.encoder, self.finite = getattr(source, "encoder", None), True  # what it encodes is encoded already
+        self.encoder, self.encoded = getattr(source, "encoder", None), True  # the source's columns are features
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         return map(self._converted, self._source.blocks(block_rows, start, stop))

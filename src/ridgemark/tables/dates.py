@@ -7,7 +7,8 @@ from ridgemark.rows.base import Array
 
 Floats = NDArray[np.float64]
 
-PARTS = ("year", "day of year sin", "day of year cos", "time of day sin", "time of day cos", "elapsed days")
+ELAPSED = "elapsed days"
+PARTS = ("year", "day of year sin", "day of year cos", "time of day sin", "time of day cos", ELAPSED)
 _DAY = 86_400.0  # seconds
 
 

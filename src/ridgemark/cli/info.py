@@ -1,0 +1,58 @@
+"""`ridgemark info`: what a model file holds."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ridgemark.cli import options as shared
+from ridgemark.cli.data import load_model
+from ridgemark.cli.fit import fit_lines
+from ridgemark.cli.measures import summary
+from ridgemark.cli.output import print_result
+from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_words import kernel_words
+from ridgemark.rows.places import listed, shown
+
+
+@shared.command("info", "model.ridgemark")
+@click.argument("model", type=shared.PATH)
+@shared.json_option
+def command(model: Path, as_json: bool) -> None:
+    """Say what the model in the file MODEL is: how good, what was tuned, its columns and its size.
+
+    How good it is by leave-one-out is known where lambda was searched so, and of every model of `ridgemark fit`.
+    """
+    fitted, run = load_model(model, "predict")
+    size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)
+    columns = f"{fitted.n_features_in_}, without names" if names is None else f"{len(names)}: {listed(names)}"
+    lines = [
+        ("model", _what(fitted, run)),
+        *((label, value) for label, value in fit_lines(fitted, run) if label != "cost"),
+        ("intervals", "yes" if hasattr(fitted, "calibration_") else "no"),
+        ("columns", columns),
+        ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
+    ]
+    if hasattr(fitted, "certificate_"):
+        record = summary(fitted, run)
+    else:
+        ridges = np.atleast_1d(fitted.ridge_).tolist()
+        record = {"n_features": fitted.n_features_in_, "kernel": kernel_words(fitted), "ridge": ridges}
+    about = {
+        "estimator": type(fitted).__name__,
+        "feature_names": None if names is None else list(map(str, names)),
+        "intervals": hasattr(fitted, "calibration_"),
+        "bytes": size,
+    }
+    print_result(as_json, record | about, lines)
+
+
+def _what(fitted: Any, run: RunRecord) -> str:
+    """Return the kind of model, and what it was fitted to as far as that is known."""
+    certificate = getattr(fitted, "certificate_", None)
+    n_rows = run.n_rows or (None if certificate is None else certificate.inputs["n_rows"])
+    parts = [type(fitted).__name__]
+    parts += [] if n_rows is None else [f"fitted to {n_rows:,} rows" + (f" of {shown(run.data)}" if run.data else "")]
+    parts += [f"target {listed(run.target_names)}"] if run.target_names else []
+    return ", ".join(parts)

@@ -1,0 +1,50 @@
+"""Columns of a data file as they are, text included, to stand beside predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ridgemark.cli.data import text_columns
+from ridgemark.cli.options import Key
+from ridgemark.errors import DataError
+from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows.arrow import _open as open_arrow
+from ridgemark.rows.arrow import require_pyarrow
+from ridgemark.rows.places import shown
+
+_BATCH = 65536  # rows of an Arrow file read at once
+
+
+def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any) -> dict[str, Any]:
+    """Return columns of the file of a source by name; each is an array with `tolist`, and all are held in memory."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".csv", ".tsv")):
+        found = _from_csv(path, keys, **form)
+    elif path.is_dir() or name.endswith((".parquet", ".arrow", ".feather")):
+        found = _from_arrow(path, keys)
+    else:
+        rows = open_rows(path, columns=keys)
+        names = rows.feature_names or [f"column {key}" for key in keys]
+        found = dict(zip(names, rows.take(np.arange(rows.n_rows)).features.T, strict=True))
+    if any(len(column) != source.n_rows for column in found.values()):
+        raise DataError(f"the columns of {shown(path)} to keep do not have one value for each of its rows")
+    return found
+
+
+def _from_csv(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
+    _, columns = text_columns(path, keys, **form)
+    # An array of text and a last None is not taken for a matrix.
+    return {name: np.array([*cells, None], dtype=object)[:-1] for name, cells in columns.items()}
+
+
+def _from_arrow(path: Path, keys: Sequence[Key]) -> dict[str, Any]:
+    readers = [open_arrow(one) for one in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
+    header = readers[0].header
+    names = header.names_of(header.choose(columns=keys).features) or ()
+    batches = [
+        batch for reader in readers for _, _, batch in reader.read(list(range(len(reader.chunk_rows))), names, _BATCH)
+    ]
+    table = require_pyarrow().Table.from_batches(batches).combine_chunks()
+    return {name: table.column(name).chunk(0) for name in names}

@@ -1,0 +1,41 @@
+"""Names of parameters in other packages, answered with the equivalent here."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec
+
+from ridgemark.errors import UnknownParameterError
+
+P = ParamSpec("P")
+
+_EQUIVALENTS: dict[str, Callable[[Any], str]] = {
+    "alpha": lambda value: "ridge = alpha/n, n the number of rows or the sum of weights",
+    "gamma": lambda value: f"bandwidth = 1/sqrt(2 gamma) for a Gaussian kernel{_as_bandwidth(value)}",
+    "length_scale": lambda value: f"bandwidth={value!r}",
+    "n_components": lambda value: f"n_landmarks={value!r}",
+}
+
+
+def with_hints(init: Callable[P, None]) -> Callable[P, None]:
+    """Return an `__init__` of the same signature that answers a parameter of another package with the equivalent."""
+    known = inspect.signature(init).parameters
+
+    @wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        refuse_foreign(kwargs, known, type(args[0]).__name__)
+        init(*args, **kwargs)
+
+    return checked
+
+
+def refuse_foreign(given: Mapping[str, Any], known: Iterable[str], owner: str) -> None:
+    """Raise the error that names the equivalent, for a parameter that is not known here but in other packages."""
+    for name in given.keys() - set(known):
+        if name in _EQUIVALENTS:
+            raise UnknownParameterError(f"{owner} has no parameter {name!r}; give {_EQUIVALENTS[name](given[name])}")
+
+
+def _as_bandwidth(gamma: Any) -> str:
+    is_number = isinstance(gamma, int | float) and gamma > 0
+    return f": bandwidth={(2.0 * gamma) ** -0.5:.6g}" if is_number else ""
