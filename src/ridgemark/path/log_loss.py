@@ -20,7 +20,7 @@ _STRIDES = (4, 2, 1)  # over the ridges searched: a decade, a half and a quarter
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
-_NEAR = 1e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
+_NEAR = 5e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
 
 
 @dataclass(frozen=True)
