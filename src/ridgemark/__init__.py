@@ -29,7 +29,7 @@ __all__ = [
     "selection",
 ]
 _HOMES = {
-    **dict.fromkeys(("ExactKernelRidge", "NystromFeatures", "NystromRidge"), "estimators"),
+    **dict.fromkeys(("ExactKernelRidge", "NystromClassifier", "NystromFeatures", "NystromRidge"), "estimators"),
     **dict.fromkeys(("effective_dimension", "leverage_scores", "load"), "functions"),
     "open_rows": "rows",
 }

@@ -43,7 +43,7 @@ def test_the_demo_scores_fits_and_prints_the_pages_path_last(ridgemark, tmp_path
     assert "largest score" in out
     assert out.splitlines()[-1] == str(tmp_path / "ridgemark-demo.html")
     assert [path.name for path in tmp_path.iterdir()] == ["ridgemark-demo.html"]
-    assert (tmp_path / "ridgemark-demo.html").read_text().count('role="img"') == 5
+    assert (tmp_path / "ridgemark-demo.html").read_text().count('role="img"') == 9
 
 
 def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):

@@ -409,7 +409,7 @@ def test_rows_without_the_features_of_the_fit_are_refused(model_file, ridgemark,
 
 
 def test_an_interrupted_fit_leaves_nothing(folder, ridgemark, tmp_path, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(NystromRidge, "fit", interrupt)

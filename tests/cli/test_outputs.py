@@ -319,9 +319,9 @@ def test_a_model_that_cannot_be_saved_where_asked_is_kept_elsewhere(here, ridgem
     (here / "below").mkdir()
     fit = NystromRidge.fit
 
-    def fit_and_remove(*arguments):
+    def fit_and_remove(*arguments, **options):
         (here / "below").rmdir()
-        return fit(*arguments)
+        return fit(*arguments, **options)
 
     monkeypatch.setattr(NystromRidge, "fit", fit_and_remove)
     code, _, errors = ridgemark(*FIT, "--output", "below/made")

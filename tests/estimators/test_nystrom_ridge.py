@@ -153,7 +153,7 @@ def test_a_handful_of_rows_and_equal_rows_just_work(rows):
         ({"bandwidth": 0.0}, "bandwidth must be a positive finite number, got 0.0"),
         ({"kernel": Gaussian(1.0), "bandwidth": 2.0}, "or inside a Kernel object"),
         ({"kernel": "linear", "bandwidth": 2.0}, "cannot be set for kernel='linear'"),
-        ({"kernel": "rbf"}, "kernel must be one of auto, gaussian"),
+        ({"kernel": "gauss"}, "kernel must be one of auto, gaussian"),
         ({"memory_budget": 10}, "10"),
     ],
     ids=str,

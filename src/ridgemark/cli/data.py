@@ -13,7 +13,7 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import CsvRows, RowSource, open_rows
+from ridgemark.rows import BaseRows, CsvRows, RowSource, open_rows
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import without_features
 from ridgemark.rows.places import listed, shown
@@ -115,6 +115,8 @@ def open_like(
         )
     if with_target:
         _check_like(source, fitted, path)
+    elif options.get("columns") is not None and isinstance(source, BaseRows):
+        source.feature_names = None  # the columns asked for are the features, whatever their names
     return source
 
 
@@ -177,11 +179,13 @@ def text_columns(path: Path, wanted: Sequence[Any], **form: Any) -> tuple[tuple[
         )
     source = CsvRows(path, columns=wanted, **form)
     positions = Header(shown(path), len(source.names), source.names).choose(columns=wanted).features
-    cells: dict[str, list[str]] = {source.names[j]: [] for j in positions}
+    counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
+    names = [f"column {j}" if counted else source.names[j] for j in positions]
+    cells: dict[str, list[str]] = {name: [] for name in names}
     for piece in source.pieces():
-        for j, part in zip(positions, piece.columns(positions, as_text=positions), strict=True):
+        for name, part in zip(names, piece.columns(positions, as_text=positions), strict=True):
             assert part.levels is not None
-            cells[source.names[j]].extend(part.levels[part.values])
+            cells[name].extend(part.levels[part.values])
     return source.names, cells
 
 

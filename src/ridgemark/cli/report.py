@@ -12,6 +12,7 @@ from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_test
 from ridgemark.cli.measures import held_out, repeated_share
 from ridgemark.cli.output import check_outputs, print_result, staged, warn_of_repeats
+from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.page import Section
@@ -36,7 +37,7 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     fitted, run = load_model(model, "diagnose")
     if test is not None:
         source = open_test(run, Columns.of(fitted), test, options)
-        repeated = round(repeated_share(fitted, source) * source.n_rows)
+        repeated = round(repeated_share(fitted, encoded_source(fitted, source)) * source.n_rows)
         warn_of_repeats(repeated, source.n_rows, test)
         run = replace(run, held_out=held_out(fitted, source, test.name) | {"repeated": repeated})
     write_page(fitted, run, output, force)

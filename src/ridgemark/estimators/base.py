@@ -291,7 +291,7 @@ class LandmarkEstimator(TableReader):
     def _warn_of_edge(self, path):
         """Say that the best of the ridges searched is the first or last of them."""
         if path is not None and path.on_edge:
-            largest = path.chosen.min() == 0
+            largest = np.min(path.chosen) == 0
             reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
             msg = (
                 f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
