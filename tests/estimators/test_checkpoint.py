@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ridgemark import ExactKernelRidge, NystromRidge, load
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load
 from ridgemark.errors import CheckpointError, ParameterError
 from ridgemark.passes import Journal
 from ridgemark.tuning import Tuner
@@ -36,6 +36,11 @@ ESTIMATORS = {
     "exact": lambda: ExactKernelRidge(bandwidth=1.0, ridge=1e-4, n_landmarks=60, tol=1e-4, random_state=0),
     "exact, tuned": lambda: ExactKernelRidge(bandwidth=FEW, ridge=1e-3, n_landmarks=60, tol=1e-4, random_state=0),
 }
+
+
+def _labels(seed=0):
+    X, y = _rows(600, seed)
+    return X, np.digitize(y, np.quantile(y, [0.3, 0.6]))
 
 
 def _bytes(model, folder):
@@ -75,6 +80,18 @@ def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_pat
         assert path.exists()
         assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
         assert [file.name for file in tmp_path.iterdir()] == ["model.rm"]
+
+
+def test_a_fit_of_classes_goes_on(tmp_path, monkeypatch):
+    X, labels = _labels()
+    path, model = tmp_path / "c", NystromClassifier("gaussian", bandwidth=1.0, n_landmarks=60, random_state=0)
+    expected = _bytes(model.fit(X, labels), tmp_path)
+    for number in (5, 20):
+        with monkeypatch.context() as context:
+            _kill_after(context, number)
+            with pytest.raises(Killed):
+                model.fit(X, labels, checkpoint=path)
+        assert _bytes(model.fit(X, labels, checkpoint=path), tmp_path) == expected
 
 
 def test_a_fit_killed_again_and_again_ends(tmp_path, monkeypatch):

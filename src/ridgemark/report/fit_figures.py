@@ -66,13 +66,17 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
     """
     rows = np.linspace(0, summary.n_rows - 1, min(summary.n_rows, 2 * _POINTS)).astype(np.intp)
     points = model.calibration_.rows[rows]
-    values = np.asarray(model.effects(ArrayRows(points))).reshape(len(rows), len(summary.effects), -1)
+    some, table = ArrayRows(points), model._model.schema.table
+    some.encoded = True  # kept rows are features, not the columns of a table
+    values = np.asarray(model.effects(some)).reshape(len(rows), len(summary.effects), -1)
     points = points.toarray() if sparse.issparse(points) else points
-    order = [j for j in np.argsort(-model.feature_importances_) if not summary.effects[j].before]
+    features = np.array([effect.columns[0] for effect in summary.effects])
+    importances = model.feature_importances_[features if table is None else table.owners[features]]
+    order = [j for j in np.argsort(-importances, kind="stable") if not summary.effects[j].before]
     figures = []
     for j in order[:_EFFECTS]:
         name, average = shortened(printable(summary.effects[j].name)), float(summary.average[j, 0])
-        drawn = Series("effect at a row", points[:, j].tolist(), values[:, j, 0].tolist(), kind="points")
+        drawn = Series("effect at a row", points[:, features[j]].tolist(), values[:, j, 0].tolist(), kind="points")
         text = f"Effect of {name} against its value, at {len(rows)} rows; the average is {average:.3g}."
         chart = Chart(name, "change of the prediction per unit", [drawn], [("average", average)])
         figures.append(html.figure(draw(chart, f"effect-{j}"), text, text))
