@@ -6,7 +6,7 @@ BIN := .venv/bin
 # threads and solvers with two threads, where `make test` has one.
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,SANDYBRIDGE)
 NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests/solvers tests/selection \
-  tests/properties tests/statements \
+  tests/classes tests/properties tests/statements \
   $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py) \
   tests/tuning $(addprefix tests/test_, exact.py leverage.py linalg.py path.py)
 THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/test_linalg.py tests/test_path.py

@@ -261,8 +261,10 @@ def _run_until_done(data, model, kills, rng, longest):
     subprocess.run(command, check=True)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet"])
-@pytest.mark.parametrize("repeats", [1, pytest.param(34, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("ending", "repeats"),
+    [(".csv", 1), *(pytest.param(name, 34, marks=pytest.mark.slow) for name in (".csv", ".npz", ".parquet"))],
+)
 def test_a_killed_process_goes_on_with_its_files(ending, repeats, tmp_path):
     rng = np.random.default_rng(0)
     data = tmp_path / f"rows{ending}"

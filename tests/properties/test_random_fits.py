@@ -22,7 +22,7 @@ def test_ten_thousand_random_fits_end_in_finite_answers_or_errors_for_users():
 
 
 def test_random_fits_of_labels_end_in_finite_answers_or_errors_for_users():
-    _run(0, 100, random_classes.run_fit, 0.3)
+    _run(0, 60, random_classes.run_fit, 0.3)
 
 
 @pytest.mark.slow

@@ -143,19 +143,17 @@ table_options = together(
     option("--categorical", columns, "Columns that are categories, besides those of text.", "COLUMNS"),
     option("--numeric", columns, "Columns to read as numbers, whatever they hold.", "COLUMNS"),
     option("--drop", columns, "Columns to leave out.", "COLUMNS"),
-    click.option(
+    option(
         "--missing",
-        type=click.Choice(["fill", "error"]),
+        click.Choice(["fill", "error"]),
+        "Missing values are filled in, with a column that says where, or refused.",
         default="fill",
-        show_default=True,
-        help="Missing values are filled in, with a column that says where, or refused.",
     ),
-    click.option(
+    option(
         "--unknown",
-        type=click.Choice(["ignore", "error"]),
+        click.Choice(["ignore", "error"]),
+        "Levels that the fit has not seen are zeros in a prediction, or refused.",
         default="ignore",
-        show_default=True,
-        help="Levels that the fit has not seen are zeros in a prediction, or refused.",
     ),
 )
 role_options = together(target_option, columns_option, weight_option, form_options)

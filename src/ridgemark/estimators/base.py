@@ -18,6 +18,7 @@ from ridgemark.errors import (
     RidgemarkError,
     warn_user,
 )
+from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
@@ -140,6 +141,13 @@ class LandmarkEstimator(TableReader):
                 f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
             )
         return state
+
+    def _fitted(self, X, y, sample_weight, checkpoint):
+        """Return the model of these rows."""
+        recipe = self._recipe()
+        source, form = self._open(X, y, sample_weight)
+        with checkpointed(self, checkpoint, source) as (journal, random_state):
+            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows as a RowSource of features, checked, and their form.

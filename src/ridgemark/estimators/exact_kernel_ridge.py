@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
-from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
@@ -166,13 +165,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)
-
-    def _fitted(self, X, y, sample_weight, checkpoint):
-        """Return the model of these rows."""
-        recipe = self._recipe()
-        source, form = self._open(X, y, sample_weight)
-        with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""

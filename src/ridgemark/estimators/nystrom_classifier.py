@@ -12,7 +12,6 @@ from ridgemark.certificates import audit_classes
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
-from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.fitted import FittedModel, Solution, Targets
@@ -241,16 +240,13 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             y, sample_weight = passes.targets()[:, 0], passes.weights()
         return super().score(X, y, sample_weight)
 
-    def _fitted(self, X, y, sample_weight, checkpoint):
-        """Return the model of these rows."""
-        recipe = self._recipe()
+    def _recipe(self):
+        recipe = super()._recipe()
         if recipe.criterion == "gcv":
             raise ParameterError('ridge="gcv" is for squared errors; for classes choose "loo", a number or a list')
         if recipe.certify_with not in (None, "audit"):
             raise ParameterError(f'certify_with must be None or "audit" for classes, got {self.certify_with!r}')
-        source, classes = self._open(X, y, sample_weight)
-        with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), classes, random_state)
+        return recipe
 
     def _model_of(self, recipe, passes, classes, random_state):
         """Return the model of the rows of these passes."""

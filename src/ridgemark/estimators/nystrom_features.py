@@ -113,7 +113,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         self
         """
         with self._changing():
-            self._model = self._fitted(X, sample_weight)
+            self._model = self._features_of(X, sample_weight)
         return self
 
     @one_blas_thread()
@@ -130,7 +130,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         remedy = f"multiply the kernel by a smaller factor, or give rows in double precision in place of {source.dtype}"
         return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
 
-    def _fitted(self, X, sample_weight):
+    def _features_of(self, X, sample_weight):
         """Return the features of landmarks among these rows."""
         recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
         if not recipe.one_ridge:

@@ -12,7 +12,6 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
-from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import RegressionModel, row_facts
 from ridgemark.fitted import Cost, FittedModel, Solution
@@ -246,13 +245,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             passes = self._passes(without_features(X))
             y, sample_weight = passes.targets(), passes.weights()
         return super().score(X, y, sample_weight)
-
-    def _fitted(self, X, y, sample_weight, checkpoint):
-        """Return the model of these rows."""
-        recipe = self._recipe()
-        source, form = self._open(X, y, sample_weight)
-        with checkpointed(self, checkpoint, source) as (journal, random_state):
-            return self._model_of(recipe, self._training_passes(source, journal), form, random_state)
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
