@@ -1,6 +1,6 @@
 """A fit that was killed goes on from its checkpoint, and ends with the same model."""
 
-import os
+import hashlib
 import signal
 import subprocess
 import sys
@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load
-from ridgemark.errors import CheckpointError, ParameterError
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load, open_rows
+from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
+from ridgemark.passes.journal import _MAGIC
 from ridgemark.tuning import Tuner
 
 FEW = Tuner(rows=200, judging_rows=80, landmarks=40, evaluations=4, kernels=("gaussian", "matern32"))
@@ -206,21 +208,42 @@ def test_other_files_and_places_are_refused(tmp_path):
         NystromRidge(bandwidth=1.0, random_state=np.random.RandomState(0)).fit(X, y, checkpoint=tmp_path / "c")
 
 
-def test_a_checkpoint_calls_nothing_that_it_names(tmp_path):
-    import pickle
-
-    from ridgemark.passes.journal import _MAGIC, _record
-
-    class Hostile:
-        def __reduce__(self):
-            return os.system, (f"touch {tmp_path / 'called'}",)
-
+@pytest.mark.parametrize(
+    "name", ["posix\nsystem", "ridgemark.passes.journal\nos.system", "ridgemark.passes.journal\nPath"]
+)
+def test_a_checkpoint_calls_nothing_that_it_names(name, tmp_path):
     X, y = _rows(50)
-    (tmp_path / "c").write_bytes(_MAGIC + _record((("begun",), Hostile())))
-    with pytest.raises(CheckpointError, match="which no fit writes"):
+    called = tmp_path / "called"
+    payload = f"c{name}\n(Vtouch {called}\ntR.".encode()
+    checksum = hashlib.blake2b(payload, digest_size=16).digest()
+    (tmp_path / "c").write_bytes(_MAGIC + len(payload).to_bytes(8, "little") + checksum + payload)
+    with pytest.raises(CheckpointError, match="what no fit writes"):
         NystromRidge(bandwidth=1.0, random_state=0).fit(X, y, checkpoint=tmp_path / "c")
-    assert pickle.HIGHEST_PROTOCOL >= 5
-    assert not (tmp_path / "called").exists()
+    assert not called.exists()
+
+
+def test_an_error_of_the_data_is_not_blamed_on_the_checkpoint(tmp_path):
+    X, y = _rows(3000)
+    np.save(tmp_path / "rows.npy", X)
+    source = open_rows(tmp_path / "rows.npy", target=y)
+
+    def shorten(*progress):
+        np.save(tmp_path / "rows.npy", X[:100])
+
+    with pytest.raises(SourceFileError, match=r"rows\.npy"):
+        NystromRidge(bandwidth=1.0, n_landmarks=50, progress=shorten).fit(source, checkpoint=tmp_path / "c")
+
+
+def test_a_fit_of_sparse_rows_goes_on(tmp_path, monkeypatch):
+    X, y = _rows()
+    X = sparse.csr_array(np.where(abs(X) > 0.7, X, 0.0))
+    model = NystromRidge(bandwidth="median", n_landmarks=60, random_state=0)
+    expected = _bytes(model.fit(X, y), tmp_path)
+    with monkeypatch.context() as context:
+        _kill_after(context, 8)
+        with pytest.raises(Killed):
+            model.fit(X, y, checkpoint=tmp_path / "c")
+    assert _bytes(model.fit(X, y, checkpoint=tmp_path / "c"), tmp_path) == expected
 
 
 _SCRIPT = """

@@ -137,16 +137,12 @@ def open_journal(
     journal begins with.
     """
     where = Path(path)
-    with _refusing(where), where.open("a+b") as file:
-        _lock(file, where)
-        file.seek(0)
-        start = file.read(len(_MAGIC))
-        if start and start != _MAGIC:
-            raise CheckpointError(f"{shown(where)} exists and is not a checkpoint of ridgemark; give another name")
-        if not start:
-            file.write(_MAGIC)
-        journal = Journal(where, file)
-        known, kept = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
+    with _refusing(where):
+        file = where.open("a+b")
+    with file:
+        with _refusing(where):
+            journal = _begin(file, where)
+            known, kept = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
         _check(where, known, facts)
         try:
             yield journal, kept
@@ -155,6 +151,18 @@ def open_journal(
                 journal.write()
             raise
         journal.remove()
+
+
+def _begin(file: BinaryIO, where: Path) -> Journal:
+    """Return the journal in an open file; refuse a file of another kind."""
+    _lock(file, where)
+    file.seek(0)
+    start = file.read(len(_MAGIC))
+    if start and start != _MAGIC:
+        raise CheckpointError(f"{shown(where)} exists and is not a checkpoint of ridgemark; give another name")
+    if not start:
+        file.write(_MAGIC)
+    return Journal(where, file)
 
 
 def _check(where: Path, known: Mapping[str, str], facts: Mapping[str, str]) -> None:
@@ -180,10 +188,19 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
         payload = file.read(int.from_bytes(header[:8], "little")) if len(header) == 8 + _CHECKSUM else b""
         if not payload or hashlib.blake2b(payload, digest_size=_CHECKSUM).digest() != header[8:]:
             break
-        yield _Reader(io.BytesIO(payload)).load()
+        yield _loaded(payload)
     if file.writable():
         file.truncate(whole)
         file.seek(whole)
+
+
+def _loaded(payload: bytes) -> Any:
+    try:
+        return _Reader(io.BytesIO(payload)).load()
+    except CheckpointError:
+        raise
+    except Exception as error:  # a payload may raise anything
+        raise CheckpointError("a checkpoint holds what no fit writes; remove the file and begin anew") from error
 
 
 class _Reader(pickle.Unpickler):
@@ -192,11 +209,12 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "ridgemark":
             found = super().find_class(module, name)
-            if isinstance(found, type):
+            # Not what a module of this package imports from elsewhere.
+            if isinstance(found, type) and found.__module__.partition(".")[0] == "ridgemark":
                 return found
         elif (module, name) in _CLASSES:
             return super().find_class(module, name)
-        raise CheckpointError(f"a checkpoint holds {module}.{name}, which no fit writes; remove the file")
+        raise CheckpointError(f"a checkpoint holds {module}.{name}, what no fit writes; remove the file and begin anew")
 
 
 def _lock(file: BinaryIO, where: Path) -> None:
