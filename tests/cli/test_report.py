@@ -155,7 +155,7 @@ def test_a_model_of_another_kind_is_refused_in_one_line(ridgemark, tmp_path):
     ):
         code, _, errors = ridgemark(*arguments)
         assert (code, len(errors)) == (2, 1)
-        assert "holds an ExactKernelRidge" in errors[0]
+        assert "holds a model of ExactKernelRidge" in errors[0]
 
 
 def test_without_the_extra_a_page_is_refused_before_the_work(folder, ridgemark, tmp_path, monkeypatch):

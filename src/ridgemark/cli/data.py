@@ -164,9 +164,10 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
         ) from None
     missing = [name for name in methods if not hasattr(model, name)]
     if missing:
+        way = "ridgemark fit --classify" if missing[0] == "predict_proba" else "ridgemark fit"
         raise ParameterError(
-            f"{shown(path)} holds an {type(model).__name__}, which has no {missing[0]}, so this command cannot use it; "
-            "give a model of `ridgemark fit`"
+            f"{shown(path)} holds a model of {type(model).__name__}, which has no {missing[0]}, so this command cannot "
+            f"use it; give a model of `{way}`"
         )
     return model, run or RunRecord()
 
