@@ -44,14 +44,15 @@ class KeptRows:
     most: int
 
     def __add__(self, other: KeptRows) -> KeptRows:
-        together = np.concatenate([self.hashes, other.hashes])
-        hashes, first, which = np.unique(together, return_index=True, return_inverse=True)
+        hashes = np.concatenate([self.hashes, other.hashes])
+        hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
         weights = np.concatenate([self.weights, other.weights])
         total = np.bincount(which, weights).astype(float)
         sums = [np.bincount(which, weights * y) for y in np.concatenate([self.targets, other.targets]).T]
-        stack = sparse.vstack if sparse.issparse(self.rows) else np.concatenate
+        both = [self.rows, other.rows]
+        together = sparse.vstack(both, format="csr") if sparse.issparse(self.rows) else np.concatenate(both)
         most = min(self.most, other.most)
-        rows = stack([self.rows, other.rows])[first[:most]]
+        rows = together[first[:most]]
         targets = np.stack(sums, axis=1) / total[:, None]
         return KeptRows(hashes[:most], rows, total[:most], targets[:most], most)
 
