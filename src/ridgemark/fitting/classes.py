@@ -23,6 +23,7 @@ from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, S
 Floats = NDArray[np.float64]
 
 _ROUGH = 1e-2  # decrease of the objective that the last step on a sample may promise, as a share
+_LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ def _start(newton: Newton, prepared: Prepared, scaled_ridge: float) -> RidgeSolu
     sample = newton.sample
     weights, targets = sample.row_counts(), sample.targets()
     shares = prepared.moments.target_sum / prepared.moments.total_weight + prepared.target_origin
+    shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
     logs = np.log(shares)
     constant = logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()
     start = RidgeSolution(np.zeros((newton.factor.rank, len(shares))), constant * newton.fit_intercept)

@@ -256,11 +256,12 @@ class Search:
         return compute() if self.journal is None else self.journal.recall((*key, *more), compute)
 
     def _best_ridge(self, kernel: Any, rows: Sample) -> tuple[float, float]:
-        """Return the smallest error and its ridge; infinity where the kernel matrix is not definite."""
+        """Return the smallest error and its ridge; infinity where the kernel matrix is not definite or not finite."""
         try:
-            return best_ridge(kernel, rows, self.ridges)
+            error, ridge = best_ridge(kernel, rows, self.ridges)
         except np.linalg.LinAlgError:
-            return np.inf, float(self.ridges[-1])
+            error = np.nan
+        return (error, ridge) if np.isfinite(error) else (np.inf, float(self.ridges[-1]))
 
     def _kernel(self, family: Any, width: float) -> Any:
         return with_bandwidths(family, np.full(self.tuning.features.shape[1], width))
