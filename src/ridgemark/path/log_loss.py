@@ -83,7 +83,7 @@ class LeftOutPredictor(FeatureTask):
         if isinstance(system, JointSystem):
             leverages, units = system.leverage(features), np.eye(predictor.shape[1])
             curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
-            kept = units - weights[:, None, None] * np.stack(curved, axis=2)
+            kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * np.stack(curved, axis=2)
             return predictor + np.einsum("ijk,ik->ij", leverages, np.linalg.solve(kept, slopes[:, :, None])[:, :, 0])
         if isinstance(system, TargetSystems):
             leverages = system.leverage(features)
