@@ -38,7 +38,7 @@ def exact_predictor(K, Y, weights, scaled_ridge, n_classes, fit_intercept):
         while share > 1e-8 and objective(x - share * step) > objective(x) + 1e-13 * abs(objective(x)):
             share /= 2
         x = x - share * step
-        if np.abs(step).max() <= 1e-12 * np.abs(x).max():
+        if np.abs(Z @ step).max() <= 1e-11 * max(1.0, np.abs(eta).max()):
             break
     return Z @ x
 
