@@ -9,7 +9,7 @@ from tests.helpers import real_data, standardised
 
 
 @pytest.mark.parametrize("name", ["gas-batch2", "elevators", "protein"])
-@pytest.mark.parametrize("ridge", [1e-2, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("ridge", [*(pytest.param(r, marks=pytest.mark.slow) for r in (1e-2, 1e-6)), 1e-4, 1e-8])
 def test_all_rows_as_landmarks_give_scikit_learns_kernel_ridge_on_real_data(name, ridge):
     data = real_data(name)
     X, y = standardised(data["X"][:1000].astype(float)), data["y"][:1000].astype(float)
@@ -115,7 +115,7 @@ OFFSETS = pytest.mark.parametrize("offset", [0.0, 1e-6, 1e-3], ids=["duplicates"
 
 
 @OFFSETS
-@pytest.mark.parametrize("name", ["kin40k", "protein"])
+@pytest.mark.parametrize("name", ["kin40k", pytest.param("protein", marks=pytest.mark.slow)])
 def test_landmarks_repeated_exactly_or_nearly_cost_no_accuracy(name, offset):
     _compare(name, offset, n_landmarks=100, rows=600)
 

@@ -74,7 +74,7 @@ def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_pat
         count = _kill_after(context, -1)
         assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
     assert count[0] > 5
-    for number in sorted({1, 2, count[0] - 1, *range(3, count[0], max(1, count[0] // 4))}):
+    for number in sorted({1, 2, count[0] - 1, *range(3, count[0], max(1, count[0] // 2))}):
         with monkeypatch.context() as context:
             _kill_after(context, number)
             with pytest.raises(Killed):

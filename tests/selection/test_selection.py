@@ -309,7 +309,7 @@ def _heavy_tails(rng):
 
 
 @pytest.mark.parametrize("design", [_even, _regimes, _heavy_tails])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seeds", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_auto_and_leverage_are_close_to_the_best_selection(design, times, seeds):
     X = design(np.random.default_rng(0))

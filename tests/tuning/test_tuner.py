@@ -63,7 +63,7 @@ def test_a_matrix_finds_a_direction():
 @pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")  # the best ridge for noise is the largest
 def test_noise_is_not_tuned():
     gaps = []
-    for seed in range(2):
+    for seed in range(1):
         rng = np.random.default_rng(seed)
         X, y, new, truth = (
             rng.normal(size=(300, 50)),
