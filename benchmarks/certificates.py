@@ -101,7 +101,7 @@ def small(name: str, data: dict[str, np.ndarray], rows: int) -> list[str]:
                 f"{measured.bound / truth:.2f} | {every.bound:.3g} | {every.risk_factor:.3g} | {free.bound:.3g} | "
                 f"{seconds:.2f}, {measured.cost['seconds']:.2f}, {every.cost['seconds']:.2f} |"
             )
-    return [*lines, "", theorem_3_promise(made) or "Theorem 3 promises nothing for any number of draws.", ""]
+    return [*lines, "", theorem_3_promise(made) or "Theorem 3 gives no guarantee for any number of draws.", ""]
 
 
 def large(name: str, data: dict[str, np.ndarray], rows: int, ridge: float, p: int, entries: list[float]) -> list[str]:

@@ -117,7 +117,7 @@ class ScoreBracket:
             )
         needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
         asks = f" (it asks for over {needed:.3g} draws from {n} rows)" if needed <= n else ""
-        return f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge{asks}; the bracket holds regardless."
+        return f"Theorem 4 gives no guarantee for {self.n_draws} draws at this ridge{asks}; the bracket holds regardless."
 
     @property
     def informative(self) -> bool:
