@@ -1,4 +1,4 @@
-"""Run the tutorials and keep their pictures in docs/images/tutorials: `python tools/tutorial_pictures.py [NAME ...]`."""
+"""Run the tutorials and keep their pictures in docs/images: `python tools/tutorial_pictures.py [NAME ...]`."""
 
 import os
 import re

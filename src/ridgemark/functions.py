@@ -78,7 +78,7 @@ def leverage_scores(
     True
     """
     if not 0 < real_number(ridge) < np.inf:
-        raise ParameterError(f"ridge must be a positive finite number (it is multiplied by the number of rows), got {ridge!r}")
+        raise ParameterError(f"ridge must be a positive finite number (lambda), got {ridge!r}")
     source = _open(X, sample_weight)
     rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)
