@@ -111,7 +111,7 @@ def _compare(model: Any, seen: ArmRows, new: ArmRows, seed: int) -> _Compared:
     rows, others = open_rows(seen.table(), target=TARGET), open_rows(new.table(), target=TARGET)
 
     def fitted(count: int, **options: Any) -> Any:
-        plain: Any = NystromRidge(n_landmarks=count, random_state=seed, **options)  # type: ignore[no-untyped-call]
+        plain: Any = NystromRidge(n_landmarks=count, random_state=seed, **options)
         return plain.fit(rows)
 
     def bound(one: Any) -> float:

@@ -39,7 +39,7 @@ def arm_rows(n_rows: int, rng: np.random.Generator) -> ArmRows:
     """
     inputs = rng.uniform(-1.0, 1.0, (n_rows, JOINTS * len(_ROLES)))
     rare = rng.random(n_rows) < _RARE
-    inputs[np.ix_(~rare, _EFFECTIVE)] *= _WORKING
+    inputs[:, _EFFECTIVE] *= np.where(rare, 1.0, _WORKING)[:, None]
     signal = acceleration(inputs)
     return ArmRows(inputs, signal, signal + NOISE * rng.normal(size=n_rows), rare)
 

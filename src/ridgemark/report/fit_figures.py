@@ -166,8 +166,7 @@ def coverage_figure(rows: Any, which: str) -> Html | None:
     return html.figure(
         draw(chart, "coverage"),
         f"Share of {which} rows inside their interval, in {_GROUPS} groups by the prediction: {listed}.",
-        f"Intervals of {len(observed)} {which} rows, in {_GROUPS} groups by the prediction. Bars: two standard errors of "
-        "a share.",
+        f"Intervals of {len(observed)} {which} rows, in {_GROUPS} groups by the prediction. Bars: two standard errors.",
     )
 
 
