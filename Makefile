@@ -36,7 +36,7 @@ lint: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: .venv/dev
+docs: .venv/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
@@ -57,6 +57,10 @@ clean:
 
 .venv/report: .venv/core
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[arrow,report]"
+	@touch $@
+
+.venv/docs: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $@
 
 .venv/dev: .venv/core

@@ -31,7 +31,7 @@ def table(fits: dict[str, Any], against: list[dict[str, Any]]) -> str:
         f"Written by `make bench` ({platform.machine()}, {threads} threads, Python {platform.python_version()}, numpy "
         f"{np.__version__}, scipy {scipy.__version__}, scikit-learn {sklearn.__version__}, ridgemark "
         f"{ridgemark.__version__}): the short form, on fewer rows than [the one described](speed.md). Run it to have "
-        "your machine's.",
+        "your machine's. Terms are in the [glossary](glossary.md).",
         "",
         "![Seconds of one fit, and seconds against rows and landmarks](images/speed.svg)",
         "",

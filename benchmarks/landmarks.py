@@ -286,17 +286,27 @@ def timing() -> list[str]:
     ]
 
 
-ADVICE = [
-    "# Choosing landmarks",
-    "",
-    'Leave `selection="auto"`. It takes randomly pivoted Cholesky where the rows and an n x p factor fit into',
-    "`memory_budget`, and otherwise leverage scores with the ridge matched to p and rows of high score certain. With",
-    "two landmarks per effective dimension, the default number, or more it came closest to exact on nearly every set",
-    "below. With one per dimension centres of k-means are closer on some sets whose scores are even, but miss rare",
-    "rows, as uniform landmarks and the paper's draw do. Raise `n_landmarks` to come closer; `certify` says how close",
-    "a fit is.",
-    "",
-]
+ADVICE = """# Choosing landmarks
+
+**Leave `selection="auto"`, the default.** Where the rows and an n x p table of numbers fit into `memory_budget`, it
+chooses rows that the landmarks so far represent worst (randomly pivoted Cholesky). Otherwise it draws rows by their
+leverage scores. To come closer to exact, raise `n_landmarks`; `certify` says how close a fit is. Terms are in the
+[glossary](glossary.md).
+
+| you want | give |
+|---|---|
+| the best landmarks for the time | nothing: `selection="auto"` |
+| no time spent on the choice, and all rows are alike | `selection="uniform"` |
+| the draw of the paper | `Leverage(replace=True, match_ridge=False)` |
+| to come closer to exact | `n_landmarks=5000`, or `certify_with="audit"` with a `risk_tolerance` |
+| your own points | `selection=points` |
+
+With two landmarks per effective dimension (the default number) or more, "auto" came closest to exact on nearly
+every set below. With one per dimension, centres of k-means are closer on some sets whose scores are even, but they
+miss rare rows, as uniform landmarks and the paper's draw do. With far fewer landmarks than the effective dimension
+no fit is close to exact, and uniform landmarks may predict better, since they lie where most rows are. A fit that
+tunes its kernel therefore compares both on rows kept apart, and `tuning_.uniform_landmarks` says which was taken.
+"""
 
 
 def main() -> None:
@@ -319,7 +329,7 @@ def main() -> None:
     print("\n".join(lines))
     if options.output:
         said = f"Produced by `python benchmarks/landmarks.py`, {options.seeds} seeds, {options.rows:,} rows a set."
-        options.output.write_text("\n".join([*ADVICE, said, "", *lines]).rstrip() + "\n", encoding="utf-8")
+        options.output.write_text("\n".join([ADVICE, said, "", *lines]).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

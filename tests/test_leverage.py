@@ -227,7 +227,7 @@ def test_theorem_4_gives_a_bound_where_its_draws_suffice_and_none_otherwise():
     large = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=500, random_state=0)
     assert "with probability 0.95 every lower score is within" in large.theorem_4()
     small = leverage_scores(X, bandwidth=1.5, ridge=1e-5, n_landmarks=500, random_state=0)
-    assert "promises nothing for 500 draws" in small.theorem_4()
+    assert "gives no guarantee for 500 draws" in small.theorem_4()
 
 
 def test_the_verdict_distinguishes_even_from_uneven_scores():

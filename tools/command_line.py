@@ -13,6 +13,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "command-line.md"
 
 HEAD = """# Command line
 
+Terms are in the [glossary](glossary.md).
+
 <!-- Written by tools/command_line.py from the commands' own help; edit there. -->
 
 ```console

@@ -47,7 +47,7 @@ def leverage_scores(
     X : array, sparse matrix, DataFrame or RowSource
         The rows.
     ridge : float
-        The paper's lambda.
+        Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.
     kernel, bandwidth
         As for `NystromRidge`.
     method : {"approximate", "exact"}
@@ -78,7 +78,7 @@ def leverage_scores(
     True
     """
     if not 0 < real_number(ridge) < np.inf:
-        raise ParameterError(f"ridge must be a positive finite number (the paper's lambda), got {ridge!r}")
+        raise ParameterError(f"ridge must be a positive finite number (lambda), got {ridge!r}")
     source = _open(X, sample_weight)
     rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)

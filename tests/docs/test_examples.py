@@ -4,28 +4,50 @@ import doctest
 import importlib
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from tools.tutorial_pictures import python_code
 
 import ridgemark
 
 ROOT = Path(__file__).parents[2]
 MODULES = [m.name for m in pkgutil.walk_packages(ridgemark.__path__, "ridgemark.") if not m.name.endswith("__main__")]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [page for page in (ROOT / "README.md", *DOCS) if python_code(page)]
 
 
-PAGES = ("guide", "tables", "effects", "classification", "peers")
-
-
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in PAGES)])
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
+    tutorial = page.parent.name == "tutorials"
+    if tutorial:
+        pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert blocks
-    code = "\n".join(blocks)
-    exec(compile(code, page, "exec"), {})
+    code = python_code(page)
+    exec(compile(code, page.name, "exec"), {})
     shown = [line.rsplit("# ", 1)[1] for line in code.splitlines() if line.startswith("print(")]
     assert capsys.readouterr().out.splitlines() == shown
+    if tutorial:
+        assert (tmp_path / f"{page.stem}.png").stat().st_size > 5000
+        assert f"](../images/tutorials/{page.stem}.png)" in page.read_text(encoding="utf-8")
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+def test_every_page_links_the_glossary():
+    for page in DOCS:
+        text = page.read_text(encoding="utf-8")
+        assert page.stem == "glossary" or "glossary.md)" in text, page.name
+
+
+def test_the_glossary_defines_every_term_that_a_tutorial_marks():
+    glossary = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^([\w ,-]+)$", glossary, flags=re.MULTILINE)
+    known = {term.rstrip("s") for term in terms} | {"leave-one-out residual"}
+    for page in (ROOT / "docs/tutorials").glob("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        marked = re.findall(r"(?<![*\w])\*([A-Za-z -]{3,40})\*(?![*\w])", text)
+        assert {term.lower().rstrip("s") for term in marked} - {"italic"} <= known, page.name
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -43,7 +65,7 @@ def test_every_parameter_of_every_estimator_is_documented():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *DOCS]:
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)#:]+)[#)]", text) + re.findall(r' src(?:set)?="([^":]+)"', text):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
@@ -56,7 +78,7 @@ def test_tests_and_benchmarks_named_in_the_documentation_exist():
         for path in (ROOT / folder).rglob("*.py")
     }
     defined = "".join(path.read_text(encoding="utf-8") for path in sources.values())
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *DOCS]:
         text = page.read_text(encoding="utf-8")
         assert set(re.findall(r"\b(?:tests|benchmarks)/[\w/]+\.py", text)) <= set(sources), page.name
         for name in re.findall(r"`(test_\w+)`", text):

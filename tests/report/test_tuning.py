@@ -101,7 +101,7 @@ def test_a_bandwidth_that_is_given_has_no_section():
 def test_importances_are_bars_of_at_most_twenty_columns():
     model = fitted(d=30, bandwidth="median")
     text = section(page_of(model), "columns")
-    names = re.findall(r">(column \d+)</text>", text[: text.index("<table")])
+    names = re.findall(r">(column \d+)</text>", text[: text.index("</figure>")])
     assert names == [f"column {k}" for k in np.argsort(-model.feature_importances_)[:20]]
     shown = np.sort(model.feature_importances_)[-20:].sum()
     assert f"Shown: 20 of 30 columns, {shown:.1%} of the total" in text

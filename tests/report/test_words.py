@@ -66,12 +66,12 @@ def test_a_bound_that_says_nothing_is_not_shown():
     assert rough.certificate_.risk_factor > 10
     page = fit_page(rough, RunRecord(), "1.0")
     text = re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
-    assert "Not known (the trace bound says nothing for this fit)" in text
+    assert "Not known (the trace bound is not informative for this fit)" in text
     unwanted = ("Fitted values are within", "distance to exact, at most", "risk over that", "draws", "in-sample risk")
     assert not [words for words in unwanted if words in text]
     assert (
         distance_words(rough)
-        == "not known (the trace bound says nothing for this fit); `ridgemark certify` measures it"
+        == "not known (the trace bound is not informative for this fit); `ridgemark certify` measures it"
     )
     close = fitted(SMOOTH, bandwidth=3.0, ridge=1e-2)
     assert "distance to exact, at most" in fit_page(close, RunRecord(), "1.0")

@@ -41,7 +41,7 @@ class Certificate:
         without looking at y. None for an audit, which holds for this y only.
     inputs : mapping
         The numbers behind the claim; a list has one number for each target. `theorem_3` is a sentence, or None where
-        the theorem promises nothing for any number of draws up to n.
+        the theorem gives no guarantee for any number of draws up to n.
     cost : mapping
         `kernel_entries` evaluated and `seconds` taken; of a loaded model without the seconds.
     """
@@ -180,7 +180,7 @@ def what_would_help(fit: LandmarkFit, kind: Kind = "audit") -> str:
 def theorem_3_promise(fit: LandmarkFit, failure_probability: float = 0.05) -> str | None:
     """Return what Theorem 3 guarantees, before any measurement, for as many draws as there are landmarks.
 
-    None where it promises nothing, and would not for any number of draws up to n.
+    None where it gives no guarantee for this or any number of draws up to n.
 
     With `d_eff(lambda epsilon) <= d_eff(lambda)/epsilon` its count `8 (d_eff(lambda epsilon) + 1/6) log(n/rho)` is met
     by `epsilon = d_eff(lambda)/(p/(8 log(n/rho)) - 1/6)`; d_eff is its upper bound, and the paper's condition on

@@ -45,9 +45,15 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
 
 
 def write_page(
-    model: Any, run: RunRecord, output: Path, force: bool, title: str | None = None, further: Sequence[Section] = ()
+    model: Any,
+    run: RunRecord,
+    output: Path,
+    force: bool,
+    title: str | None = None,
+    first: Sequence[Section] = (),
+    further: Sequence[Section] = (),
 ) -> None:
-    """Write the page of a model and its run, with further sections at its end, whole or not at all."""
-    text = fit_page(model, run, __version__, title, further)
+    """Write the page of a model and its run, with sections before and after its own, whole or not at all."""
+    text = fit_page(model, run, __version__, title, first, further)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -290,7 +290,7 @@ class LandmarkEstimator(TableReader):
             return
         names, largest = passes.source.feature_names, int(np.argmax(squares))
         msg = (
-            f"one bandwidth serves all columns, and column {largest if names is None else repr(names[largest])} holds "
+            f"all columns share one bandwidth, and column {largest if names is None else repr(names[largest])} holds "
             f"{squares[largest] / total:.1%} of the squared distance between rows; standardise the columns, or give "
             'one bandwidth per feature, or bandwidth="auto"'
         )

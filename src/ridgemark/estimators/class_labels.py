@@ -20,8 +20,7 @@ def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Class
     labels = labels[totals > 0]
     if len(labels) < 2:
         raise DataError(
-            f"at least two classes are needed to tell apart, got one class: {labels[0]!r}; labels of zero weight are "
-            "left out"
+            f"at least two classes are needed, got one class: {labels[0]!r}; labels of zero weight are left out"
         )
     weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
     return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)

@@ -36,8 +36,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     kernel, bandwidth : as for `NystromRidge`
         By default family and metric are tuned.
     ridge : "loo", "gcv", float or array of floats, default="loo"
-        The paper's lambda. Where it is searched, by exact leave-one-out on at most 2,500 rows: the `scaled_ridge` best
-        for these serves for all.
+        Regularisation lambda, as for `NystromRidge`. It is searched by exact leave-one-out on at most 2,500 rows, and
+        the `scaled_ridge` that is best for these is used for all rows.
     n_landmarks : int or "auto", default="auto"
         Number of landmarks: more of them make fewer steps.
     selection : str, Selection or array of points, default="auto"
@@ -143,7 +143,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         sample_weight : array of shape (n,), optional
             Relative weights, as for `NystromRidge`; zero leaves a row out.
         checkpoint : path, optional
-            File from which a fit that was killed goes on, as for `NystromRidge`.
+            File from which an interrupted fit resumes, as for `NystromRidge`.
 
         Returns
         -------
@@ -226,7 +226,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
     def _warn_of_distance(self, refined):
-        """Say what was reached where it is not what was asked, or says nothing."""
+        """Warn where the distance asked for was not reached, or the bound is not informative."""
         missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
         first, reached = refined.history[0], refined.reached
         constant = (reached.returned >= first.returned) & (first.returned > first.rounding)

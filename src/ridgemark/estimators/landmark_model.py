@@ -61,7 +61,7 @@ class LandmarkModel(LandmarkEstimator):
     def save(self, path, overwrite=True, sums=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
-        A loaded model predicts the same bits, and goes on with `partial_fit` and `calibrate`.
+        A loaded model predicts the same bits, and can continue with `partial_fit` and `calibrate`.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class RegressionModel(LandmarkModel):
         X : array, sparse matrix, DataFrame or RowSource
             The rows.
         coverage : float or list of k floats, default=0.9
-            Share of new observations the intervals are to hold. A list gives an array of shape (n, 2, k), or
+            Target coverage: the share of new observations inside. A list gives an array of shape (n, 2, k), or
             (n, 2, k, n_targets).
         adaptive : bool, default=True
             Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away

@@ -37,8 +37,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     kernel, bandwidth, n_landmarks, selection : see NystromRidge
         What is tuned is tuned by squared error on the indicators of the classes.
     ridge : "loo", float or array of floats, default="loo"
-        The paper's lambda: one number, a list to choose from, or "loo" to search ten decades, by the leave-one-out log
-        loss in one Newton step.
+        Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from, or "loo" to search
+        ten decades, by the leave-one-out log loss in one Newton step.
     risk_tolerance, failure_probability : see NystromRidge
         Epsilon and rho.
     certify_with : {None, "audit"}, default=None
@@ -131,7 +131,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         sample_weight : array of shape (n,), optional
             Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
         checkpoint : path, optional
-            File from which a fit that was killed goes on, as for `NystromRidge`.
+            File from which an interrupted fit resumes, as for `NystromRidge`.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         X : array, sparse matrix, DataFrame or RowSource
             The rows.
         coverage : float, default=0.9
-            Share of new rows whose label the sets are to hold.
+            Target share of new rows whose label is in their set.
         """
         check_is_fitted(self, "dual_coef_")
         return conformal_sets(self.predict_proba(X), self.calibration_, coverage)

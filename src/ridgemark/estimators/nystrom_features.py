@@ -29,7 +29,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     bandwidth : "median", float or array of shape (n_features,), default="median"
         The kernel's bandwidth.
     ridge : float, default=1e-3
-        The paper's lambda, at which leverage scores are taken: a smaller one spreads landmarks more evenly.
+        Regularisation lambda of the leverage scores: a smaller one spreads landmarks more evenly.
     n_landmarks : int or "auto", default=100
         Number of landmarks and of features.
     selection : str, Selection or array of points, default="auto"

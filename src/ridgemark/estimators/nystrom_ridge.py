@@ -35,8 +35,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     """Kernel ridge regression from landmarks.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over functions `f(x) = sum_j c_j k(x, z_j)` of the
-    landmarks z, with `scaled_ridge = ridge * sum_i w_i`: the paper's lambda is `ridge`, and scikit-learn's
-    `KernelRidge(alpha=...)` is `scaled_ridge`.
+    landmarks z, with `scaled_ridge = ridge * sum_i w_i`, which scikit-learn's `KernelRidge` calls `alpha`. The
+    documentation calls `ridge` lambda.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         of the columns as they are. A Kernel object carries its own, a polynomial kernel takes the median, and a kernel
         without one (linear, cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
-        The paper's lambda: one number, a list to choose from by leave-one-out, or "loo" or "gcv" to search ten decades
-        by leave-one-out or generalised cross-validation.
+        Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from by leave-one-out,
+        or "loo" or "gcv" to search ten decades by leave-one-out or generalised cross-validation.
     ridge_per_target : bool, default=False
-        Whether every target gets a ridge of its own.
+        Whether a ridge is chosen for every target.
     n_landmarks : int or "auto", default="auto"
         "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
         d_eff(lambda epsilon), within `n p^2 + 4 p^3 <= 2.75e11`; see `ridgemark.selection.count_landmarks`.
@@ -84,7 +84,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     random_state : int, RandomState, Generator or None, default=None
         Seed of all draws.
     progress : bool or callable, default=False
-        Whether to tell the error stream how far each pass has come, or who to tell: called as
+        Whether to write progress to the error stream, or a callback that receives it:
         `progress(what, rows_done, n_rows)`.
 
     Attributes
@@ -203,7 +203,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         sample_weight : array of shape (n,), optional
             Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
         checkpoint : path, optional
-            File that keeps what the fit has computed. If the process dies, the same call goes on from there and ends
+            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
             with the same model; when the fit has ended, the file is removed.
 
         Returns

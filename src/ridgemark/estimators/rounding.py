@@ -52,7 +52,7 @@ def what_rounding_spoilt(
                 "targets"
             )
     if len(few.distinct_rows()) > 1 and _constant(fit.moments):
-        return "the kernel is the same for all rows up to rounding, so the fit cannot tell them apart"
+        return "the kernel is the same for all rows up to rounding, so the fit cannot distinguish them"
     return ""
 
 

@@ -51,7 +51,7 @@ def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run
     fitted = state.pop("_model")
     if unknown := sorted(state.keys() - _SETTINGS - _COLUMNS):
         raise ParameterError(
-            f"the model cannot be saved with {listed(unknown)}, which is no attribute of a {type(model).__name__}"
+            f"the model cannot be saved with {listed(unknown)}, which a {type(model).__name__} does not have"
         )
     encoder = Encoder(CLASSES.values())
     header = {

@@ -106,7 +106,7 @@ class ScoreBracket:
         if self.n_draws == 0:
             return "The scores are exact."
         if self.refined:
-            return "Theorem 4 does not apply to a refined pilot; the bracket holds regardless."
+            return "Theorem 4 does not apply to a refined pilot; the bracket holds anyway."
         n = len(self.lower)
         ridge = self.scaled_ridge / n
         epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
@@ -117,7 +117,7 @@ class ScoreBracket:
             )
         needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
         asks = f" (it asks for over {needed:.3g} draws from {n} rows)" if needed <= n else ""
-        return f"Theorem 4 promises nothing for {self.n_draws} draws at this ridge{asks}; the bracket holds regardless."
+        return f"Theorem 4 gives no guarantee for {self.n_draws} draws at this ridge{asks}; the bracket holds anyway."
 
     @property
     def informative(self) -> bool:

@@ -12,6 +12,7 @@ from ridgemark.report.plots import Chart, Series, draw
 from ridgemark.rows import ArrayRows
 
 _POINTS = 200  # points in a plot of scores
+_GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
 _EFFECTS = 4  # columns whose effects are drawn
 _COLUMNS, _LETTERS = 20, 24  # in a plot of importances: columns, and letters of a name
 _SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"}
@@ -122,6 +123,50 @@ def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:
         draw(chart, f"predicted-{target}"),
         f"Observed against predicted {printable(name)} for {head}, scattered around the diagonal.",
         f"{printable(name)}: {head}.{bars}",
+    )
+
+
+def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
+    """Return observed minus predicted values against predicted ones."""
+    observed, predicted = rows["observed"][target], rows["predicted"][target]
+    residuals = np.subtract(observed, predicted)
+    chart = Chart(
+        "predicted",
+        "observed - predicted",
+        [Series("residual", predicted, residuals.tolist(), kind="points", colour=1)],
+        [("zero", 0.0)],
+    )
+    return html.figure(
+        draw(chart, f"residuals-{target}"),
+        f"Residuals of {printable(name)} against predictions for {len(observed)} {which}, from {residuals.min():.3g} "
+        f"to {residuals.max():.3g}.",
+        "Residuals should scatter around zero everywhere. A curve means that the model misses something; a funnel, "
+        "that the noise grows.",
+    )
+
+
+def coverage_figure(rows: Any, which: str) -> Html | None:
+    """Return the share of rows inside their interval in groups of the prediction; None for few rows or no intervals."""
+    if "lower" not in rows or len(rows["observed"][0]) < _GROUPS * _FEWEST:
+        return None
+    observed, predicted, lower, upper = (
+        np.array(rows[name][0]) for name in ("observed", "predicted", "lower", "upper")
+    )
+    groups = np.array_split(np.argsort(predicted, kind="stable"), _GROUPS)
+    shares = [float(np.mean((lower[g] <= observed[g]) & (observed[g] <= upper[g]))) for g in groups]
+    middles = [float(np.median(predicted[g])) for g in groups]
+    spread = [2.0 * np.sqrt(COVERAGE * (1 - COVERAGE) / len(g)) for g in groups]
+    band = (
+        [share - s for share, s in zip(shares, spread, strict=True)],
+        [min(share + s, 1.0) for share, s in zip(shares, spread, strict=True)],
+    )
+    series = Series("share inside", middles, shares, *band, kind="points", colour=2)
+    chart = Chart("predicted", "share inside the interval", [series], [(f"asked: {COVERAGE:.0%}", COVERAGE)])
+    listed = ", ".join(f"{share:.0%}" for share in shares)
+    return html.figure(
+        draw(chart, "coverage"),
+        f"Share of {which} rows inside their interval, in {_GROUPS} groups by the prediction: {listed}.",
+        f"Intervals of {len(observed)} {which} rows, in {_GROUPS} groups by the prediction. Bars: two standard errors.",
     )
 
 

@@ -7,11 +7,14 @@ import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
 from ridgemark.report import page as html
+from ridgemark.report.fit_answers import fit_answers
 from ridgemark.report.fit_figures import (
+    coverage_figure,
     effect_figures,
     importance_figure,
     path_figure,
     predicted_figure,
+    residual_figure,
     scores_figure,
     shortened,
     tuning_figure,
@@ -22,7 +25,6 @@ from ridgemark.report.fit_words import (
     LEVELS,
     distance_words,
     explained,
-    how_much,
     kernel_words,
     landmark_words,
     leave_one_out_error,
@@ -55,8 +57,6 @@ _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere 
     "failure_probability": "failure probability",
 }
 _INFLUENCE = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised": ".2f", "cook_distance": ".2e"}
-_TONES: dict[str, html.Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
-_CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 
 
 class _Fit:
@@ -77,76 +77,40 @@ class _Fit:
             self.verdict = f"For drawing landmarks, {printable(self.diagnosis.verdict)}."
 
 
-def fit_page(model: Any, run: Any, version: str, title: str | None = None, further: Sequence[html.Section] = ()) -> str:
+def fit_page(
+    model: Any,
+    run: Any,
+    version: str,
+    title: str | None = None,
+    first: Sequence[html.Section] = (),
+    further: Sequence[html.Section] = (),
+) -> str:
     """Return the page of a fitted `NystromRidge` and its `RunRecord`; what they do not know is left out.
 
-    It is one HTML document, with the package's version and with further sections at its end.
+    It is one HTML document with the package's version, and with sections before and after its own.
     """
     fit, importance = _Fit(model, run), importance_figure(model)
     parts: list[html.Section] = [
-        ("How good it is", "good", _good(fit)),
-        ("What was fitted", "fitted", _fitted(fit, version)),
+        ("How good is it?", "good", _good(fit)),
+        *([("What matters?", "columns", [importance, *_effects(model)])] if importance is not None else []),
+        *([("How sure is a prediction?", "sure", _sure(fit))] if hasattr(model, "calibration_") else []),
+        ("How close to exact?", "exact", _exact(fit)),
+        ("Which rows matter?", "rows", _rows(fit)),
         *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
-        *([("Which columns matter", "columns", [importance, *_effects(model)])] if importance is not None else []),
-        ("How far from exact", "exact", _exact(fit)),
-        ("Which rows matter", "rows", _rows(fit)),
+        ("What was fitted", "fitted", _fitted(fit, version)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
-        *further,
     ]
+    parts = [*first, *parts, *further]
+    known = fit_answers(fit)
+    unknown = html.note("This model has neither leave-one-out residuals nor a certificate.")
     return html.page(
         printable(title or ("A fit from landmarks" if run.data is None else f"Fit of {run.data}")),
         [
-            html.key_numbers(_numbers(fit)),
-            _glance(fit),
+            html.answers(known) if known else unknown,
             html.contents([(title, anchor) for title, anchor, _ in parts]),
             *(html.section(title, anchor, blocks) for title, anchor, blocks in parts),
         ],
     )
-
-
-def _numbers(fit: _Fit) -> list[tuple[str, str]]:
-    n_rows = fit.run.n_rows or (None if fit.certificate is None else fit.certificate.inputs["n_rows"])
-    single = len(fit.targets) == 1
-    held_out = None if fit.run.held_out is None else fit.run.held_out["rms"][0]
-    known = fit.certificate is not None and not fit.certificate.vacuous
-    entries = [
-        ("variance explained (leave-one-out)", fit.explained[0] if single else None, ".1%"),
-        ("leave-one-out error (RMS)", fit.loo[0] if single else None, ".3g"),
-        ("held-out error (RMS)", held_out if single else None, ".3g"),
-        ("rows", n_rows, ","),
-        ("landmarks", fit.model.n_landmarks_, ","),
-        ("distance to exact, at most (RMS)", rounded_up(np.max(fit.certificate.bound)) if known else None, ""),
-    ]
-    return [(label, format(value, form)) for label, value, form in entries if value is not None]
-
-
-def _glance(fit: _Fit) -> Html:
-    """Return three questions with their answers and a one-word verdict each."""
-    rows: list[list[str]] = []
-    shares = [share for share in fit.explained if share is not None]
-    if shares:
-        worst = min(shares)
-        word = how_much(worst)
-        of_targets = " (the worst of the targets)" if len(shares) > 1 else ""
-        answer = f"Rows left out in turn are predicted with {worst:.1%} of the variance explained{of_targets}."
-        rows.append(["Does it predict?", answer, html.badge(word, _TONES[word])])
-    if fit.certificate is not None:
-        rows.append(["Is it close to exact?", _distance(fit), _closeness(fit)])
-    if fit.verdict is not None:
-        dimension = "effective dimension {:.3g} to {:.3g} at lambda".format(*fit.model.effective_dimension_)
-        rows.append(["Which rows carry it?", fit.verdict, dimension])
-    if not rows:
-        return html.note("This model has neither leave-one-out residuals nor a certificate.")
-    return html.table("At a glance", [Column("question"), Column("answer"), Column("in short")], rows, stacked=True)
-
-
-def _closeness(fit: _Fit) -> Html:
-    if fit.certificate.vacuous:
-        return html.badge("not known", "open")
-    bounds = np.broadcast_to(fit.certificate.bound, len(fit.loo))
-    if all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, fit.loo, strict=True)):
-        return html.badge("yes", "good")
-    return html.badge("partly", "open")
 
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
@@ -167,7 +131,8 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("seed", str(model.random_state)),
         ("ridgemark", version),
     ]
-    blocks = [_pairs("The fit", facts)]
+    searched = path is not None and len(path.ridges) > 1
+    blocks = [*([path_figure(path, fit.spread)] if searched else []), _pairs("The fit", facts)]
     if hasattr(model, "feature_names_in_"):
         names = [printable(str(name)) for name in model.feature_names_in_]
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -208,20 +173,26 @@ def _tuned(tuning: Any) -> list[Html]:
 
 
 def _good(fit: _Fit) -> list[Html]:
-    path, rows = getattr(fit.model, "ridge_path_", None), fit.run.held_out or fit.run.sample
-    figures = [] if path is None or len(path.ridges) < 2 else [path_figure(path, fit.spread)]
+    rows, figures = fit.run.held_out or fit.run.sample, []
     if rows is not None:
         which = "held-out rows" if fit.run.held_out else "training rows, each predicted from the others"
-        targets = enumerate(fit.targets[:_MOST_TARGETS])
-        figures += [predicted_figure(rows, which, target, name) for target, name in targets]
-    blocks = [_errors(fit)]
-    if figures:
-        blocks.append(html.side_by_side(figures))
-    if hasattr(fit.model, "calibration_"):
-        known, proved = fit.model.calibration_, f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
-        promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
-        blocks.append(html.paragraph(f"What the intervals promise: {promise}, since {known.reason}."))
-    return blocks
+        for target, name in enumerate(fit.targets[:_MOST_TARGETS]):
+            figures += [predicted_figure(rows, which, target, name), residual_figure(rows, which, target, name)]
+    return [*([html.side_by_side(figures)] if figures else []), _errors(fit)]
+
+
+def _sure(fit: _Fit) -> list[Html]:
+    known, rows = fit.model.calibration_, fit.run.held_out or fit.run.sample
+    proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
+    promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
+    figure = None if rows is None else coverage_figure(rows, "held-out" if fit.run.held_out else "training")
+    return [
+        *([] if figure is None else [figure]),
+        html.paragraph(
+            f"Intervals come from the residuals of {len(known.residuals):,} rows, each predicted without itself. What "
+            f"they promise: {promise}, since {known.reason}."
+        ),
+    ]
 
 
 def _errors(fit: _Fit) -> Html:
@@ -243,7 +214,7 @@ def _errors(fit: _Fit) -> Html:
 
 
 def _distance(fit: _Fit) -> str:
-    """Return the claim of the certificate, or that its bound says nothing."""
+    """Return the claim of the certificate, or that its bound is not informative."""
     words = distance_words(fit.model) or ""
     return f"{words[0].upper()}{words[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
 
@@ -252,9 +223,11 @@ def _exact(fit: _Fit) -> list[Html]:
     certificate = fit.certificate
     if certificate is None:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
+    bound = None if certificate.vacuous else ", ".join(map(rounded_up, np.atleast_1d(certificate.bound)))
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
+        ("distance to exact, at most (RMS)", bound),
         ("kind", f"{certificate.kind} ({certainty.get(certificate.certainty, certificate.certainty)})"),
         # An audit has no factor: it is about this target only.
         ("risk over that of exact, at most", None if factor is None or factor > LARGEST_FACTOR else rounded_up(factor)),
@@ -269,7 +242,7 @@ def _exact(fit: _Fit) -> list[Html]:
 
 
 def _effects(model: Any) -> list[Html]:
-    """Return average effects as a table, and the effects of the most important columns as figures."""
+    """Return the effects of the most important columns as figures, and average effects as a table."""
     if not hasattr(model, "calibration_"):
         return []
     summary = model.effects_summary()
@@ -283,7 +256,7 @@ def _effects(model: Any) -> list[Html]:
     numbers = html.number_columns("average", "std. error", "t value", "25%", "50%", "75%")
     caption = f"Average effects over {summary.n_rows:,} rows, and quartiles over the rows"
     table = html.table(caption, [*columns, *numbers], rows, stacked=True)
-    return [table, html.side_by_side(effect_figures(model, summary))]
+    return [html.side_by_side(effect_figures(model, summary)), table]
 
 
 def _rows(fit: _Fit) -> list[Html]:

@@ -128,7 +128,7 @@ def distance_words(model: Any) -> str | None:
         return None
     if certificate is not None and certificate.vacuous:
         remedy = "`ridgemark certify` measures it" if certificate.kind == "trace" else "more landmarks would help"
-        return f"not known (the {certificate.kind} bound says nothing for this fit); {remedy}"
+        return f"not known (the {certificate.kind} bound is not informative for this fit); {remedy}"
     bounds = model.history_[-1].returned if certificate is None else np.atleast_1d(certificate.bound)
     beside = ""
     if errors is not None and min(errors) > 0:

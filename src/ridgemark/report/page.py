@@ -16,6 +16,18 @@ class Html(str):
 
 Tone = Literal["good", "bad", "open"]
 
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, the section that answers it at length, a short answer, a sentence, and the tone of the answer."""
+
+    question: str
+    anchor: str
+    short: str
+    sentence: str
+    tone: Tone | None
+
+
 Section = tuple[str, str, Sequence[Html]]
 """Title, anchor and contents."""
 
@@ -89,6 +101,17 @@ def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
     """Return a row of large numbers, given as pairs of label and value."""
     cells = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>" for label, value in entries)
     return Html(f'<dl class="numbers">{cells}</dl>')
+
+
+def answers(entries: Sequence[Answer]) -> Html:
+    """Return questions with their answers as cards; each links to its section."""
+    cards = "".join(
+        f'<div><h2><a href="#{escape(one.anchor)}">{escape(one.question)}</a></h2>'
+        f'<p class="short{f" {one.tone}" if one.tone else ""}">{escape(one.short)}</p>'
+        f"<p>{escape(one.sentence)}</p></div>"
+        for one in entries
+    )
+    return Html(f'<div class="answers">{cards}</div>')
 
 
 def table(caption: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], stacked: bool = False) -> Html:

@@ -146,7 +146,7 @@ def text_column(values: Iterable[Any], missing: Mask, stated: str, kind: Kind = 
 
 
 def words(texts: Iterable[Any]) -> Array:
-    """Return texts as an array of Python strings; what is no text is written as text."""
+    """Return texts as an array of Python strings; other objects are written as text."""
     return np.array([*map(str, texts), None], dtype=object)[:-1]  # None: an array of objects, also if it is empty
 
 
@@ -197,7 +197,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _not_one_type(values: Array, place: Place) -> DataError:
-    """Return the error for objects that are no numbers, or of several types; it names the first unexpected one."""
+    """Return the error for objects that are not numbers, or of several types; it names the first unexpected one."""
     rows, number = [k for k, value in enumerate(values) if not _is_missing(value)], Real | Decimal | np.bool_
     first = values[rows[0]]
     expected = number if isinstance(first, number) else type(first)

@@ -35,7 +35,7 @@ def content_of(levels: Array) -> Content:
 
 
 def parsed(kind: str, levels: Array) -> Array:
-    """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT stands for text that is no such value."""
+    """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT marks text that is not such a value."""
     stripped = [level.strip() for level in levels]
     if kind == "date":
         return np.array([_moment(text) for text in stripped], dtype=MOMENT)
@@ -96,7 +96,7 @@ def _text(value: Any) -> str:
 
 
 def _of_rows(by_level: Array, column: Column, gaps: Array, kind: str, place: Place) -> Array:
-    """Return the value of each row's level; refuse a level that is no value of this kind."""
+    """Return the value of each row's level; refuse a level that is not a value of this kind."""
     assert column.levels is not None
     nothing = np.datetime64("NaT") if kind == "date" else np.nan
     values = np.append(by_level, np.array([nothing], by_level.dtype))[np.where(gaps, -1, column.values)]
