@@ -95,6 +95,7 @@ class EffectTask(CrossTask):
     """A task on the changes of kernel values: `dk(x, z)/dx_j`, or `k(x after, z) - k(x before, z)`."""
 
     what: ClassVar[str] = "effects"
+    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     effects: Sequence[Effect]
     dual_coef: Floats  # (p, targets)

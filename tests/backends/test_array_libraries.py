@@ -42,8 +42,10 @@ KERNELS = [
 
 
 def _torch():
-    torch = pytest.importorskip("torch")
-    return Backend("array_api_compat.torch", torch.device("cpu"))
+    pytest.importorskip("torch")
+    from ridgemark.backends.torch import TorchBackend
+
+    return TorchBackend("cpu")
 
 
 BACKENDS = {

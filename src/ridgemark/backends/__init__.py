@@ -18,4 +18,8 @@ def backend_of(values: Any) -> Backend:
     """Return the backend of an array; NumPy's for NumPy arrays, sparse matrices, and values that are not arrays."""
     if not array_api_compat.is_array_api_obj(values) or array_api_compat.is_numpy_array(values):
         return NUMPY
+    if array_api_compat.is_torch_array(values):
+        from ridgemark.backends.torch import TorchBackend
+
+        return TorchBackend(values.device)
     return Backend(array_api_compat.array_namespace(values).__name__, array_api_compat.device(values))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ class Backend:
 
     namespace: str
     device: Any = None
+    out_of_memory: ClassVar[type[BaseException]] = MemoryError
 
     @property
     def xp(self) -> Any:
@@ -53,13 +54,32 @@ class Backend:
         """Return an array of the backend as a NumPy array."""
         return np.from_dlpack(values, device="cpu")
 
+    def holds(self, values: Any) -> bool:
+        """Return whether a value is an array of this backend's library."""
+        return hasattr(values, "device") and not isinstance(values, np.ndarray | np.generic)
+
+    def free_bytes(self) -> int:
+        """Return the memory of the device that new arrays can have."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give back memory that the library keeps for later."""
+
+    def double(self, values: Array) -> Array:
+        """Return an array in float64, itself where it is."""
+        return self.xp.astype(values, self.xp.float64, copy=False)
+
+    def zeros(self, shape: tuple[int, ...]) -> Array:
+        """Return zeros in float64."""
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)
+
     def precision(self, values: Array) -> np.dtype[Any]:
         """Return float32 or float64, the precision of the array, as a NumPy dtype."""
         return np.dtype(f"f{self.xp.finfo(values.dtype).bits // 8}")
 
-    def empty(self, shape: tuple[int, ...], like: Array) -> Array:
-        """Return an uninitialised array in the precision of `like`."""
-        return self.xp.empty(shape, dtype=like.dtype, device=self.device)
+    def empty(self, shape: tuple[int, ...], like: Array | None = None) -> Array:
+        """Return an uninitialised array in the precision of `like`, in float64 without it."""
+        return self.xp.empty(shape, dtype=self.xp.float64 if like is None else like.dtype, device=self.device)
 
     def take(self, rows: Array, numbers: Array) -> Array:
         """Return the rows with these numbers."""
@@ -154,6 +174,18 @@ class Backend:
         """Overwrite values below `lowest` or above `highest` by that bound."""
         values[...] = self.xp.clip(values, lowest, highest)
         return values
+
+    def at_least(self, values: Array, lowest: Any) -> Array:
+        """Return the larger of each value and `lowest`, a number or an array."""
+        return self.xp.maximum(values, lowest)
+
+    def within(self, values: Array, lowest: float, highest: float) -> Array:
+        """Return each value, or the bound that it exceeds."""
+        return self.xp.clip(values, lowest, highest)
+
+    def ratio(self, above: Array, below: Array) -> Array:
+        """Return the quotient, zero where the divisor is not positive."""
+        return self.xp.where(below > 0, above / self.xp.where(below > 0, below, 1.0), 0.0)
 
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
         """Return eigenvalues in ascending order, and eigenvectors as columns, of a symmetric matrix."""

@@ -27,6 +27,12 @@ class NumpyBackend(Backend):
     def to_host(self, values: Floats) -> Floats:
         return values
 
+    def double(self, values: Floats) -> Floats:
+        return values.astype(np.float64, copy=False)
+
+    def zeros(self, shape: tuple[int, ...]) -> Floats:
+        return np.zeros(shape)
+
     def precision(self, values: Floats) -> np.dtype[Any]:
         return values.dtype
 
@@ -78,6 +84,18 @@ class NumpyBackend(Backend):
         if beyond.any():
             values[beyond] = np.clip(values[beyond], lowest, highest)
         return values
+
+    def at_least(self, values: Floats, lowest: Any) -> Floats:
+        return np.maximum(values, lowest)
+
+    def within(self, values: Floats, lowest: float, highest: float) -> Floats:
+        return np.clip(values, lowest, highest)
+
+    def ratio(self, above: Floats, below: Floats) -> Floats:
+        return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+    def empty(self, shape: tuple[int, ...], like: Floats | None = None) -> Floats:
+        return np.empty(shape, np.float64 if like is None else like.dtype)
 
     def eigh(self, matrix: Floats) -> tuple[Floats, Floats]:
         # NumPy's routine is divide and conquer, several times faster at our sizes than SciPy's default.

@@ -225,13 +225,14 @@ class ResidualDiagonal(FeatureTask):
     summed: float  # relative rounding error of sums over landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        features = np.abs(feature_block(self.factor, block, workspace))
+        backend = workspace.backend
+        features = abs(feature_block(self.factor, block, workspace))
         diagonal = diagonal_block(self.factor.cross_kernel, block)
-        share = self.summed + self.factor.kept_kernel.entry_error(block.features)
+        share = self.summed + backend.from_host(self.factor.kept_kernel.entry_error(block.features))
         certain = features * self.reliable
-        certain -= np.outer(np.sqrt(diagonal) * share, self.sizes)
-        explained = np.einsum("ij,ij->i", features, np.maximum(certain, 0.0, out=certain))
-        return row_weights(block) * (np.maximum(diagonal - explained, 0.0) + 2.0 * share * diagonal)
+        certain -= (backend.xp.sqrt(diagonal) * share)[:, None] * self.sizes
+        explained = backend.xp.einsum("ij,ij->i", features, backend.clip_(certain, lowest=0.0))
+        return row_weights(block) * (backend.at_least(diagonal - explained, 0.0) + 2.0 * share * diagonal)
 
 
 def _largest_root(average: Floats, spread: Floats) -> Floats:

@@ -83,6 +83,7 @@ class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 
     what: ClassVar[str] = "distance to exact"
+    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 2
     fit: LandmarkFit
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge

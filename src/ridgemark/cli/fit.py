@@ -98,9 +98,9 @@ def command(
         click.echo(expected, err=True)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
-        model: Any = NystromRidge(  # type: ignore[no-untyped-call]
-            **chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell
-        ).fit(source, checkpoint=options["checkpoint"])
+        model: Any = NystromRidge(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell).fit(
+            source, checkpoint=options["checkpoint"]
+        )
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:

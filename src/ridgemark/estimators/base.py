@@ -19,6 +19,7 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.checkpoint import checkpointed
+from ridgemark.estimators.computing import kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
@@ -131,7 +132,7 @@ class LandmarkEstimator(TableReader):
         names, encoder = getattr(self, "feature_names_in_", None), getattr(source, "encoder", None)
         names = None if names is None else names.copy()
         table = None if encoder is None else encoder.schema
-        return Form(self.n_features_in_, names, targets, source.n_features, table)
+        return Form(self.n_features_in_, names, targets, source.n_features, table, kind_of_rows())
 
     def __getstate__(self):
         """Return the attributes to copy or pickle; refuse while a method is changing them."""

@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
@@ -114,6 +114,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         max_iter=200,
         fit_intercept=True,
         categorical_features="from_dtype",
+        device="cpu",
         memory_budget=None,
         random_state=None,
     ):
@@ -126,11 +127,11 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.max_iter = max_iter
         self.fit_intercept = fit_intercept
         self.categorical_features = categorical_features
+        self.device = device
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    @computing
     def fit(self, X, y=None, sample_weight=None, checkpoint=None):
         """Fit a landmark model, choose the ridge, and refine to the exact solution.
 
@@ -153,8 +154,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
 from ridgemark.effects import effect_deviations, effect_values, effects_of_columns, effects_of_table, summarise_effects
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
+from ridgemark.estimators.computing import computing
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
@@ -127,8 +127,7 @@ class LandmarkModel(LandmarkEstimator):
 class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def predict(self, X, return_std=False):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets).
 
@@ -153,8 +152,7 @@ class RegressionModel(LandmarkModel):
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
         return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def predict_interval(self, X, coverage=0.9, adaptive=True):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
@@ -189,8 +187,7 @@ class RegressionModel(LandmarkModel):
         ends = ends if several else ends[:, :, 0]
         return ends[..., 0] if self._model.schema.targets.flat else ends
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def calibrate(self, X, y=None, sample_weight=None):
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
@@ -212,8 +209,7 @@ class RegressionModel(LandmarkModel):
             self._model = self._calibrated(X, y, sample_weight)
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def certify(self, X, y=None, kind="audit", sample_weight=None):
         """Measure how far the fit is from exact kernel ridge regression on its rows.
 
@@ -244,8 +240,7 @@ class RegressionModel(LandmarkModel):
             rng=separate_generator(self.random_state),
         )
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
         """Bound the distance of predictions at new rows from those of exact kernel ridge regression.
 
@@ -269,8 +264,7 @@ class RegressionModel(LandmarkModel):
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
         return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def effects(self, X=None, return_std=False):
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
 
@@ -296,8 +290,7 @@ class RegressionModel(LandmarkModel):
         errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
         return values, self._of_columns(in_range(errors, "the standard error", _RESCALE))
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def effects_summary(self, X=None):
         """Return the average effect of each column over rows, with standard errors and quartiles; prints as a table.
 

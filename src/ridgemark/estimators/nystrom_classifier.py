@@ -7,12 +7,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import audit_classes
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
+from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
@@ -98,6 +98,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         fit_intercept=True,
         class_weight=None,
         categorical_features="from_dtype",
+        device="cpu",
         memory_budget=None,
         random_state=None,
         progress=False,
@@ -113,12 +114,12 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.device = device
         self.memory_budget = memory_budget
         self.random_state = random_state
         self.progress = progress
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    @computing
     def fit(self, X, y=None, sample_weight=None, checkpoint=None):
         """Choose landmarks and fit their coefficients.
 
@@ -141,8 +142,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def decision_function(self, X):
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
         values = self._log_odds(X)
@@ -200,8 +200,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             self._model = replace(self._model, classes=replace(classes, calibration=scores))
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def certify(self, X, y=None, kind="audit", sample_weight=None):
         """Measure how far the fit is from exact kernel logistic regression on its rows.
 
@@ -317,12 +316,12 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def _check_targets(self, targets, reset):
         return targets
 
+    @computing
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
         check_is_fitted(self, "dual_coef_")
         cross_kernel, dual_coef, intercept = self._function()
-        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
+        values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
         return in_range(values, "the log-odds", "rescale the columns, or choose a larger ridge")
 
 

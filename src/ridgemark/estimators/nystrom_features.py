@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
@@ -83,6 +83,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         n_landmarks=100,
         selection="auto",
         categorical_features="from_dtype",
+        device="cpu",
         memory_budget=None,
         random_state=None,
     ):
@@ -92,11 +93,11 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         self.n_landmarks = n_landmarks
         self.selection = selection
         self.categorical_features = categorical_features
+        self.device = device
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    @computing
     def fit(self, X, y=None, sample_weight=None):
         """Choose landmarks.
 
@@ -116,8 +117,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             self._model = self._features_of(X, sample_weight)
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def transform(self, X):
         """Return the features of rows, shape (n, p), in single precision where the rows are.
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
+from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import RegressionModel, row_facts
 from ridgemark.fitted import Cost, FittedModel, Solution
@@ -169,6 +169,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         solver="auto",
         fit_intercept=True,
         categorical_features="from_dtype",
+        device="cpu",
         memory_budget=None,
         random_state=None,
         progress=False,
@@ -185,12 +186,12 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.categorical_features = categorical_features
+        self.device = device
         self.memory_budget = memory_budget
         self.random_state = random_state
         self.progress = progress
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")  # what exceeds the range is refused in words
+    @computing
     def fit(self, X, y=None, sample_weight=None, checkpoint=None):
         """Choose landmarks and fit their coefficients.
 
@@ -214,8 +215,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
-    @one_blas_thread()
-    @np.errstate(over="ignore", invalid="ignore")
+    @computing
     def partial_fit(self, X, y=None, sample_weight=None):
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 

@@ -130,6 +130,7 @@ _BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": 
 _MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, TriedKernel, Descended, Level, _Inputs, _Shown}
 _WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HINTS = {
+    (Form, "arrays"): Literal["numpy", "torch"],
     (Solution, "solver"): Literal["direct", "gradient"],
     (RidgePath, "criterion"): Literal["loo", "gcv"],
     (LossPath, "criterion"): Literal["loo"],
@@ -142,7 +143,7 @@ _HINTS = {
 }
 MODELS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.
-PARAMETERS = {"progress": bool, "memory_budget": int | None, "random_state": int | None}
+PARAMETERS = {"device": str, "progress": bool, "memory_budget": int | None, "random_state": int | None}
 
 
 def rule(kind: type, name: str) -> Rule:

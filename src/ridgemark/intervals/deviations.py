@@ -62,15 +62,15 @@ class SpectralTask(FeatureTask):
     def features(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
         """Return c(x), in scratch memory, and `k(x, x) - |b(x)|^2` for the rows of a block."""
         # Features first, and then their rotation: the lengths of features then do not depend on targets or weights.
-        features = feature_block(self.factor, block, workspace)
-        squares = np.einsum("ij,ij->i", features, features)
+        backend, features = workspace.backend, feature_block(self.factor, block, workspace)
+        squares = backend.squared_norms(features)
         kernel = self.factor.cross_kernel
         # Rows of a precomputed kernel do not hold k(x, x).
         own = squares if kernel.kernel.pairwise else diagonal_block(kernel, block)
-        unexplained = np.maximum(own - squares, 0.0)
+        unexplained = backend.at_least(own - squares, 0.0)
         features -= self.mean
         centred = workspace.array("features", (block.n_rows, self.rotation.shape[1]))
-        return np.matmul(features, self.rotation, out=centred), unexplained
+        return backend.matmul(features, self.rotation, out=centred), unexplained
 
 
 def spectral_form(fit: LandmarkFit) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Spread(SpectralTask):
     variance: Floats  # (targets,): s2 of the noise of a row of unit weight
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        centred, unexplained = self.features(block, workspace)
-        np.square(centred, out=centred)
+        (centred, unexplained), backend = self.features(block, workspace), workspace.backend
+        backend.xp.square(centred, out=centred)
         spread = unexplained[:, None] / self.scaled_ridge + self.share_of_constant + centred @ self.inverse
-        return np.sqrt(self.variance * np.maximum(spread, np.finfo(np.float64).tiny))
+        return backend.xp.sqrt(self.variance * backend.at_least(spread, np.finfo(np.float64).tiny))

@@ -46,6 +46,7 @@ class Jackknife(SpectralTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
 
     what: ClassVar[str] = "intervals"
+    on_device: ClassVar[bool] = False
     rotated: Floats  # (rank, targets): `V'Bc'W yc`
     known: Floats  # (rank, m): c(x) of the calibration rows
     target_mean: Floats  # (targets,)

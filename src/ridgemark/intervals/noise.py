@@ -135,21 +135,21 @@ class Widths(SpectralTask):
     noise_mean: Floats  # (targets,)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        centred, unexplained = self.features(block, workspace)
-        values = np.empty((block.n_rows, 4, len(self.scaled_ridge)))
+        (centred, unexplained), backend = self.features(block, workspace), workspace.backend
+        values = backend.empty((block.n_rows, 4, len(self.scaled_ridge)))
         values[:, 0] = centred @ self.fits + self.target_mean
-        values[:, 1] = np.maximum(centred @ self.noise_fits + self.noise_mean, self.noise.floor)
-        np.square(centred, out=centred)
+        values[:, 1] = backend.at_least(centred @ self.noise_fits + self.noise_mean, self.noise.floor)
+        backend.xp.square(centred, out=centred)
         shared = centred @ self.inverse + self.share_of_constant
         spread = unexplained[:, None] / self.scaled_ridge
         if block.along:
             weights = block.along[0][:, None]
             lengths = centred.sum(axis=1)[:, None]
-            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge)
+            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge, backend)
         elif not self.noise.outside:
             spread += shared
-        values[:, 2] = np.sqrt(self.noise.variance * spread)
-        values[:, 3] = np.sqrt(shared)
+        values[:, 2] = backend.xp.sqrt(self.noise.variance * spread)
+        values[:, 3] = backend.xp.sqrt(shared)
         return values
 
 

@@ -33,6 +33,10 @@ class _Composed(Kernel):
         return all(part.accepts_sparse for part in self._parts)
 
     @property
+    def stays_on_host(self) -> bool:  # type: ignore[override]
+        return any(part.stays_on_host for part in self._parts)
+
+    @property
     def pairwise(self) -> bool:
         return any(part.pairwise for part in self._parts)
 

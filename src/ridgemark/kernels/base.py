@@ -63,6 +63,7 @@ class Kernel(Parameterised, ABC):
     """
 
     accepts_sparse = False
+    stays_on_host = False  # whether its values are computed, or given, on the host only
 
     def bind(self, landmarks: Any, indices: Indices | None = None, backend: Backend | None = None) -> CrossKernel:
         """Bind the kernel to landmarks.

@@ -31,6 +31,7 @@ class Custom(Kernel):
     """
 
     accepts_sparse = True
+    stays_on_host = True
 
     def __init__(self, function: Callable[..., Any], diagonal_function: Callable[..., Any] | None = None) -> None:
         self.function = function
@@ -119,6 +120,8 @@ class Precomputed(Kernel):
     This is scikit-learn's pairwise convention: fit with the square matrix of the training rows, predict with the
     matrix of new rows and all training rows. Landmarks are column numbers.
     """
+
+    stays_on_host = True
 
     def __call__(self, rows: Any, landmarks: Any = None) -> Array:
         """Return the given block, or its columns with the numbers `landmarks`."""

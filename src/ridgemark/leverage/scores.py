@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import NUMPY, Array, Backend, Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
@@ -35,6 +35,7 @@ class PosteriorScores(Task):
     """`posterior_variance / scaled_ridge`, at most 1, for the rows that are wanted, given along; zero for others."""
 
     what: ClassVar[str] = "leverage scores"
+    on_device: ClassVar[bool] = False
     cross_kernel: CrossKernel
     factor: Floats
     scaled_ridge: float
@@ -86,10 +87,9 @@ def posterior_factor(landmark_kernel: Floats, weights: Floats, scaled_ridge: flo
         return scipy.linalg.rq(full, mode="r", check_finite=False)
 
 
-def explained_(cross: Floats, factor: Floats) -> Floats:
+def explained_(cross: Array, factor: Array, backend: Backend = NUMPY) -> Array:
     """Return `|N'k_i|^2` of every row, overwriting the kernel values."""
-    values = NUMPY.times_triangle_(cross, factor)
-    return np.einsum("ij,ij->i", values, values)
+    return backend.squared_norms(backend.times_triangle_(cross, factor))
 
 
 def _posterior(
@@ -165,20 +165,19 @@ class Scores(CrossTask):
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         cross, own = cross_block(self.cross_kernel, block, workspace), row_weights(block)
         weights = block.along[0] if block.along else own
+        backend, xp = workspace.backend, workspace.backend.xp
         features = workspace.array("features", (block.n_rows, self.to_lower.shape[1]))
-        squares = np.square(np.matmul(cross, self.to_lower, out=features), out=features)
+        squares = xp.square(backend.matmul(cross, self.to_lower, out=features), out=features)
         lower, squared = (squares @ self.sums).T * weights
-        upper = lower + self.gap * (1.0 + self.excess) ** 2 * np.maximum(1.0 - 2.0 * lower + squared, 0.0)
+        upper = lower + self.gap * (1.0 + self.excess) ** 2 * backend.at_least(1.0 - 2.0 * lower + squared, 0.0)
         lower /= 1.0 + self.excess
         if self.to_upper is not None:
-            explained = weights * explained_(cross, self.to_upper)
+            explained = weights * explained_(cross, self.to_upper, backend)
             largest = weights * diagonal_block(self.cross_kernel, block) * (1.0 + self.rounding)
-            np.minimum(upper, (largest - explained) / self.scaled_ridge, out=upper)
-        np.clip(lower, 0.0, 1.0, out=lower)
-        np.minimum(upper, 1.0, out=upper)
+            upper = xp.minimum(upper, (largest - explained) / self.scaled_ridge)
+        lower, upper = backend.within(lower, 0.0, 1.0), backend.within(upper, -math.inf, 1.0)
         upper[weights == 0] = 0.0
-        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
-        return np.stack([lower, np.maximum(lower, upper)], axis=1) * share[:, None]
+        return xp.stack([lower, xp.maximum(lower, upper)], axis=1) * backend.ratio(own, weights)[:, None]
 
 
 def _score_task(

@@ -23,13 +23,14 @@ class SlopeSums(CrossTask):
     """`C'(w l')`, then the sum of w l', then the sum of the losses in the first column: shape (p + 2, t)."""
 
     what: ClassVar[str] = "slopes"
+    on_device: ClassVar[bool] = False
     loss: Loss
     dual_coef: Floats
     intercept: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         total = np.zeros((self.kernel_entries + 2, len(self.intercept)))
-        for tile in tiles(block, self.kernel_entries):
+        for tile in tiles(block, self.kernel_entries, workspace):
             cross, weights, targets = cross_block(self.cross_kernel, tile, workspace), row_weights(tile), tile.targets
             assert targets is not None
             predictor = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
@@ -48,6 +49,7 @@ class CurvatureProducts(CrossTask):
     """
 
     what: ClassVar[str] = "curvature"
+    on_device: ClassVar[bool] = False
     loss: Loss
     dual_coef: Floats
     intercept: Floats
@@ -56,7 +58,7 @@ class CurvatureProducts(CrossTask):
         assert block.targets is not None
         t = block.targets.shape[1]
         total = np.zeros((self.kernel_entries + 1, len(self.intercept) - t))
-        for tile in tiles(block, self.kernel_entries):
+        for tile in tiles(block, self.kernel_entries, workspace):
             cross, weights = cross_block(self.cross_kernel, tile, workspace), row_weights(tile)[:, None]
             values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
             predictor, *functions = np.hsplit(values, range(t, values.shape[1], t))
@@ -83,6 +85,7 @@ class CurvatureBlocks(FeatureTask):
     """The `CurvatureSums` of a block of rows, of the features and a constant."""
 
     what: ClassVar[str] = "curvature"
+    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     loss: Loss
     at: RidgeSolution

@@ -48,8 +48,9 @@ class Moments:
 
     def __iadd__(self, other: Moments) -> Moments:
         """Add in place, into this Gram matrix."""
-        np.add(self.gram, other.gram, out=self.gram)
-        return replace(self.without_products() + other.without_products(), gram=self.gram)
+        gram = self.gram
+        gram += other.gram
+        return replace(self.without_products() + other.without_products(), gram=gram)
 
 
 def same_rows(one: Moments, other: Moments) -> bool:
@@ -80,28 +81,33 @@ class LossSums(Task):
     at: RidgeSolution | None  # where the loss is expanded, for features as whitened here; None for a quadratic loss
 
     @property
+    def on_device(self) -> bool:  # type: ignore[override]
+        return self.at is None  # losses of labels are computed on the host
+
+    @property
     def kernel_entries(self) -> int:
         return self.whitening.factor.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
-        factor = self.whitening.factor
+        factor, backend = self.whitening.factor, workspace.backend
         features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
         weights, weighted, loss = row_weights(block), block.weights is not None, 0.0
-        targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
+        targets = backend.zeros((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
         if self.at is not None:
             predictor = features @ self.at.coefficients + self.at.intercept
             loss = float(weights @ self.loss.values(targets, predictor))
             targets, weights = self.loss.ridge_problem(targets, weights, predictor)
             weighted = True
         diagonal = diagonal_block(factor.cross_kernel, block)
-        residual = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
+        residual = backend.at_least(diagonal - backend.squared_norms(features), 0.0)
         feature_sum, weighted_targets = features.T @ weights, targets
         if weighted:
-            scale = np.sqrt(weights)[:, None]
+            scale = backend.xp.sqrt(weights)[:, None]
             features *= scale  # in place: scratch memory of this block
             weighted_targets = targets * scale
+        entry_error = backend.from_host(factor.kept_kernel.entry_error(block.features))
         return Moments(
-            n_rows=int(np.count_nonzero(weights)),
+            n_rows=int(backend.count(weights != 0)),
             total_weight=float(weights.sum()),
             gram=factor.kept_kernel.backend.gram(features),
             cross=features.T @ weighted_targets,
@@ -110,7 +116,7 @@ class LossSums(Task):
             target_square=(targets**2).T @ weights,
             trace_kernel=float(weights @ diagonal),
             trace_residual=float(weights @ residual),
-            entry_error=float(weights @ (diagonal * factor.kept_kernel.entry_error(block.features) ** 2)),
+            entry_error=float(weights @ (diagonal * entry_error**2)),
             loss=loss,
         )
 

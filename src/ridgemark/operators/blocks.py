@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from ridgemark.backends import Floats
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import Task, Workspace
@@ -40,7 +38,7 @@ class FeatureTask(Task):
 def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -> Floats:
     """Return the kernel of a block with the landmarks, in memory that the next block overwrites."""
     out = workspace.array("cross", (block.n_rows, cross_kernel.n_landmarks))
-    return cross_kernel(block.features, out=out).astype(np.float64, copy=False)
+    return workspace.backend.double(cross_kernel(block.features, out=out))
 
 
 def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> Floats:
@@ -51,11 +49,11 @@ def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> 
 
 def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
     """Return `k(x_i, x_i)` for the rows of a block."""
-    return cross_kernel.kernel.diagonal(block.features, block.indices).astype(np.float64)
+    return cross_kernel.backend.double(cross_kernel.kernel.diagonal(block.features, block.indices))
 
 
-def tiles(block: Block, width: int, entries: int = TILE_ENTRIES) -> Iterator[Block]:
-    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache."""
-    rows = max(16, entries // max(width, 1))
+def tiles(block: Block, width: int, workspace: Workspace, entries: int = TILE_ENTRIES) -> Iterator[Block]:
+    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache; whole on a device."""
+    rows = max(16, entries // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1)
     for first in range(0, block.n_rows, rows):
         yield block.part(first, min(first + rows, block.n_rows))

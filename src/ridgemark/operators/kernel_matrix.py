@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.blocks import cross_block, tiles
@@ -56,15 +56,18 @@ class SymmetricProduct(Task):
         return self.tile_rows
 
     def __call__(self, block: Block, workspace: Workspace) -> _TwoSides:
-        n_vectors = self.vectors.shape[1]
-        across, below = np.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
-        for tile in tiles(block, _TILE_COLUMNS, _TILE_ENTRIES):
+        backend, n_vectors = workspace.backend, self.vectors.shape[1]
+        across, below = backend.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
+        for tile in tiles(block, _TILE_COLUMNS, workspace, _TILE_ENTRIES):
             values = cross_block(self.cross_kernel, tile, workspace)
             errors = self.cross_kernel.entry_error(tile.features) if len(self.sizes) else np.zeros(tile.n_rows)
-            below.append(np.hstack([product_in_blocks(values, self.vectors), np.outer(errors, self.sizes)]))
-            if block.start > self.start:
-                across[:, :n_vectors] += product_in_blocks(values.T, tile.along[0])
-                across[:, n_vectors:] += errors @ tile.along[1]
+            errors = backend.from_host(errors)[:, None]
+            below.append(backend.xp.concat([product_in_blocks(values, self.vectors), errors * self.sizes], axis=1))
+            # Rows that are also columns have all their products already.
+            others = slice(max(0, self.start + len(self.vectors) - tile.start), None)
+            if tile.start + tile.n_rows > self.start + len(self.vectors):
+                across[:, :n_vectors] += product_in_blocks(values[others].T, tile.along[0][others])
+                across[:, n_vectors:] += errors[others, 0] @ tile.along[1][others]
         return _TwoSides(below, across)
 
 
@@ -119,7 +122,7 @@ class KernelMatrix(RowMatrix):
         A block has as many rows as a part of K has columns, and is worked on in tiles of 128 rows. Where the budget
         holds fewer than 128 such rows, a tile is the largest square that fits.
         """
-        most = _TILE_ENTRIES // _TILE_COLUMNS
+        most = _TILE_ENTRIES // _TILE_COLUMNS if self.passes.backend is NUMPY else self.n_columns
         return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))
 
     def product_and_error(self, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.kernels import CrossKernel
 from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
@@ -46,8 +46,8 @@ class MatrixValues(MatrixTask):
         return min(self.n_columns, _WIDEST_TILE)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        parts = (self.evaluate(tile, workspace) for tile in tiles(block, self.n_columns))
-        return np.concatenate([product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE) for part in parts])
+        parts = (self.evaluate(tile, workspace) for tile in tiles(block, self.n_columns, workspace))
+        return workspace.backend.xp.concat([product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE) for part in parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class MatrixSums(MatrixTask):
     """`A'V`, V given along the rows."""
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        parts = tiles(block, self.n_columns)
+        parts = tiles(block, self.n_columns, workspace)
         sums = [product_in_blocks(self.evaluate(tile, workspace).T, tile.along[0]) for tile in parts]
-        return np.sum(sums, axis=0)
+        return np.sum(sums, axis=0) if workspace.backend is NUMPY else sums[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,8 @@ class MatrixNormal(MatrixTask):
     offset: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        total = np.zeros_like(self.vectors)
-        for tile in tiles(block, self.n_columns):
+        total = workspace.backend.zeros(self.vectors.shape)
+        for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
             total += part.T @ (row_weights(tile)[:, None] * (part @ self.vectors - self.offset))
         return total
@@ -82,7 +82,8 @@ class MatrixEntries(MatrixTask):
     what: ClassVar[str] = "kernel values"
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return self.evaluate(block, workspace).copy()
+        values = self.evaluate(block, workspace)
+        return values.copy() if isinstance(values, np.ndarray) else values
 
 
 class RowMatrix:

@@ -2,15 +2,19 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import NUMPY, Backend, Floats, Indices
+from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.passes.columns import Columns
+from ridgemark.passes.device import DeviceExecutor, device_rows
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
@@ -34,7 +38,7 @@ _BLOCKS_AT_WORK = 4
 
 
 class RowPasses:
-    """Runs tasks over one source and keeps count.
+    """Runs tasks over one source and keeps count; on the device of `computing_on` where they are made.
 
     Parameters
     ----------
@@ -61,6 +65,7 @@ class RowPasses:
         self.source, self.memory_budget, self.progress, self.weight_unit = source, memory_budget, progress, weight_unit
         self.journal = journal
         self.cost = Cost()
+        self.backend = current_backend()
         self.executor = ThreadExecutor()
         self._weights: Floats | None = None
         self._surveyed: tuple[DistinctRows, Columns] | None = None
@@ -153,8 +158,10 @@ class RowPasses:
     def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
         """Write how far a pass has come, when it is time; nothing after its last block."""
         row = block.start + block.n_rows
-        if self.journal is not None and key is not None and self.journal.is_due and row < self.source.n_rows:
-            self.journal.write(key, (row, so_far))
+        # Sums on a device stay there until the pass has ended.
+        journal = self.journal if self.backend is NUMPY else None
+        if journal is not None and key is not None and journal.is_due and row < self.source.n_rows:
+            journal.write(key, (row, so_far))
 
     def _stacked(self, task: Task, along: Sequence[NDArray[Any]], key: Key | None) -> NDArray[Any]:
         row, first = self._begun(task, 0, key)
@@ -163,6 +170,7 @@ class RowPasses:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
         for block, result in self._run(task, along, row):
+            result = on_host(result, self.backend)
             if out is None:
                 out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
             out[block.start : block.start + block.n_rows] = result
@@ -181,24 +189,30 @@ class RowPasses:
             else:
                 total, own = total + result, True
             self._note(key, block, total)
-        return total
+        return on_host(total, self.backend)
 
     def _run(
         self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
     ) -> Iterator[tuple[Block, Any]]:
-        """Yield each block with its result; with `out` the worker writes the result there, and None is yielded."""
-        block_rows, part, clock = self.block_rows(task.width), Part(self.source, start, self.source.n_rows), Clock()
+        """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
+
+        Results to be stacked come as NumPy arrays; those to be added up stay on the device.
+        """
+        backend, task = self._placed(task)
+        part, clock = Part(self.source, start, self.source.n_rows), Clock()
+        block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
         done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
-            prepared = replace(self._prepared(block), along=tuple(values[rows] for values in along))
-            result = task(prepared, workspace)
+            given = replace(block, along=tuple(values[rows] for values in along))
+            result = task(self._prepared(given, backend), workspace)
             if out is not None:
-                out[rows], result = result, None
+                out[rows], result = result if backend.holds(out) else on_host(result, backend), None
             return result
 
-        for block, result in self.executor.in_order(
+        executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
+        for block, result in executor.in_order(
             work,
             part.blocks(block_rows),
             part.n_blocks(block_rows),
@@ -212,8 +226,18 @@ class RowPasses:
             yield block, result
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
+    def _placed(self, task: Task) -> tuple[Backend, Task]:
+        """Return the backend on which a task computes, and the task with its arrays there."""
+        if task.on_device and self.backend is not NUMPY and not sparse.issparse(self.source.take([0]).features):
+            with suppress(StaysOnHost):
+                return self.backend, moved(task, self.backend)
+        return NUMPY, task
+
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""
+        return self._host_rows(width) if self.backend is NUMPY else device_rows(width, self.source.n_rows)
+
+    def _host_rows(self, width: int) -> int:
         n, bytes_per_row = self.source.n_rows, self._bytes_per_row(width)
         even = max(_SMALLEST_BLOCK, -(-n // _FEWEST_BLOCKS))
         largest = _LARGEST_BLOCK if width <= _WIDE else _LARGEST_BLOCK // 2
@@ -287,16 +311,19 @@ class RowPasses:
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
 
-    def _prepared(self, block: Block) -> Block:
-        """Return the block with features in float64, and weights in their unit.
+    def _prepared(self, block: Block, backend: Backend = NUMPY) -> Block:
+        """Return the block on a backend, with features in float64, and weights in their unit.
 
         Rows may be stored in single precision, but computations use double precision: a kernel matrix has small
         eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
         """
-        if block.features.dtype != np.float64:
-            block = replace(block, features=block.features.astype(np.float64))
         if self.weight_unit != 1.0:
             block = replace(block, weights=row_weights(block) / self.weight_unit)
+        if backend is not NUMPY:
+            block = moved(replace(block, weights=row_weights(block)), backend)
+            return replace(block, features=backend.double(block.features))
+        if block.features.dtype != np.float64:
+            block = replace(block, features=block.features.astype(np.float64))
         return block
 
 

@@ -11,22 +11,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import NUMPY, Backend, Floats
 from ridgemark.rows import Block, RowSource
 
 
 class Workspace(threading.local):
-    """Scratch memory of an executor: named arrays, one set per thread, which grow when needed and never shrink.
+    """The backend of an executor, and its scratch memory.
+
+    That is named arrays, one set per thread, which grow when needed and never shrink.
 
     An array of the size of a block is otherwise requested from the operating system and returned to it at every use,
     which costs more than the arithmetic when several threads do it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, backend: Backend = NUMPY) -> None:
+        self.backend = backend
         self._held: dict[str, Floats] = {}
 
     def array(self, name: str, shape: tuple[int, ...]) -> Floats:
         """Return the thread's array of this name and shape, of any contents; the thread's next block overwrites it."""
+        if self.backend is not NUMPY:  # libraries for devices keep memory themselves
+            return self.backend.empty(shape)
         size = math.prod(shape)
         held = self._held.get(name)
         if held is None or held.size < size:
@@ -43,6 +48,7 @@ class Task(ABC):
     """
 
     what: ClassVar[str] = "rows"  # shown as progress
+    on_device: ClassVar[bool] = True  # whether it computes on the device of the passes, or on the host
     arrays: ClassVar[int] = 1  # arrays of as many columns as the task evaluates kernel values
 
     @property
@@ -62,8 +68,9 @@ class Task(ABC):
 
 @dataclass(frozen=True, eq=False)
 class BlockFunction(Task):
-    """A picklable function of a block, which needs no scratch memory."""
+    """A picklable function of a block on the host, which needs no scratch memory."""
 
+    on_device: ClassVar[bool] = False
     what: str = field()  # type: ignore[misc]
     function: Callable[[Block], Any]
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import NUMPY, Array, Backend
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
@@ -141,25 +142,25 @@ class LeftOut(Task):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)
+        backend = workspace.backend
         centred = workspace.array("features", (n_rows, self.rotate.shape[1]))
-        np.matmul(cross_block(self.cross_kernel, block, workspace), self.rotate, out=centred)
+        backend.matmul(cross_block(self.cross_kernel, block, workspace), self.rotate, out=centred)
         diagonal = diagonal_block(self.cross_kernel, block)
-        unexplained = np.maximum(diagonal - np.einsum("ij,ij->i", centred, centred), 0.0)[:, None]
+        unexplained = backend.at_least(diagonal - backend.squared_norms(centred), 0.0)[:, None]
         centred -= self.offset
         assert block.targets is not None
-        results = np.empty((n_rows, n_ridges, n_targets + 1))
+        results = backend.empty((n_rows, n_ridges, n_targets + 1))
         results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
-        np.square(centred, out=centred)
+        backend.xp.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
         leverage, lengths = centred @ self.inverse + self.share_of_constant, centred.sum(axis=1)[:, None]
-        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
+        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges, backend)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
             results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
-        share = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
-        results[:, :, -1] = own * unexplained / self.scaled_ridges + share * pull
+        results[:, :, -1] = own * unexplained / self.scaled_ridges + backend.ratio(own, weights) * pull
         return results
 
 
@@ -169,7 +170,7 @@ class LeftOutErrors(LeftOut):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         squares = super().__call__(block, workspace)[:, :, :-1] ** 2
-        return np.einsum("i,igt->gt", row_weights(block), squares)
+        return workspace.backend.xp.einsum("i,igt->gt", row_weights(block), squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,19 +180,25 @@ class ChosenLeftOut(LeftOut):
     chosen: NDArray[np.intp]
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        return np.hstack(at_chosen(super().__call__(block, workspace), self.chosen))
+        both = at_chosen(super().__call__(block, workspace), self.chosen)
+        return workspace.backend.xp.concat(both, axis=1)
 
 
 def kept_share(
-    leverage: Floats, lengths: Floats, weights: Floats, constant: float, scaled_ridge: float | Floats
-) -> Floats:
+    leverage: Array,
+    lengths: Array,
+    weights: Array,
+    constant: float,
+    scaled_ridge: float | Array,
+    backend: Backend = NUMPY,
+) -> Array:
     """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
 
     It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
     rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
     """
-    rest = 1.0 - weights * constant
+    xp, rest = backend.xp, 1.0 - weights * constant
     others = rest > 1e-12
-    length = weights * lengths / np.where(others, rest, 1.0)
-    floor = np.maximum(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
-    return np.where(others, np.maximum(1.0 - weights * leverage, floor), 1.0)
+    length = weights * lengths / xp.where(others, rest, 1.0)
+    floor = backend.at_least(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
+    return xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)

@@ -70,6 +70,7 @@ class LeftOutPredictor(FeatureTask):
     """
 
     what: ClassVar[str] = "leave-one-out"
+    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     loss: Loss
     solution: RidgeSolution

@@ -80,12 +80,12 @@ class NewCoordinates(Task):
         return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        columns = cross_block(self.cross_kernel, block, workspace)
+        backend, columns = workspace.backend, cross_block(self.cross_kernel, block, workspace)
         if self.old.shape[1]:
-            columns -= np.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
-        found = np.empty((block.n_rows, len(self.inverse) + 1))
-        new = np.matmul(columns, self.inverse, out=found[:, :-1])
-        np.einsum("ij,ij->i", new, new, out=found[:, -1])
+            columns -= backend.matmul(self.known(block), self.old.T, out=workspace.array("explained", columns.shape))
+        found = backend.empty((block.n_rows, len(self.inverse) + 1))
+        new = backend.matmul(columns, self.inverse, out=found[:, :-1])
+        found[:, -1] = backend.squared_norms(new)
         return found
 
     def known(self, block: Block) -> Floats:
@@ -97,6 +97,7 @@ class NewCoordinates(Task):
 class RecomputedCoordinates(NewCoordinates):
     """The same where F is not kept: from the kernel with all landmarks so far; returns squared lengths only."""
 
+    on_device: ClassVar[bool] = False
     landmarks: CrossKernel  # bound to the landmarks so far
     triangle: Floats  # lower Cholesky factor of their kernel
 

@@ -1,0 +1,100 @@
+"""Where arrays live: the backend that computes now, by the name of a device, and arrays moved to it and back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
+from typing import Any
+
+from scipy import sparse
+
+from ridgemark.backends.base import Backend
+from ridgemark.backends.numpy import NUMPY
+from ridgemark.errors import MissingExtraError, ParameterError
+
+_computing: ContextVar[Backend] = ContextVar("computing", default=NUMPY)
+
+
+class StaysOnHost(Exception):
+    """What was to be moved to a device can be used on the host only."""
+
+
+def current_backend() -> Backend:
+    """Return the backend on which passes made now compute; NumPy's unless `computing_on` names another."""
+    return _computing.get()
+
+
+@contextmanager
+def computing_on(backend: Backend) -> Iterator[None]:
+    """Let passes that are made here, and large matrices, be computed on this backend."""
+    token = _computing.set(backend)
+    try:
+        yield
+    finally:
+        _computing.reset(token)
+
+
+def device_backend(device: Any) -> Backend:
+    """Return the backend of the parameter `device`: "cpu", "cuda", "cuda:1", ..., or "auto"."""
+    if device == "cpu":
+        return NUMPY
+    if not (device == "auto" or (isinstance(device, str) and device.partition(":")[0] == "cuda")):
+        raise ParameterError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
+    try:
+        from ridgemark.backends.torch import TorchBackend, has_cuda
+    except ImportError as error:
+        if device == "auto":
+            return NUMPY
+        raise MissingExtraError("torch", "torch", f"device={device!r}") from error
+    if has_cuda():
+        try:
+            return TorchBackend("cuda" if device == "auto" else device)
+        except RuntimeError:
+            raise ParameterError(f'device must be "cpu", "cuda", "cuda:1", ..., or "auto", got {device!r}') from None
+    if device == "auto":
+        return NUMPY
+    raise ParameterError(
+        f'device={device!r} needs a GPU that torch can use, and it finds none; use device="cpu", or "auto"'
+    )
+
+
+def moved(value: Any, backend: Backend) -> Any:
+    """Return a value with its arrays as arrays of the backend; raise StaysOnHost where that is not possible.
+
+    Arrays are looked for in dataclasses, tuples, lists and partial functions.
+    """
+    if backend is NUMPY:
+        return value
+
+    def move(part: Any) -> Any:
+        if isinstance(part, Backend):
+            return backend
+        if sparse.issparse(part) or getattr(part, "stays_on_host", False):
+            raise StaysOnHost
+        return backend.from_host(part)
+
+    return _with_parts(value, move)
+
+
+def on_host(value: Any, backend: Backend) -> Any:
+    """Return a result of the backend, an array or a dataclass of such, with NumPy arrays."""
+    if backend is NUMPY:
+        return value
+
+    def move(part: Any) -> Any:
+        return backend.to_host(part) if backend.holds(part) else part
+
+    return _with_parts(value, move)
+
+
+def _with_parts(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the value with `change` applied to all that is not a container of other values."""
+    if isinstance(value, partial):
+        return partial(value.func, *(_with_parts(one, change) for one in value.args), **value.keywords)
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
+        return type(value)(_with_parts(one, change) for one in value)
+    if is_dataclass(value) and not isinstance(value, type | Backend):
+        named = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        return replace(value, **{name: _with_parts(part, change) for name, part in named.items()})
+    return change(value)

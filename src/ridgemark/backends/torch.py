@@ -1,0 +1,102 @@
+"""The backend on torch tensors, on a GPU or in host memory: the only module that imports torch."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ridgemark.backends.base import Array, Backend
+
+_PANEL = 1024  # columns of a product of which half is computed
+_PINNED = 2**26  # largest copy, in bytes, that goes through page-locked memory: more of it takes long to allocate
+
+
+class TorchBackend(Backend):
+    """Tensors, float32 or float64."""
+
+    out_of_memory = torch.OutOfMemoryError
+
+    def __init__(self, device: Any) -> None:
+        super().__init__("array_api_compat.torch", torch.device(device))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self.device),)
+
+    def from_host(self, values: Any, like: Array | None = None) -> Array:
+        if not isinstance(values, np.ndarray):
+            return values
+        dtype = None if like is None else like.dtype
+        if self.device.type == "cuda" and 0 < values.nbytes <= _PINNED:
+            # From page-locked memory the copy is queued, and the processor goes on with the next block.
+            staged = torch.empty(values.shape, dtype=_dtype(values), pin_memory=True)
+            np.copyto(staged.numpy(), values)
+            return staged.to(self.device, non_blocking=True).to(dtype or staged.dtype)
+        # torch warns of arrays that are read-only, and takes no negative strides.
+        fit = values.flags.writeable and min(values.strides, default=0) >= 0
+        return torch.from_numpy(values if fit else values.copy()).to(self.device, dtype)
+
+    def to_host(self, values: Array) -> NDArray[Any]:
+        return values.detach().cpu().numpy()
+
+    def free_bytes(self) -> int:
+        free, _ = torch.cuda.mem_get_info(self.device) if self.device.type == "cuda" else (2**30, 0)
+        return int(free) + self._cached()
+
+    def _cached(self) -> int:
+        """Return the bytes that torch holds for later and that no tensor uses."""
+        if self.device.type != "cuda":
+            return 0
+        return torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+
+    def release(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
+        return torch.matmul(left, right, out=out)
+
+    def gram(self, rows: Array) -> Array:
+        """Return `rows' rows` in float64, exactly symmetric: half of the products are computed, panel by panel."""
+        rows, size = rows.to(torch.float64), rows.shape[1]
+        product = torch.empty((size, size), dtype=torch.float64, device=rows.device)
+        for first in range(0, size, _PANEL):
+            last = min(first + _PANEL, size)
+            product[first:, first:last] = rows[:, first:].T @ rows[:, first:last]
+            product[first:last, last:] = product[last:, first:last].T
+            corner = product[first:last, first:last]
+            corner.copy_(torch.tril(corner) + torch.tril(corner, -1).T)
+        return product
+
+    def times_triangle_(self, rows: Array, triangle: Array) -> Array:
+        for first in reversed(range(0, len(triangle), _PANEL)):  # a panel depends only on the columns up to its end
+            last = min(first + _PANEL, len(triangle))
+            rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]
+        return rows
+
+    def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
+        return values.addmm_(left, right, alpha=-1.0)
+
+    def exp_(self, values: Array) -> Array:
+        return values.exp_()
+
+    def sqrt_(self, values: Array) -> Array:
+        return values.sqrt_()
+
+    def clip_(self, values: Array, lowest: float = -np.inf, highest: float = np.inf) -> Array:
+        return values.clamp_(lowest, highest)
+
+    def within(self, values: Array, lowest: float, highest: float) -> Array:
+        return values.clamp(lowest, highest)
+
+    def at_least(self, values: Array, lowest: Any) -> Array:
+        return values.clamp(min=lowest)
+
+
+def _dtype(values: NDArray[Any]) -> torch.dtype:
+    return torch.from_numpy(np.empty(0, values.dtype)).dtype
+
+
+def has_cuda() -> bool:
+    """Return whether torch finds a GPU."""
+    return torch.cuda.is_available()

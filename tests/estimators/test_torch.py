@@ -1,0 +1,186 @@
+"""Estimators on torch tensors, here in host memory, give what they give on NumPy arrays."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
+from ridgemark.errors import DataTypeError, NumericalError, ParameterError
+from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
+
+torch = pytest.importorskip("torch")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 4))
+Y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=len(X))
+WEIGHTS = RNG.integers(0, 3, len(X)).astype(float)
+CLOSE = 1e-10 * Y.std()
+OPTIONS = {"kernel": "gaussian", "bandwidth": 2.0, "n_landmarks": 80, "random_state": 0}
+
+
+def _both(estimator, y=Y, **fit):
+    """Return the estimator fitted on arrays, and on tensors."""
+    return estimator().fit(X, y, **fit), estimator().fit(torch.from_numpy(X), y, **fit)
+
+
+def _apart(one, other):
+    assert isinstance(other, torch.Tensor)
+    return np.abs(one - other.numpy()).max()
+
+
+@pytest.mark.parametrize("selection", ["uniform", "leverage", "rpcholesky", "recursive"])
+@pytest.mark.parametrize("ridge", [1e-6, "loo"])
+def test_predictions_agree(selection, ridge):
+    one, other = _both(lambda: NystromRidge(**OPTIONS, selection=selection, ridge=ridge), sample_weight=WEIGHTS)
+    assert (one.landmark_indices_ == other.landmark_indices_).all()
+    assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Matern32(2.0),
+        Laplacian(3.0),
+        Polynomial(2),
+        Gaussian(1.5) + Linear(),
+        Gaussian(metric=np.diag([1.0, 0.8, 0.6, 0.5])),
+    ],
+)
+def test_kernels_agree(kernel):
+    one, other = _both(lambda: NystromRidge(kernel, n_landmarks=60, selection="uniform", ridge=1e-5, random_state=0))
+    assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
+
+
+def test_deviations_and_intervals_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge="loo"))
+    rows = X[:40]
+    for name, options in [("predict", {"return_std": True}), ("predict_interval", {"adaptive": False})]:
+        ours, theirs = (
+            getattr(model, name)(given, **options) for model, given in ((one, rows), (other, torch.from_numpy(rows)))
+        )
+        assert _apart(np.asarray(ours[-1]), theirs[-1]) <= CLOSE
+    assert _apart(one.predict_interval(rows), other.predict_interval(torch.from_numpy(rows))) <= CLOSE
+
+
+@pytest.mark.parametrize("kind", ["audit", "operator", "trace"])
+def test_certificates_agree(kind):
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
+    tensors = torch.from_numpy(X)
+    assert other.certify(tensors, Y, kind).bound == pytest.approx(one.certify(X, Y, kind).bound, rel=1e-6)
+
+
+def test_scores_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, selection="leverage", ridge=1e-5))
+    for name in ("lower", "upper"):
+        ours, theirs = (getattr(model.leverage_scores_, name) for model in (one, other))
+        assert np.abs(ours - theirs).max() <= 1e-8
+
+
+@pytest.mark.parametrize("budget", [None, 2**22])
+def test_exact_solutions_agree(budget):
+    def estimator():
+        return ExactKernelRidge(**OPTIONS, ridge=1e-3, memory_budget=budget)
+
+    one, other = _both(estimator)
+    assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= 2e-6
+    assert other.history_[-1].returned[0] <= 1e-6
+
+
+def test_gradients_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4, solver="gradient"))
+    apart = _apart(one.predict(X), other.predict(torch.from_numpy(X)))
+    assert apart <= 4 * (one.solver_bound_ + other.solver_bound_)
+
+
+def test_classes_and_features_agree():
+    labels = Y > 1
+    one, other = _both(lambda: NystromClassifier(**OPTIONS, ridge=1e-3), labels)
+    assert _apart(one.decision_function(X), other.decision_function(torch.from_numpy(X))) <= 1e-6
+    one, other = _both(lambda: NystromFeatures(bandwidth=2.0, n_landmarks=50, random_state=0))
+    assert _apart(one.transform(X), other.transform(torch.from_numpy(X))) <= 1e-9
+
+
+def test_single_precision_stays_within_rounding():
+    rows = torch.from_numpy(X.astype(np.float32))
+    model = NystromRidge(**OPTIONS, selection="uniform", ridge=1e-6).fit(rows, torch.from_numpy(Y.astype(np.float32)))
+    found = model.predict(rows)
+    assert found.dtype == torch.float32
+    same = X.astype(np.float32).astype(np.float64)
+    double = NystromRidge(**OPTIONS, selection="uniform", ridge=1e-6).fit(same, Y.astype(np.float32)).predict(same)
+    assert np.abs(found.numpy() - double).max() <= 1e-6 * Y.std()  # only the predictions are rounded
+
+
+def test_targets_and_weights_of_any_kind_follow_the_rows():
+    model = NystromRidge(**OPTIONS, ridge=1e-4)
+    rows = torch.from_numpy(X)
+    found = [
+        model.fit(rows, y, w).predict(rows)
+        for y, w in ((Y, WEIGHTS), (torch.from_numpy(Y), torch.from_numpy(WEIGHTS)), (Y.tolist(), WEIGHTS))
+    ]
+    assert all(torch.equal(found[0], one) for one in found)
+
+
+def test_rows_of_another_kind_are_refused():
+    model = NystromRidge(**OPTIONS, ridge=1e-4)
+    with pytest.raises(DataTypeError, match=r"fitted on torch tensors, got rows in host memory.*torch\.as_tensor"):
+        model.fit(torch.from_numpy(X), Y).predict(X)
+    with pytest.raises(DataTypeError, match=r"got torch tensors; convert them: X\.cpu"):
+        model.fit(X, Y).predict(torch.from_numpy(X))
+    assert model.score(X, Y) > 0.9
+
+
+def test_scores_of_tensors_and_saved_models(tmp_path):
+    import ridgemark
+
+    model = NystromRidge(**OPTIONS, ridge=1e-4).fit(torch.from_numpy(X), Y)
+    assert model.score(torch.from_numpy(X), torch.from_numpy(Y)) > 0.9
+    for again in (pickle.loads(pickle.dumps(model)), ridgemark.load(model.save(tmp_path / "m.ridgemark"))):
+        assert torch.equal(again.predict(torch.from_numpy(X)), model.predict(torch.from_numpy(X)))
+
+
+def test_own_kernels_stay_on_the_host():
+    def kernel(left, right):
+        assert isinstance(left, np.ndarray)
+        return np.exp(-((left[:, None] - right[None]) ** 2).sum(axis=2) / 8)
+
+    model = NystromRidge(Custom(kernel), n_landmarks=60, ridge=1e-4, random_state=0)
+    assert isinstance(model.fit(torch.from_numpy(X), Y).predict(torch.from_numpy(X)), torch.Tensor)
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
+        NystromRidge(**OPTIONS, device="gpu").fit(X, Y)
+    if not torch.cuda.is_available():
+        with pytest.raises(ParameterError, match=r"needs a GPU that torch can use, and it finds none"):
+            NystromRidge(**OPTIONS, device="cuda").fit(X, Y)
+        assert NystromRidge(**OPTIONS, device="auto", ridge=1e-3).fit(X, Y).score(X, Y) > 0.9
+
+
+class _Small:
+    """Fails as a device without memory does, for blocks of more than some rows."""
+
+    def __init__(self, monkeypatch, most):
+        from ridgemark.losses.sums import LossSums
+
+        plain = LossSums.__call__
+
+        def limited(task, block, workspace):
+            if block.n_rows > most:
+                raise torch.OutOfMemoryError("no memory")
+            return plain(task, block, workspace)
+
+        monkeypatch.setattr(LossSums, "__call__", limited)
+
+
+def test_smaller_blocks_answer_a_full_memory(monkeypatch):
+    model, rows = NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4), torch.from_numpy(X)
+    whole = model.fit(rows, Y).predict(rows)
+    _Small(monkeypatch, 70)
+    assert _apart(whole.numpy(), model.fit(rows, Y).predict(rows)) <= CLOSE
+
+
+def test_a_memory_that_holds_no_block_is_named(monkeypatch):
+    _Small(monkeypatch, 5)
+    with pytest.raises(NumericalError, match=r"memory of the device cpu does not hold a block of .* rows"):
+        NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4).fit(torch.from_numpy(X), Y)
