@@ -303,7 +303,7 @@ class RunRecord:
     weight: str | int | None = None
     columns: Sequence[str | int] | None = None
     target_names: Sequence[str] | None = None
-    levels: Mapping[str, Sequence[str]] | None = None  # categories of the encoded columns
+    csv_form: Mapping[str, str] | None = None  # delimiter and decimal mark asked for; None where no CSV file was read
     sample: Mapping[str, Any] | None = None  # training rows, observed and predicted
     held_out: Mapping[str, Any] | None = None  # other rows, observed and predicted, with their errors
     seconds: float | None = _measured()

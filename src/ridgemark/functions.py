@@ -11,14 +11,15 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model
-from ridgemark.kernels import Kernel, Linear
+from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.sampling import make_generator
 from ridgemark.selection.base import positive_count
 from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
+from ridgemark.tables import encoded_by_content
 from ridgemark.tuning import choose_kernel
 
 
@@ -45,7 +46,7 @@ def leverage_scores(
     Parameters
     ----------
     X : array, sparse matrix, DataFrame or RowSource
-        The rows.
+        The rows; columns that are not numbers are encoded as `NystromRidge` does.
     ridge : float
         Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.
     kernel, bandwidth
@@ -79,7 +80,7 @@ def leverage_scores(
     """
     if not 0 < real_number(ridge) < np.inf:
         raise ParameterError(f"ridge must be a positive finite number (lambda), got {ridge!r}")
-    source = _open(X, sample_weight)
+    source = _encoded(_open(X, sample_weight), kernel)
     rng, told = make_generator(random_state), progress_callback(progress)
     passes = RowPasses(source, progress=told)
     distinct = passes.distinct_rows()
@@ -124,6 +125,15 @@ def load(path: str | PathLike[str], kernel: Any = None) -> Any:
     """
     model, _ = load_model(path, [NystromRidge, NystromClassifier, ExactKernelRidge], kernel)
     return model
+
+
+def _encoded(source: RowSource, kernel: Any) -> RowSource:
+    """Return rows of a table as features, encoded by their content; rows of numbers as they are."""
+    if not isinstance(source, BaseRows) or source.encoder is not None or make_kernel(kernel).pairwise:
+        return source
+    if source.finite and not source.schema_options:
+        return source
+    return encoded_by_content(source)
 
 
 def _open(X: Any, sample_weight: Any) -> RowSource:

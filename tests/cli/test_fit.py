@@ -77,12 +77,12 @@ def test_predictions_go_to_npy(folder, fitted, model_file, ridgemark, tmp_path):
 
 def test_fit_prints_its_summary_as_json(folder, ridgemark, tmp_path):
     code, out, _ = ridgemark(
-        "fit", folder / "rows.csv", "--target", "y", "--encode", "colour", "--ridge", "1e-3,1e-4", "--landmarks", "50",
+        "fit", folder / "rows.csv", "--target", "y", "--ridge", "1e-3,1e-4", "--landmarks", "50",
         "--test", folder / "new.csv", "--output", tmp_path / "m", "--json",
     )  # fmt: skip
     assert code == 0
     record = json.loads(out)
-    assert record["n_features"] == 6
+    assert record["n_features"] == 4
     assert record["ridge"][0] in (1e-3, 1e-4)
     assert record["target_names"] == ["y"]
     assert record["certificate"]["kind"] == "audit"
@@ -138,20 +138,8 @@ def test_rows_of_equal_features_and_other_targets_are_not_repeated():
     assert repeated_rows(source, open_rows(X[:1], target=y[:1])) == 1
 
 
-def test_encoded_categories_are_recognised_again(folder, ridgemark, tmp_path):
-    arguments = ("--target", "y", "--encode", "colour", "--landmarks", 40, "--output", tmp_path / "m")
-    assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0
-    assert list(load(tmp_path / "m").feature_names_in_[3:]) == ["colour==green", "colour=blue", "colour=red"]
-    assert ridgemark("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv")[0] == 0
-    text = (folder / "new.csv").read_text().replace("red", "mauve")
-    (tmp_path / "other.csv").write_text(text)
-    code, _, errors = ridgemark("predict", tmp_path / "m", tmp_path / "other.csv", "--output", tmp_path / "q.csv")
-    assert (code, len(errors)) == (2, 1)
-    assert "'mauve', not a category of the fit" in errors[0]
-
-
 def test_decimal_commas_and_semicolons_give_the_same_model(folder, ridgemark, tmp_path):
-    arguments = ("--target", "y", "--encode", "colour", "--ridge", 1e-3, "--landmarks", 40)
+    arguments = ("--target", "y", "--ridge", 1e-3, "--landmarks", 40)
     for name in ("rows.csv", "new.csv"):
         text = (folder / name).read_text()
         (tmp_path / name).write_text(text.replace(",", ";").replace(".", ","))
@@ -161,7 +149,7 @@ def test_decimal_commas_and_semicolons_give_the_same_model(folder, ridgemark, tm
         test = ("--test", where / "new.csv", "--output", tmp_path / f"{k}.m")
         assert ridgemark("fit", where / "rows.csv", *arguments, *test, *form)[0] == 0
         output = tmp_path / f"{k}.npy"
-        assert ridgemark("predict", tmp_path / f"{k}.m", where / "new.csv", "--output", output, *form)[0] == 0
+        assert ridgemark("predict", tmp_path / f"{k}.m", where / "new.csv", "--output", output)[0] == 0
         predictions.append(np.load(output))
     assert np.array_equal(predictions[0], predictions[1])
     assert np.array_equal(predictions[0], predictions[2])
@@ -196,17 +184,6 @@ def test_a_table_with_text_gaps_and_dates_needs_no_option_but_the_target(folder,
     assert ridgemark("predict", tmp_path / "m", tmp_path / "new.csv", "--output", output)[0] == 0
     columns = list(model.feature_names_in_)
     assert np.array_equal(np.load(output), model.predict(open_rows(tmp_path / "new.csv", columns=columns)))
-
-
-def test_encoding_does_not_change_numeric_columns(folder, ridgemark, tmp_path):
-    from ridgemark.cli.data import find_levels, open_data
-
-    levels = find_levels(folder / "rows.csv", ["colour"])
-    encoded = open_data(folder / "rows.csv", ["y"], None, None, levels).take(np.arange(700))
-    plain = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD]).take(np.arange(700))
-    assert np.array_equal(encoded.features[:, :3], plain.features)
-    assert np.array_equal(encoded.targets, plain.targets)
-    assert np.array_equal(encoded.features[:, 3:].sum(axis=1), np.ones(700))
 
 
 def test_a_given_ridge_has_intervals_too(folder, ridgemark, tmp_path):
@@ -339,15 +316,10 @@ def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
     [
         (("fit", "none.csv", "--target", "y"), "there is no file"),
         (("fit", "rows.csv", "--target", "Y"), "no column 'Y'"),
-        (
-            ("scores", "rows.csv", "--target", "y", "--ridge", "1"),
-            "column 'colour' of 'rows.csv' holds text, .*--columns",
-        ),
         (("fit", "rows.csv", "--columns", "a,b"), "no target to fit; name its column with --target"),
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--ridge", "-1"), "ridge must be a positive"),
         (("fit", "rows.csv", "--target", "y", "--columns", "a", "--kernel", "linear", "--bandwidth", "2"), "bandwidth"),
-        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--encode", "shape"), "no column 'shape'"),
-        (("fit", "bad.csv", "--target", "a"), r"row 1 \(line 3\), column 'a' of 'bad.csv' is missing"),
+        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--drop", "shape"), "no column 'shape'"),
         (("fit", "empty.csv", "--target", "y"), "is empty"),
         (("fit", "rows.txt", "--target", "y"), "no known extension"),
         (("fit", "rows.csv", "--target", "colour"), r"row 0 \(line 2\), column 'colour' of 'rows.csv' holds text"),

@@ -31,8 +31,6 @@ def _arguments(folder, output):
         "y",
         "--columns",
         "a,b,colour",
-        "--encode",
-        "colour",
         "--landmarks",
         30,
         "--selection",
@@ -52,7 +50,7 @@ def test_a_page_is_drawn_from_the_file_alone(model_file, ridgemark, tmp_path):
     pytest.importorskip("matplotlib")
     assert ridgemark("report", model_file, "--output", tmp_path / "page.html")[0] == 0
     run = load_model(model_file)[1]
-    assert None not in (run.data, run.n_rows, run.target_names, run.levels, run.held_out, run.sample)
+    assert None not in (run.data, run.n_rows, run.target_names, run.csv_form, run.held_out, run.sample)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def reported(tmp_path_factory):
         text = (folder / f"{name}.csv").read_text().replace(",y\n", ",<img src=x onerror=alert(1)>\n")
         (folder / f"{name}.csv").write_text(text)
     arguments = [
-        "fit", folder / "rows.csv", "--target", "<img src=x onerror=alert(1)>", "--encode", "colour", "--landmarks", 80,
+        "fit", folder / "rows.csv", "--target", "<img src=x onerror=alert(1)>", "--landmarks", 80,
         "--output", folder / "m", "--report", folder / "m.html", "--test", folder / "new.csv",
     ]  # fmt: skip
     result = CliRunner().invoke(commands, [str(one) for one in arguments])

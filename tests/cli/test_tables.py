@@ -66,3 +66,57 @@ def test_a_fit_with_a_checkpoint_is_the_same_and_removes_it(ridgemark, tmp_path)
     assert not (tmp_path / "c").exists()
     one, other = load(tmp_path / "one"), load(tmp_path / "other")
     assert np.array_equal(one.dual_coef_, other.dual_coef_)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_without_a_target_are_left_out_with_one_line(ending, ridgemark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, y = messy()
+    whole = table.drop(columns=["id", "lasted", "unit"]).assign(y=np.where(np.arange(len(y)) % 10 == 0, np.nan, y))
+    paths = [f"{name}.{ending}" for name in ("rows", "test", "clean")]
+    for path, part in zip(paths, (whole, whole[:50], whole.dropna(subset="y")), strict=True):
+        part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path)
+    rows, test, clean = paths
+    fit = ("--target", "y", "--bandwidth", "median", "--landmarks", 40, "--output")
+    code, _, said = ridgemark("fit", rows, *fit, tmp_path / "m", "--test", test)
+    assert code == 0
+    line = f"ridgemark: 30 of the 300 rows of '{rows}' lack 'y' and are left out"
+    assert line in said
+    assert sum("5 of the 50 rows" in line for line in said) == 1
+    assert ridgemark("fit", clean, *fit, tmp_path / "n")[0] == 0
+    assert np.array_equal(load(tmp_path / "m").dual_coef_, load(tmp_path / "n").dual_coef_)
+    assert ridgemark("certify", tmp_path / "m", rows)[2] == [line]
+    assert ridgemark("predict", tmp_path / "m", rows, "--output", tmp_path / "p.npy")[2] == []
+    assert len(np.load(tmp_path / "p.npy")) == 300
+
+
+def test_scores_take_a_table_with_text(ridgemark, tmp_path):
+    table, y = messy()
+    whole = table.assign(y=np.where(np.arange(len(y)) % 10 == 0, np.nan, y))
+    whole.to_parquet(tmp_path / "t.parquet")
+    options = ("--target", "y", "--drop", "id", "--output", tmp_path / "s.npy")
+    code, out, said = ridgemark("scores", tmp_path / "t.parquet", *options)
+    assert code == 0
+    assert "left out" in said[0]
+    assert "row 0 " not in out
+    assert np.array_equal(np.load(tmp_path / "s.npy")[:, 0], np.delete(np.arange(300), np.arange(0, 300, 10)))
+    fit = ("--target", "y", "--drop", "id", "--bandwidth", "median", "--landmarks", 40, "--output", tmp_path / "m")
+    assert ridgemark("fit", tmp_path / "t.parquet", *fit)[0] == 0
+    assert ridgemark("scores", tmp_path / "t.parquet", "--model", tmp_path / "m", "--top", 3)[0] == 0
+
+
+def test_the_form_of_a_csv_file_is_kept_with_the_model(ridgemark, tmp_path):
+    table = messy()[0][["höhe", "city, name"]].dropna().assign(y=lambda rows: rows["höhe"] / 3)
+    for name in ("rows", "new"):
+        table.to_csv(tmp_path / f"{name}.csv", index=False, sep="|", decimal=",")
+    table.to_parquet(tmp_path / "new.parquet")
+    form = ("--delimiter", "|", "--decimal", ",")
+    fit = ("--target", "y", "--bandwidth", "median", "--landmarks", 40, "--output", tmp_path / "m", *form)
+    assert ridgemark("fit", tmp_path / "rows.csv", *fit)[0] == 0
+    outputs = []
+    for name in ("new.csv", "new.parquet"):
+        keep = ("--keep", "höhe", "--output", tmp_path / f"{name}.out.csv")
+        assert ridgemark("predict", tmp_path / "m", tmp_path / name, *keep)[0] == 0
+        outputs.append(np.loadtxt(tmp_path / f"{name}.out.csv", delimiter=",", skiprows=1, usecols=-1))
+    assert outputs[0] == pytest.approx(outputs[1], rel=1e-12, abs=1e-12)
+    assert ridgemark("certify", tmp_path / "m", tmp_path / "rows.csv")[0] == 0

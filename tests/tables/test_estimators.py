@@ -24,7 +24,7 @@ def with_gaps(X, share=0.1, seed=0):
 
 def test_numbers_without_gaps_are_not_encoded_or_copied(numbers, monkeypatch):
     X, y = numbers
-    monkeypatch.setattr("ridgemark.estimators.table_reader.learn_schema", None)
+    monkeypatch.setattr("ridgemark.estimators.table_reader.encoded_by_content", None)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = fitted(X, y)
     assert np.array_equal(model.landmarks_, X[model.landmark_indices_])

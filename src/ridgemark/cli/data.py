@@ -1,4 +1,4 @@
-"""Data files as commands open them: columns by name or position, categories only with --encode."""
+"""Data files as commands open them: columns by name or position, rows with a target."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import numpy as np
 
 from ridgemark.cli.options import Key, key
@@ -13,63 +14,46 @@ from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import BaseRows, CsvRows, RowSource, open_rows
-from ridgemark.rows.choice import Header
+from ridgemark.rows import BaseRows, RowSource, open_rows
 from ridgemark.rows.column import without_features
 from ridgemark.rows.places import listed, shown
 
-Levels = Mapping[str, Sequence[str]]
-
-_MOST_LEVELS = 100
 _CHECKED = 65536  # rows checked at a time
 _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
 
 def open_data(
-    path: Path,
-    target: Sequence[Key] | None,
-    columns: Sequence[Key] | None,
-    weight: Key | None,
-    levels: Levels | None = None,
-    **form: Any,
+    path: Path, target: Sequence[Key] | None, columns: Sequence[Key] | None, weight: Key | None, **form: Any
 ) -> RowSource:
-    """Open a file; each column named in `levels` becomes one column of 0 and 1 per level.
-
-    A file with encoded columns is held in memory. `form` has the delimiter and decimal mark of a CSV file.
-    """
+    """Open a file; rows without a target are left out, with a word. `form` is that of a CSV file."""
     if path.suffix.lower() == ".ridgemark":
         raise ParameterError(f"{shown(path)} holds a model, not data; give a data file here")
-    if not levels:
-        return open_rows(path, target, columns, weight, **form)
-    names, cells = text_columns(path, list(levels), **form)
-    chosen = Header(shown(path), len(names), names).choose(target, columns, weight)
-    plain = [names[j] for j in chosen.features if names[j] not in levels]
-    if not plain:
-        raise DataError(f"{shown(path)} has only encoded features; at least one numeric feature is needed too")
-    numbers = open_rows(path, target, plain, weight, **form)
-    block = numbers.take(np.arange(numbers.n_rows))
-    table = dict(zip(plain, np.asarray(block.features).T, strict=True))
-    encoded: dict[str, Any] = {}
-    for name in (names[j] for j in chosen.features):
-        encoded |= _indicators(name, levels[name], cells[name], path) if name in levels else {name: table[name]}
-    return open_rows(encoded, target=block.targets, weight=block.weights)
+    source = open_rows(path, target, columns, weight, **form, missing_target="skip")
+    if skipped := getattr(source, "n_skipped", 0):
+        what = "the target" if source.target_names is None else listed(source.target_names)
+        click.echo(
+            f"ridgemark: {skipped:,} of the {skipped + source.n_rows:,} rows of {shown(path)} lack {what} and are left "
+            "out",
+            err=True,
+        )
+    return source
 
 
-def csv_form(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the delimiter and decimal mark that the options give for CSV files."""
-    return {name: options[name] for name in ("delimiter", "decimal")}
+def set_table_options(source: RowSource, options: Mapping[str, Any]) -> None:
+    """Give a source what the options say of its columns: how a fit to it reads them."""
+    asked = {name: options[name] for name in ("categorical", "numeric", "drop") if options[name] is not None}
+    defaults = {"missing": "fill", "unknown": "ignore"}
+    asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
+    if asked:
+        assert isinstance(source, BaseRows)
+        source.schema_options = asked
 
 
-def find_levels(path: Path, encode: Sequence[Key] | None, **form: Any) -> dict[str, list[str]]:
-    """Return the sorted categories of every column to be encoded."""
-    if not encode:
-        return {}
-    _, cells = text_columns(path, [str(name) for name in encode], **form)
-    levels = {name: sorted(set(values)) for name, values in cells.items()}
-    for name, found in levels.items():
-        if len(found) > _MOST_LEVELS:
-            raise DataError(f"column {shown(name)} has {len(found)} categories; at most {_MOST_LEVELS} can be encoded")
-    return levels
+def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:
+    """Return the delimiter and decimal mark of a CSV file, as the options say, or else the record of a fit."""
+    given = {name: options[name] for name in ("delimiter", "decimal") if options.get(name) is not None}
+    known = {} if run is None or not is_csv(path) else run.csv_form or {}
+    return {**known, **given}
 
 
 class Columns(NamedTuple):
@@ -107,7 +91,7 @@ def open_like(
         target = options.get("target") or run.target
     if with_target if with_weight is None else with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
-    source = open_data(path, target, columns, weight, run.levels, **csv_form(options))
+    source = open_data(path, target, columns, weight, **csv_form(path, options, run))
     if source.n_features != fitted.n_features:
         raise DataError(
             f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
@@ -144,6 +128,11 @@ def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:
         )
 
 
+def is_csv(path: Path) -> bool:
+    """Tell whether a file is CSV by its name."""
+    return path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
 def _has_names(path: Path) -> bool:
     """Tell whether the columns of a file have names; those of .npy and .npz files may have only positions."""
     return path.suffix.lower() not in (".npy", ".npz") or open_rows(path).feature_names is not None
@@ -170,32 +159,3 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
             f"use it; give a model of `{way}`"
         )
     return model, run or RunRecord()
-
-
-def text_columns(path: Path, wanted: Sequence[Any], **form: Any) -> tuple[tuple[str, ...], dict[str, list[str]]]:
-    """Return the names of all columns of a CSV file, and some of its columns as text, by name."""
-    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
-        raise ParameterError(
-            f"only columns of CSV files can be encoded, got {shown(path)}; encode them before saving the file"
-        )
-    source = CsvRows(path, columns=wanted, **form)
-    positions = Header(shown(path), len(source.names), source.names).choose(columns=wanted).features
-    counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
-    names = [f"column {j}" if counted else source.names[j] for j in positions]
-    cells: dict[str, list[str]] = {name: [] for name in names}
-    for piece in source.pieces():
-        for name, part in zip(names, piece.columns(positions, as_text=positions), strict=True):
-            assert part.levels is not None
-            cells[name].extend(part.levels[part.values])
-    return source.names, cells
-
-
-def _indicators(name: str, levels: Sequence[str], cells: Sequence[str], path: Path) -> dict[str, Any]:
-    values = np.asarray(cells, dtype=object)
-    unknown = set(cells) - set(levels)
-    if unknown:
-        raise DataError(
-            f"column {shown(name)} of {shown(path)} holds {listed(sorted(unknown))}, not a category of the fit; its "
-            f"categories are {listed(levels)}"
-        )
-    return {f"{name}={level}": (values == level).astype(np.float64) for level in levels}

@@ -3,7 +3,7 @@
 import copy
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.classify import classify_option, fit_labels
-from ridgemark.cli.data import Columns, csv_form, find_levels, open_data, open_test
+from ridgemark.cli.data import Columns, csv_form, is_csv, open_data, open_test, set_table_options
 from ridgemark.cli.estimate import LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
@@ -27,7 +27,7 @@ from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.rows import BaseRows, RowSource
+from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
@@ -55,7 +55,6 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.columns_option
 @shared.form_options
 @shared.weight_option
-@shared.encode_option
 @shared.table_options
 @shared.option(
     "--certify",
@@ -83,11 +82,10 @@ def command(
     if report is not None:
         require_matplotlib()
     begin = time.perf_counter()
-    levels = find_levels(data, options["encode"], **csv_form(options))
-    source = _open_rows(data, options, levels)
-    about = _about(data, source, options, levels)
+    source = _open_rows(data, options)
+    about = _about(data, source, options)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
-    other = None if test is None else open_test(about, columns, test, csv_form(options))
+    other = None if test is None else open_test(about, columns, test, csv_form(test, options))
     if options["classify"]:
         if report is not None:
             raise ParameterError("--report has no page of classes yet; leave it out with --classify")
@@ -115,18 +113,14 @@ def command(
     print_result(as_json, record, fit_lines(model, run), output, report)
 
 
-def _open_rows(data: Path, options: dict[str, Any], levels: dict[str, list[str]]) -> RowSource:
+def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
     """Open the rows to fit; refuse rows without a target."""
-    source = open_data(data, options["target"], options["columns"], options["weight"], levels, **csv_form(options))
+    roles = (options[name] for name in ("target", "columns", "weight"))
+    source = open_data(data, *roles, **csv_form(data, options))
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
-    asked = {name: options[name] for name in ("categorical", "numeric", "drop") if options[name] is not None}
-    defaults = {"missing": "fill", "unknown": "ignore"}
-    asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
-    if asked:
-        assert isinstance(source, BaseRows)
-        source.schema_options = asked
+    set_table_options(source, options)
     return source
 
 
@@ -194,25 +188,20 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
     )
 
 
-def _about(data: Path, source: RowSource, options: dict[str, Any], levels: dict[str, list[str]]) -> RunRecord:
+def _about(data: Path, source: RowSource, options: dict[str, Any]) -> RunRecord:
     """Return what other commands must know of a fit's columns."""
+    columns = options["columns"]
+    if columns is None and source.feature_names is not None:
+        columns = [shared.key(name) for name in source.feature_names]
     called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
     return RunRecord(
         data=data.name,
         target=options["target"],
         target_names=list(source.target_names or called),
         weight=options["weight"],
-        columns=_asked_again(source, options["columns"], levels),
-        levels=levels,
+        columns=columns,
+        csv_form=csv_form(data, options) if is_csv(data) else None,
     )
-
-
-def _asked_again(source: RowSource, given: Sequence[shared.Key] | None, levels: dict[str, list[str]]) -> Any:
-    """Return the feature columns to read from another file, before encoding; None where columns have no names."""
-    if given is not None or source.feature_names is None:
-        return given
-    raw = [next((c for c in levels if name.startswith(f"{c}=")), name) for name in source.feature_names]
-    return [shared.key(name) for name in dict.fromkeys(raw)]
 
 
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:

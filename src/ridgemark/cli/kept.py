@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.cli.data import text_columns
+from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
-from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows import CsvRows, RowSource, open_rows
 from ridgemark.rows.arrow import _open as open_arrow
 from ridgemark.rows.arrow import require_pyarrow
+from ridgemark.rows.choice import Header
+from ridgemark.rows.column import words
 from ridgemark.rows.places import shown
 
 _BATCH = 65536  # rows of an Arrow file read at once
@@ -19,10 +21,9 @@ _BATCH = 65536  # rows of an Arrow file read at once
 
 def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any) -> dict[str, Any]:
     """Return columns of the file of a source by name; each is an array with `tolist`, and all are held in memory."""
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith((".csv", ".tsv")):
+    if is_csv(path):
         found = _from_csv(path, keys, **form)
-    elif path.is_dir() or name.endswith((".parquet", ".arrow", ".feather")):
+    elif path.is_dir() or path.name.lower().endswith((".parquet", ".arrow", ".feather")):
         found = _from_arrow(path, keys)
     else:
         rows = open_rows(path, columns=keys)
@@ -34,9 +35,16 @@ def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any
 
 
 def _from_csv(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
-    _, columns = text_columns(path, keys, **form)
-    # An array of text and a last None is not taken for a matrix.
-    return {name: np.array([*cells, None], dtype=object)[:-1] for name, cells in columns.items()}
+    source = CsvRows(path, columns=keys, **form)
+    positions = Header(shown(path), len(source.names), source.names).choose(columns=keys).features
+    counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
+    names = [f"column {j}" if counted else source.names[j] for j in positions]
+    cells: dict[str, list[str]] = {name: [] for name in names}
+    for piece in source.pieces():
+        for name, part in zip(names, piece.columns(positions, as_text=positions), strict=True):
+            assert part.levels is not None
+            cells[name].extend(part.levels[part.values])
+    return {name: words(texts) for name, texts in cells.items()}
 
 
 def _from_arrow(path: Path, keys: Sequence[Key]) -> dict[str, Any]:

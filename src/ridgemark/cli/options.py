@@ -126,9 +126,6 @@ columns_option = option(
     "--columns", columns, "Feature columns separated by commas; by default all columns without another role.", "COLUMNS"
 )
 weight_option = option("--weight", key, "Column of sample weights; a weight of 2 counts the row twice.", "COLUMN")
-encode_option = option(
-    "--encode", columns, "CSV columns of categories; each becomes one column of 0 and 1 per category.", "COLUMNS"
-)
 form_options = together(
     option(
         "--delimiter",
@@ -137,7 +134,7 @@ form_options = together(
         "first line has most of.",
         "CHARACTER",
     ),
-    click.option("--decimal", default=".", type=click.Choice([".", ","]), help="Decimal mark of a CSV file."),
+    option("--decimal", click.Choice([".", ","]), "Decimal mark of a CSV file; by default a point."),
 )
 table_options = together(
     option("--categorical", columns, "Columns that are categories, besides those of text.", "COLUMNS"),

@@ -89,7 +89,7 @@ def command(
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     if proba:
         header = [f"probability_{label}" for label in fitted.classes_.tolist()]
-    kept = {} if keep is None else kept_columns(data, keep, source, **csv_form(options))
+    kept = {} if keep is None else kept_columns(data, keep, source, **csv_form(data, options, run))
     if twice := sorted({*kept} & {*header}):
         raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
     header = [*kept, *header]

@@ -8,10 +8,11 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, csv_form, find_levels, load_model, open_data, open_like
+from ridgemark.cli.data import Columns, csv_form, load_model, open_data, open_like, set_table_options
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import NystromRidge
+from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.functions import leverage_scores
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
@@ -34,7 +35,7 @@ from ridgemark.rows.places import shown
 @shared.columns_option
 @shared.form_options
 @shared.weight_option
-@shared.encode_option
+@shared.table_options
 @shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
 @shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.seed_option
@@ -60,8 +61,9 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
             refine=options["refine"],
             **told,
         )
+    kept = getattr(source, "kept", None)
+    rows = np.arange(len(found.lower)) if kept is None else kept
     if output is not None:
-        rows = np.arange(len(found.lower))
         write_table(output, force, ["row", "lower", "upper"], len(rows), [[rows, found.lower, found.upper]])
     order = np.argsort(-found.upper, kind="stable")[:top]
     record = {
@@ -71,7 +73,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
         "effective_dimension": list(found.effective_dimension),
         "coherence": list(found.coherence),
         "verdict": found.verdict(),
-        "top": [{"row": int(k), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
+        "top": [{"row": int(rows[k]), "lower": found.lower[k], "upper": found.upper[k]} for k in order],
         "output": None if output is None else str(output),
     }
     lines = [
@@ -80,7 +82,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
         ("effective dimension", _between(*found.effective_dimension, ".4g")),
         ("coherence", _between(*found.coherence, ".3g")),
         ("verdict", found.verdict()),
-        *((f"row {k}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
+        *((f"row {rows[k]}", _between(found.lower[k], found.upper[k], ".4f")) for k in order),
     ]
     print_result(as_json, record, lines, output)
 
@@ -92,12 +94,13 @@ def _problem(
     given: float | None = options["ridge"]
     if options["model"] is not None:
         fitted, run = load_model(options["model"], "predict")
-        source = open_like(run, Columns.of(fitted), data, options, with_target=False, with_weight=True)
+        rows = open_like(run, Columns.of(fitted), data, options, with_target=False, with_weight=True)
+        source = encoded_source(fitted, rows)
         kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
     else:
-        form = csv_form(options)
-        levels = find_levels(data, options["encode"], **form)
-        source = open_data(data, options["target"], options["columns"], options["weight"], levels, **form)
+        roles = (options[name] for name in ("target", "columns", "weight"))
+        source = open_data(data, *roles, **csv_form(data, options))
+        set_table_options(source, options)
         kernel, origin = {name: options[name] for name in ("kernel", "bandwidth")}, "by leave-one-out"
         if given is None and source.n_targets == 0:
             raise ParameterError(

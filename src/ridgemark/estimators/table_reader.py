@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.kernels import make_kernel
 from ridgemark.rows import ArrayRows, BaseRows, RowSource
-from ridgemark.tables import Encoder, learn_schema, schema_of_numbers
+from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
 
 def encoded_source(model: Any, source: RowSource) -> RowSource:
@@ -35,14 +35,12 @@ class TableReader(BaseEstimator):
         if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
             return source
         if reset:
-            table = None
-            if not (source.finite and self._categories_by_type()) or source.schema_options:
-                options = {"categorical": self.categorical_features, "keep_constant": keep_constant}
-                table = learn_schema(source, **options | dict(source.schema_options))
-        else:
-            table = self._model.schema.table
-            if table is None and not source.finite:  # gaps are filled by the medians of the points kept
-                table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
+            if source.finite and self._categories_by_type() and not source.schema_options:
+                return source
+            return encoded_by_content(source, categorical=self.categorical_features, keep_constant=keep_constant)
+        table = self._model.schema.table
+        if table is None and not source.finite:  # gaps are filled by the medians of the points kept
+            table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
         return source if table is None else source.encoded_by(Encoder(table))
 
     def _categories_by_type(self):

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
-from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, numbers
+from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.column import Column, ColumnEncoder, number_column
 from ridgemark.rows.places import Place, row_of
@@ -180,6 +180,41 @@ class EncodedColumns(Columns):
         return self._encoder(start, columns, self._table.place(rows)).astype(dtype, copy=False)
 
 
+class KeptColumns(Columns):
+    """Columns at some of their rows, given by number."""
+
+    def __init__(self, columns: Columns, rows: npt.NDArray[np.intp]) -> None:
+        super().__init__(columns.header, len(rows), columns.in_memory)
+        self.which, self.vector = columns.which, columns.vector
+        self._columns, self._rows = columns, rows
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the columns."""
+        return self._columns.dtype
+
+    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
+        """Return the checked floats (n, k) of some rows."""
+        return self._columns.read(self._rows[rows], dtype)
+
+    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
+        """Return whether all values are finite numbers."""
+        return self._columns.check(self._rows[rows], dtype)
+
+    def columns(self, rows: Rows) -> list[Column]:
+        """Return the columns at some rows."""
+        return self._columns.columns(self._rows[rows])
+
+    def whole(self) -> list[Column] | None:
+        """Return the columns at all rows, where these are converted once."""
+        whole = self._columns.whole()
+        return None if whole is None else [column[self._rows] for column in whole]
+
+    def place(self, rows: Rows) -> Place:
+        """Return the place of the cells of some rows."""
+        return self._columns.place(self._rows[rows])
+
+
 class SparseColumns(Columns):
     """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
 
@@ -339,8 +374,13 @@ def as_array(values: Any, source: str) -> Array:
         ) from error
 
 
-def select_rows(source: Columns, target: Any = None, columns: Any = None, weight: Any = None) -> ArrayRows:
-    """Return rows from columns; target and weight are names or positions in `source`, or arrays."""
+def select_rows(
+    source: Columns, target: Any = None, columns: Any = None, weight: Any = None, skip: bool = False
+) -> ArrayRows:
+    """Return rows from columns; target and weight are names or positions in `source`, or arrays.
+
+    With `skip`, rows whose target is missing are left out.
+    """
     _require_matrix(source)
     target, target_values = _keys_or_values(target, source.n_rows, "the target array")
     weight, weight_values = _keys_or_values(weight, source.n_rows, "the weight array")
@@ -349,7 +389,20 @@ def select_rows(source: Columns, target: Any = None, columns: Any = None, weight
         target_values = source.only(choice.targets)
     if choice.weight:
         weight_values = source.only(choice.weight)
-    return ArrayRows(source.only(choice.features), target_values, weight_values)
+    parts = [source.only(choice.features), target_values, weight_values]
+    skipped = _missing(target_values) if skip and target_values is not None else np.empty(0, np.intp)
+    kept = kept_rows(source.n_rows - skipped.size, skipped, source.header.source) if skipped.size else None
+    if kept is not None:
+        parts = [None if part is None else KeptColumns(part, kept) for part in parts]
+    rows = ArrayRows(*parts)
+    rows.n_skipped, rows.kept = skipped.size, kept
+    return rows
+
+
+def _missing(columns: Columns) -> npt.NDArray[np.intp]:
+    """Return the rows with a missing value."""
+    blocks = [columns.columns(rows) for rows in _slices(_CHECK_BYTES // 8, 0, columns.n_rows)]
+    return np.flatnonzero(np.concatenate([np.any([column.gaps for column in block], axis=0) for block in blocks]))
 
 
 def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns | None]:

@@ -50,10 +50,17 @@ class ArrowRows(ScannedRows):
         Files that all have the columns in use.
     target, columns, weight
         As in `open_rows`.
+    skip : bool, default=False
+        Whether rows whose target is missing are left out.
     """
 
     def __init__(
-        self, paths: Sequence[str | os.PathLike[str]], target: Any = None, columns: Any = None, weight: Any = None
+        self,
+        paths: Sequence[str | os.PathLike[str]],
+        target: Any = None,
+        columns: Any = None,
+        weight: Any = None,
+        skip: bool = False,
     ) -> None:
         self._readers = [_open(require_file(path)) for path in paths]
         files = FileState(*(reader.path for reader in self._readers))
@@ -71,7 +78,17 @@ class ArrowRows(ScannedRows):
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
-        super().__init__(header, choice, chunk_rows, dtype, files)
+        skipped = self._gaps(header.names_of(choice.targets) or ()) if skip and choice.targets else ()
+        super().__init__(header, choice, chunk_rows, dtype, files, skipped)
+
+    def _gaps(self, names: Sequence[str]) -> Array:
+        """Return the rows in which a value of these columns is missing."""
+        found = []
+        for reader in self._readers:
+            with reading(reader.path, reader.form, *_arrow_errors()):
+                for _, _, batch in reader.read(list(range(len(reader.chunk_rows))), names, _PIECE_BYTES // 8):
+                    found.append(np.any([arrow_column(batch.column(name)).gaps for name in names], axis=0))
+        return np.flatnonzero(np.concatenate(found))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         piece_rows = max(1, _PIECE_BYTES // (8 * len(self._names)))
@@ -183,19 +200,24 @@ class CsvParser:
     delimiter: str
     decimal: str
 
-    def n_rows(self, text: bytes) -> int:
-        """Return the number of rows; -1 if some have another number of cells, or the text ends within quotes.
+    def gaps(self, text: bytes, columns: Sequence[int] = (), missing: Sequence[str] = ()) -> Array | None:
+        """Return for each row whether a cell of the columns is in `missing`, in any case of letters, or empty.
 
-        pyarrow closes a quote at the end of the text; then a row that is added does not come back as the last one.
+        None if some rows have another number of cells, or the text ends within quotes: pyarrow closes a quote at the
+        end of the text; then a row that is added does not come back as the last one.
         """
         if not text:
-            return 0
+            return np.zeros(0, dtype=bool)
         if quoted := b'"' in text:
-            text += b"\0" + (self.n_columns - 1) * self.delimiter.encode() + b"\n"
-        table = self._table(text, [0], "binary", ())
+            text += self.delimiter.encode().join([b"\0"] * self.n_columns) + b"\n"
+        table = self._table(text, columns or [0], "binary", ())
         if table is None or (quoted and table.column(0)[-1].as_py() != b"\0"):
-            return -1
-        return int(table.num_rows) - quoted
+            return None
+        found = np.zeros(table.num_rows, dtype=bool)
+        form = rf"^\s*(?i:{'|'.join(missing)})?\s*$"
+        for cells in table.columns if columns else ():
+            found |= require_pyarrow().compute.match_substring_regex(cells, form).to_numpy()
+        return found[: len(found) - quoted]
 
     def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str] = ()) -> list[Array] | None:
         """Return some columns as float64, with NaN for the cells in `missing`; None if a cell is not a number."""
@@ -286,6 +308,7 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet

@@ -114,6 +114,8 @@ class BaseRows(RowSource):
 
     reads_ahead: bool = False  # whether a thread reads blocks in advance: true for files
     paths: tuple[Path, ...] = ()  # the files that the rows come from
+    n_skipped: int = 0  # rows of the data that are left out, since their target is missing
+    kept: npt.NDArray[np.intp] | None = None  # then the numbers in the data of the others
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.places import Place
 
@@ -85,6 +86,13 @@ def check_present(missing: Array, place: Place) -> None:
     """Refuse a column with null values, given the mask of nulls."""
     if (at := _first(missing)) is not None:
         raise place.missing(*at)
+
+
+def kept_rows(n_kept: int, skipped: npt.ArrayLike, source: str) -> npt.NDArray[np.intp]:
+    """Return the numbers of the rows that are not left out."""
+    if not n_kept:
+        raise DataError(f"the target of {source} is missing in all rows; at least one row must have it")
+    return np.delete(np.arange(n_kept + np.size(skipped)), np.asarray(skipped, np.intp))
 
 
 def check_integers(values: Array, place: Place) -> None:

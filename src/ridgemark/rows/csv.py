@@ -25,7 +25,7 @@ from ridgemark.rows.scanned import ScannedRows
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
-_MISSING = {"", "na", "n/a", "nan", "null"}  # in any case of letters, with or without spaces around
+_MISSING = {"", *scan.MISSING}
 _MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
 
 
@@ -55,6 +55,8 @@ class CsvRows(ScannedRows):
         By default comma, semicolon or tab, whichever is most frequent in the first line.
     decimal : "." or ",", default="."
         The decimal mark.
+    skip : bool, default=False
+        Whether rows whose target is missing are left out.
 
     Attributes
     ----------
@@ -69,11 +71,20 @@ class CsvRows(ScannedRows):
         When a column is missing, or a cell is not a finite number; the message names row, line and column.
     """
 
-    def __init__(self, path: Any, target: Any = None, columns: Any = None, weight: Any = None, **form: Any) -> None:
+    def __init__(
+        self,
+        path: Any,
+        target: Any = None,
+        columns: Any = None,
+        weight: Any = None,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        skip: bool = False,
+    ) -> None:
         self.path = require_file(path)
         self.source = shown(self.path)
         require_pyarrow("Reading CSV")
-        delimiter, decimal = _checked_form(**form)
+        _check_form(delimiter, decimal)
         files = FileState(self.path)
         with open_csv(self.path) as file:
             lines = scan.all_lines(file, self.path)
@@ -85,11 +96,13 @@ class CsvRows(ScannedRows):
             choice = header.choose(target, columns, weight)
             self.parser = CsvParser(len(cells), delimiter, decimal)
             parts = chain([rest] if named else [first, rest], lines)
-            self._chunks = list(scan.find_chunks(parts, self.parser, self.source))
+            needed = choice.targets if skip else ()
+            self._chunks = list(scan.find_chunks(parts, self.parser, self.source, needed))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
-        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files)
+        skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
+        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
 
     def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
         """Iterate over some chunks, in ascending order; by default over all."""
@@ -106,14 +119,13 @@ class CsvRows(ScannedRows):
             yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 
-def _checked_form(delimiter: Any = None, decimal: Any = ".") -> tuple[str | None, str]:
+def _check_form(delimiter: Any, decimal: Any) -> None:
     is_character = delimiter is None or (isinstance(delimiter, str) and re.fullmatch(r"[\t -!#-~]", delimiter))
     if not is_character or decimal not in (".", ",") or delimiter == decimal:
         raise ParameterError(
             "delimiter must be one character, such as ';' or a tab, and decimal another one, '.' or ','; "
             f"got {delimiter!r:.60} and {decimal!r:.60}"
         )
-    return delimiter, decimal
 
 
 def _has_header(cells: Sequence[str], decimal: str, source: str, *asked: Any) -> bool:

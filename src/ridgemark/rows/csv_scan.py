@@ -5,12 +5,13 @@ Every quote opens or closes a field (RFC 4180): a line end ends a row where the 
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrow import CsvParser
@@ -18,6 +19,8 @@ from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, bomb, is_bomb
 from ridgemark.rows.places import shown
 
 CHUNK_BYTES = 2**20
+
+MISSING = ("na", "n/a", "nan", "null")  # in any case of letters, with or without spaces around; so is an empty cell
 
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _QUOTE = b'\n"'
@@ -33,6 +36,7 @@ class Chunk(NamedTuple):
     first_row: int
     n_rows: int
     spaced: bool
+    skipped: NDArray[np.intp]  # rows of the file that are left out
 
 
 Part: TypeAlias = tuple[int, int, bytes]  # offset in the file, number of the first line, whole rows
@@ -99,20 +103,20 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
     return cells, delimiter
 
 
-def find_chunks(parts: Iterator[Part], parser: CsvParser, source: str) -> Iterator[Chunk]:
-    """Iterate over the chunks of a file; refuse rows with another number of cells."""
+def find_chunks(parts: Iterator[Part], parser: CsvParser, source: str, needed: Sequence[int]) -> Iterator[Chunk]:
+    """Iterate over the chunks of a file; refuse rows with another number of cells; leave out rows with a gap."""
     row = 0
     for part in parts:
         offset, line, text = part
-        n_rows, n_bytes, spaced = parser.n_rows(text), len(text), False
-        if n_rows < 0 or parser.n_columns == 1:
+        gaps, n_bytes, spaced = parser.gaps(text, needed, MISSING), len(text), False
+        if gaps is None or parser.n_columns == 1:
             solid = without_blank_lines(text, parser.delimiter)
-            n_rows, spaced = parser.n_rows(solid), len(solid) < n_bytes
-        if n_rows < 0:
+            gaps, spaced = parser.gaps(solid, needed, MISSING), len(solid) < n_bytes
+        if gaps is None:
             raise _inseparable(part, row, parser, source, parts)
-        if n_rows:
-            yield Chunk(offset, line, n_bytes, row, n_rows, spaced)
-        row += n_rows
+        if len(gaps):
+            yield Chunk(offset, line, n_bytes, row, len(gaps), spaced, row + np.flatnonzero(gaps))
+        row += len(gaps)
 
 
 def without_blank_lines(text: bytes, delimiter: str) -> bytes:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scipy import sparse
 
@@ -22,7 +22,13 @@ _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
 def open_rows(
-    source: Any, target: Any = None, columns: Any = None, weight: Any = None, delimiter: Any = None, decimal: str = "."
+    source: Any,
+    target: Any = None,
+    columns: Any = None,
+    weight: Any = None,
+    delimiter: Any = None,
+    decimal: str = ".",
+    missing_target: Literal["error", "skip"] = "error",
 ) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
@@ -45,6 +51,8 @@ def open_rows(
         in the first line.
     decimal : "." or ","
         The decimal mark of a CSV file.
+    missing_target : {"error", "skip"}
+        Whether a row whose target is missing is refused or left out; `n_skipped` of the result counts such rows.
 
     Returns
     -------
@@ -68,8 +76,11 @@ def open_rows(
     >>> [block.targets.ravel().tolist() for block in rows.blocks(3)]
     [[2.0, 5.0, 8.0], [11.0]]
     """
+    if missing_target not in ("error", "skip"):
+        raise ParameterError(f'missing_target must be "error" or "skip"; got {missing_target!r:.60}')
+    skip = missing_target == "skip"
     if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
-        return CsvRows(source, target, columns, weight, delimiter=delimiter, decimal=decimal)
+        return CsvRows(source, target, columns, weight, delimiter, decimal, skip)
     if delimiter is not None or decimal != ".":
         raise ParameterError("delimiter and decimal are for CSV files only; leave them out for other data")
     if isinstance(source, RowSource):
@@ -81,43 +92,44 @@ def open_rows(
     if isinstance(source, str) and not source:  # as a path it would mean the current folder
         raise SourceFileError("the path is empty; give the path of a data file")
     if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source), target, columns, weight)
+        return _open_path(Path(source), target, columns, weight, skip)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
-        return _open_several([Path(path) for path in source], target, columns, weight)
-    return select_rows(_columns(source), _values(target), columns, _values(weight))
+        return _open_several([Path(path) for path in source], target, columns, weight, skip)
+    return select_rows(_columns(source), _values(target), columns, _values(weight), skip)
 
 
-def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
+def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
     if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
-        return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
+        return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight, skip)
     found = require_file(path)
-    opened = _open_file(found, target, columns, weight)
+    opened = _open_file(found, target, columns, weight, skip)
     opened.paths = (found,)
     return opened
 
 
-def _open_file(found: Path, target: Any, columns: Any, weight: Any) -> BaseRows:
+def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) -> BaseRows:
     name = found.name.lower()
     if name.endswith(".npy"):
-        return select_rows(NpyColumns(found), _values(target), columns, _values(weight))
+        return select_rows(NpyColumns(found), _values(target), columns, _values(weight), skip)
     if name.endswith(".npz"):
         archive = Archive(found)
         features = archive.columns()
         target = "y" if target is None and "y" in archive.keys else target
         target = archive.resolve(target, features, "target")
-        return select_rows(features, _values(target), columns, _values(archive.resolve(weight, features, "weight")))
+        weight = archive.resolve(weight, features, "weight")
+        return select_rows(features, _values(target), columns, _values(weight), skip)
     if name.endswith(_ARROW):
-        return ArrowRows([found], target, columns, weight)
+        return ArrowRows([found], target, columns, weight, skip)
     raise SourceFileError(f"{shown(found)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
 
 
-def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any) -> RowSource:
+def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
     for path in map(require_file, paths):
         if not path.name.lower().endswith(_ARROW):
             raise SourceFileError(
                 f"several files must be Parquet or Arrow files; got {shown(path)}; join the files into one first"
             )
-    opened = ArrowRows(paths, target, columns, weight)
+    opened = ArrowRows(paths, target, columns, weight, skip)
     opened.paths = tuple(paths)
     return opened
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -61,11 +61,14 @@ class Place:
         Name or position of each column; None for a single column without a name.
     row : callable
         Takes the position of a row among these cells, returns its description, as in "row 12 (line 14)".
+    remedy : str
+        What to do about a value that is missing.
     """
 
     source: str
     columns: Sequence[str | int] | None
     row: Callable[[int], str]
+    remedy: str = "fill it in or drop the row first"
 
     def column(self, position: int = 0) -> str:
         """Describe one column."""
@@ -80,27 +83,31 @@ class Place:
 
     def some(self, first: int, last: int | None = None) -> Place:
         """Return the place of the columns `first` to `last` (excluded)."""
-        return self if self.columns is None else Place(self.source, self.columns[first:last], self.row)
+        return self if self.columns is None else replace(self, columns=self.columns[first:last])
+
+    def at(self, rows: Any) -> Place:
+        """Return the place of some of the rows, by their positions."""
+        return replace(self, row=lambda position: self.row(int(rows[position])))
+
+    def of_targets(self) -> Place:
+        """Return the place of targets, whose rows can be left out."""
+        return replace(self, remedy='fill it in, or leave such rows out with open_rows(..., missing_target="skip")')
 
     def bad_number(self, value: float, row: int, column: int = 0) -> DataError:
         """Refuse NaN or an infinity."""
         what = "NaN (not a number)" if np.isnan(value) else f"{value}"
-        return DataError(
-            f"{self.cell(row, column)} is {what}; every value must be a finite number; fill it in or drop the row first"
-        )
+        return DataError(f"{self.cell(row, column)} is {what}; every value must be a finite number; {self.remedy}")
 
     def missing(self, row: int, column: int = 0) -> DataError:
         """Refuse an empty or null cell."""
-        return DataError(
-            f"{self.cell(row, column)} is missing; every value must be a number; fill it in or drop the row first"
-        )
+        return DataError(f"{self.cell(row, column)} is missing; every value must be a number; {self.remedy}")
 
     def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
         """Refuse a cell that holds text or another value that is not a number."""
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         return DataTypeError(
             f"{self.cell(row, column)} holds {what}, {shown(value)}; every value must be a number; "
-            f"convert it, {LEAVE_OUT}, or encode its categories as columns of 0 and 1 (command line: --encode)"
+            f"convert it, or {LEAVE_OUT}"
         )
 
     def not_utf8(self, row: int, column: int = 0) -> DataError:

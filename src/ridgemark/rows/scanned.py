@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
-from ridgemark.rows.cells import DOUBLE, checked_weights, stacked
+from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
 from ridgemark.rows.choice import Choice, Header
-from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures, number_column
+from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures
 from ridgemark.rows.files import FileState
 from ridgemark.rows.places import Place
 
@@ -31,19 +31,29 @@ class ScannedRows(BaseRows):
         float32 or float64, for the features.
     files : FileState
         The files, which must not change while they are in use.
+    skipped : sequence of int
+        Rows of the file to leave out, since their target is missing.
     """
 
     reads_ahead = True
     finite = False
 
     def __init__(
-        self, header: Header, choice: Choice, chunk_rows: Sequence[int], dtype: np.dtype[Any], files: FileState
+        self,
+        header: Header,
+        choice: Choice,
+        chunk_rows: Sequence[int],
+        dtype: np.dtype[Any],
+        files: FileState,
+        skipped: npt.ArrayLike = (),
     ) -> None:
         self._source = header.source
         self._choice = choice
         self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
         self._files = files
-        self.n_rows = int(self._bounds[-1])
+        self.n_skipped = np.size(skipped)
+        self.n_rows = int(self._bounds[-1]) - self.n_skipped
+        self.kept = kept_rows(self.n_rows, skipped, header.source) if self.n_skipped else None
         self.n_features = len(choice.features)
         self.n_targets = len(choice.targets)
         self.dtype = dtype
@@ -66,26 +76,39 @@ class ScannedRows(BaseRows):
         return encoded
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        return self._files.guard(self._read(range(first, int(np.searchsorted(self._bounds, stop)))))
+        first, last = self._chunks_of(np.array([start, stop - 1])).tolist()
+        return self._files.guard(self._read(range(first, last + 1)))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
-        chunks = np.unique(np.searchsorted(self._bounds, rising, side="right") - 1)
+        chunks = np.unique(self._chunks_of(rising))
         taken = self._blank(0, len(indices))
         for piece in self._files.guard(self._read(chunks.tolist())):
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
         return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
 
-    def _block(self, start: int, columns: Sequence[Array | Column], place: Place) -> Block:
-        """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`."""
-        raw = [one if isinstance(one, Column) else number_column(one) for one in columns]
+    def _chunks_of(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Return the chunks that hold these rows."""
+        in_file = rows if self.kept is None else self.kept[rows]
+        return np.searchsorted(self._bounds, in_file, side="right") - 1
+
+    def _block(self, start: int, raw: Sequence[Column], place: Place) -> Block:
+        """Return a block of checked floats from the values of the chosen columns, in the order of `choice.all`.
+
+        `start` is the first row's number in the file; rows that are left out are not in the block.
+        """
+        if self.kept is not None:
+            first, last = np.searchsorted(self.kept, [start, start + len(raw[0])]).tolist()
+            rows, start = self.kept[first:last] - start, first
+            if not len(rows):
+                return self._blank(start, 0)
+            raw, place = [column[rows] for column in raw], place.at(rows)
         n_columns = len(self._choice.features)
         weight = n_columns + self.n_targets
 
-        def part(first: int, last: int | None, dtype: np.dtype[Any]) -> Array:
+        def part(first: int, last: int | None, dtype: np.dtype[Any], place: Place = place) -> Array:
             place_of = place.some(first, last)
             values = [column.plain(place_of.some(k, k + 1)) for k, column in enumerate(raw[first:last])]
             return stacked(values, dtype, place_of)
@@ -94,6 +117,6 @@ class ScannedRows(BaseRows):
             features = part(0, n_columns, self.dtype)
         else:
             features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
-        targets = part(n_columns, weight, DOUBLE) if self.n_targets else None
+        targets = part(n_columns, weight, DOUBLE, place.of_targets()) if self.n_targets else None
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)

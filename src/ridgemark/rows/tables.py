@@ -203,7 +203,8 @@ def check_targets(values: Any, source: str) -> None:
         if (gaps := column.gaps).any():
             raise DataError(
                 f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
-                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others first"
+                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
+                "keep = ~numpy.isnan(y) and fit(X[keep], y[keep])"
             )
 
 

@@ -13,6 +13,7 @@ from ridgemark.rows.choice import Header
 from ridgemark.rows.column import Column, NoFeatures, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed
 from ridgemark.tables.dates import PARTS, date_parts, seconds
+from ridgemark.tables.encoding import Encoder
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
 from ridgemark.tables.values import Content, content_of, float_values, moments, parsed, text_levels
 
@@ -277,6 +278,12 @@ def learn_schema(
     fields = tuple(one.field(keep_constant) for one in learners)
     _warn_of_constants([one.name for one in fields if not one.parts and one.kind != "dropped"], fields)
     return Schema(fields, missing, unknown)
+
+
+def encoded_by_content(source: BaseRows, **options: Any) -> BaseRows:
+    """Return rows whose features are the columns encoded by their schema; `schema_options` of the source come first."""
+    schema = learn_schema(source, **options | dict(source.schema_options))
+    return source if schema is None else source.encoded_by(Encoder(schema))
 
 
 def warn_of_row_numbers(names: Sequence[str], columns: Sequence[Column]) -> None:
