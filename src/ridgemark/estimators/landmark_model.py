@@ -12,6 +12,7 @@ from ridgemark.effects import effect_deviations, effect_values, effects_of_colum
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
+from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
@@ -127,6 +128,7 @@ class LandmarkModel(LandmarkEstimator):
 class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
 
+    @lazy_on_dask
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def predict(self, X, return_std=False):
@@ -153,6 +155,7 @@ class RegressionModel(LandmarkModel):
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
         return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
+    @lazy_on_dask
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def predict_interval(self, X, coverage=0.9, adaptive=True):
@@ -269,6 +272,7 @@ class RegressionModel(LandmarkModel):
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
         return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
+    @lazy_on_dask
     @one_blas_thread()
     @np.errstate(over="ignore", invalid="ignore")
     def effects(self, X=None, return_std=False):

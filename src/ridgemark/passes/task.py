@@ -6,13 +6,13 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.rows import Block, RowSource
+from ridgemark.rows import Block, RowSource, row_weights
 
 
 class Workspace(threading.local):
@@ -86,6 +86,19 @@ class Part:
     def n_blocks(self, block_rows: int) -> int:
         """Return the number of blocks of this size."""
         return -(-(self.stop - self.start) // block_rows)
+
+
+def prepared(block: Block, weight_unit: float) -> Block:
+    """Return the block with features in float64, and weights in their unit.
+
+    Rows may be stored in single precision, but computations use double precision: a kernel matrix has small
+    eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
+    """
+    if block.features.dtype != np.float64:
+        block = replace(block, features=block.features.astype(np.float64))
+    if weight_unit != 1.0:
+        block = replace(block, weights=row_weights(block) / weight_unit)
+    return block
 
 
 @dataclass(frozen=True)
