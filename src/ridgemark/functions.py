@@ -16,6 +16,7 @@ from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows.dask import is_dask
 from ridgemark.sampling import make_generator
 from ridgemark.selection.base import positive_count
 from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
@@ -142,4 +143,5 @@ def _open(X: Any, sample_weight: Any) -> RowSource:
             raise ParameterError("a RowSource has its own weights; give `weight` to open_rows instead of sample_weight")
         return X
     refuse_large_integers(sample_weight, "sample_weight")
-    return open_rows(X, weight=None if sample_weight is None else np.asarray(sample_weight))
+    given = sample_weight is None or is_dask(sample_weight)
+    return open_rows(X, weight=sample_weight if given else np.asarray(sample_weight))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ridgemark.errors import ColumnWarning, DataError, ParameterError
-from ridgemark.rows import open_rows
+from ridgemark.rows import BaseRows, open_rows
 from ridgemark.rows.column import Column, number_column, text_column
 from ridgemark.rows.places import Place
 from ridgemark.tables import Encoder, learn_schema
@@ -233,6 +233,7 @@ class Blocks:
     """A source without types, as a CSV file is: numbers where a block has only these, and text on demand."""
 
     n_rows, n_features, feature_names, finite = 4, 2, ("a", "b"), False
+    shown_to = BaseRows.shown_to
 
     def __init__(self, *cells):
         self.cells, self.asked = cells, []

@@ -21,6 +21,9 @@ class NumpyBackend(Backend):
     def __init__(self) -> None:
         super().__init__("array_api_compat.numpy")
 
+    def __reduce__(self) -> str:
+        return "NUMPY"  # there is one, also after pickling
+
     def from_host(self, values: Any, like: Floats | None = None) -> Floats:
         return values if like is None else values.astype(like.dtype, copy=False)
 

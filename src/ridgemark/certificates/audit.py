@@ -39,7 +39,8 @@ def audit(
     """Bound the distance of the fitted values to exact kernel ridge regression with the same kernel and ridge.
 
     Deterministic, by one product with K, where half of K has at most `kernel_entries` entries; otherwise from a sample
-    of as many rows as that allows, with probability `1 - failure_probability` for all targets together.
+    of as many rows as that allows, with probability `1 - failure_probability` for all targets together. Rows on the
+    workers of Dask are always sampled.
 
     With `alpha = (y - f)/(n lambda)` and the defect `r = K alpha - f` (weighted and centred where the fit is), the
     distance is `d = n lambda (K + n lambda)^-1 r` for any f, and for every function v
@@ -71,10 +72,10 @@ def audit(
         )
     check_failure_probability(failure_probability)
     rows = FittedRows(passes, fit)
-    if n * (n + 1) // 2 <= kernel_entries:
+    if n * (n + 1) // 2 <= kernel_entries and not passes.remote:
         bound, inputs = _whole(rows, landmark_indices)
         return issue("audit", fit, bound, rows.cost, inputs)
-    bound, inputs = sampled(rows, int(kernel_entries) // n, failure_probability, rng)
+    bound, inputs = sampled(rows, min(n, int(kernel_entries) // n), failure_probability, rng)
     return issue("audit", fit, bound, rows.cost, inputs, failure_probability=failure_probability)
 
 

@@ -145,12 +145,12 @@ def audit_classes(
     check_failure_probability(failure_probability)
     rows, n = ClassRows(passes, fit, loss), passes.source.n_rows
     ridge, total, inputs = float(fit.scaled_ridge[0]), rows.total_weight, {}
-    whole = n * (n + 1) // 2 <= kernel_entries
+    whole = n * (n + 1) // 2 <= kernel_entries and not passes.remote
     if whole:
         *_, inner, inner_rounding = whole_defect(rows)
         squares = np.maximum(inner, 0.0) + inner_rounding
     else:
-        size = max(1, int(kernel_entries) // n)
+        size = max(1, min(n, int(kernel_entries) // n))
         defect, _, trace, unsolved = sampled_defect(rows, size, failure_probability, rng)
         squares = rows.rms_residual * defect * total / ridge + (unsolved**2).sum(axis=0)
         squares += rows.function_size * rows.unsolved_rounding

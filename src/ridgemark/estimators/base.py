@@ -29,6 +29,7 @@ from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
+from ridgemark.rows.dask import is_dask
 from ridgemark.rows.open import frame_columns
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
@@ -177,11 +178,11 @@ class LandmarkEstimator(TableReader):
             else:
                 self._check_features(X)
             return X, self._check_targets(Targets(X.n_targets, X.n_targets == 1, False), reset)
-        if isinstance(X, np.memmap):
+        if isinstance(X, np.memmap) or is_dask(X):
             # Checked and converted block by block, never read whole.
             source = open_rows(X, target=y, weight=sample_weight)
             self._open_as_given(source, None, None, reset)
-            single = bool(X.dtype == np.asarray(y).dtype == np.float32)
+            single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
             return source, Targets(source.n_targets, np.ndim(y) == 1, single)
         if isinstance(X, str | Path):
             raise DataTypeError(
@@ -258,7 +259,7 @@ class LandmarkEstimator(TableReader):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
             self._check_features(X)
-        elif isinstance(X, np.memmap):
+        elif isinstance(X, np.memmap) or is_dask(X):
             return self._rows(open_rows(X))
         else:
             X = open_rows(self._validate(X, reset=False))

@@ -4,16 +4,19 @@ import hashlib
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgemark.backends.threads import worker_threads
 from ridgemark.errors import ParameterError
-from ridgemark.passes import Journal, open_journal
+from ridgemark.passes import BlockFunction, Journal, RowPasses, open_journal
 from ridgemark.rows import Block, RowSource, row_weights
+from ridgemark.rows.dask import DaskRows
 from ridgemark.rows.distinct import row_hashes
 from ridgemark.rows.files import file_state
 
@@ -75,11 +78,25 @@ def identity(source: RowSource) -> str:
     digest.update(repr(names).encode())
     paths = getattr(source, "paths", ())
     digest.update(repr([file_state(path) for path in paths]).encode())
+    if isinstance(source, DaskRows):
+        digest.update(RowPasses(source).map(BlockFunction("identity", _marks)).tobytes())
+        return _named(source, digest)
     for block in source.blocks(_ROWS_AT_ONCE):
         digest.update(_content(block))
         if paths:  # the first rows say which columns were chosen
             break
+    return _named(source, digest)
+
+
+def _named(source: RowSource, digest: Any) -> str:
     return f"{source.n_rows:,} rows of {source.n_features} columns ({digest.hexdigest()})"
+
+
+def _marks(block: Block) -> NDArray[np.uint64]:
+    """Return a hash of each row with its targets and weight."""
+    targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets
+    more = np.column_stack([targets, row_weights(block)])
+    return row_hashes(block) ^ (row_hashes(replace(block, features=more)) << np.uint64(1))
 
 
 def _content(block: Block) -> bytes:

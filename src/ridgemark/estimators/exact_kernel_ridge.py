@@ -12,6 +12,7 @@ from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError,
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
@@ -154,6 +155,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
+    @lazy_on_dask
     @computing
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""

@@ -12,6 +12,7 @@ from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
 from ridgemark.estimators.computing import computing
+from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
@@ -127,6 +128,7 @@ class LandmarkModel(LandmarkEstimator):
 class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
 
+    @lazy_on_dask
     @computing
     def predict(self, X, return_std=False):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets).
@@ -152,6 +154,7 @@ class RegressionModel(LandmarkModel):
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
         return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
 
+    @lazy_on_dask
     @computing
     def predict_interval(self, X, coverage=0.9, adaptive=True):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
@@ -264,6 +267,7 @@ class RegressionModel(LandmarkModel):
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
         return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
+    @lazy_on_dask
     @computing
     def effects(self, X=None, return_std=False):
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).

@@ -14,12 +14,13 @@ from ridgemark.estimators.base import FittedName, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
+from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
 from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
-from ridgemark.rows.labels import LabelRows
+from ridgemark.rows.dask import computed, is_dask, label_rows
 from ridgemark.sampling import make_generator, separate_generator
 
 
@@ -142,26 +143,31 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
 
+    @lazy_on_dask
     @computing
     def decision_function(self, X):
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
         values = self._log_odds(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @lazy_on_dask
     def predict_log_proba(self, X):
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
         values = self._log_odds(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
+    @lazy_on_dask
     def predict_proba(self, X):
         """Return the probability of every class, shape (n, K), in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
+    @lazy_on_dask
     def predict(self, X):
         """Return the most probable label of every row, shape (n,)."""
         values = self._log_odds(X)
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
+    @lazy_on_dask
     def predict_set(self, X, coverage=0.9):
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
@@ -286,18 +292,19 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             if labels is None and known.labels.dtype.kind not in "biuf":
                 raise DataError(f"the labels of the fit are text ({known.values[0]!r}), and a RowSource holds numbers")
             numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
-            return LabelRows(source, numbers, known.weights), known
+            return label_rows(source, numbers, known.weights), known
         passes = self._passes(source)
         numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
         totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
         classes = as_classes(_whole(numbers) if labels is None else labels, totals, self.class_weight)
-        return LabelRows(source, numbers[totals > 0], classes.weights), classes
+        return label_rows(source, numbers[totals > 0], classes.weights), classes
 
     def _codes(self, y, known):
         """Return the labels, ascending, and for every row the position of its label among them, or among those known.
 
         Unknown labels have a position behind the last.
         """
+        y = computed([y])[0] if is_dask(y) else y
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
         if y.dtype.kind == "f" and (y != np.round(y)).any():
             raise DataError(

@@ -8,11 +8,13 @@ from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.rows import RowSource, open_rows
+from ridgemark.rows.dask import is_dask
 from ridgemark.sampling import make_generator
 
 
@@ -117,6 +119,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             self._model = self._features_of(X, sample_weight)
         return self
 
+    @lazy_on_dask
     @computing
     def transform(self, X):
         """Return the features of rows, shape (n, p), in single precision where the rows are.
@@ -154,7 +157,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         )
 
     def _open_rows_alone(self, X, sample_weight):
-        if isinstance(X, np.memmap):
+        if isinstance(X, np.memmap) or is_dask(X):
             X, sample_weight = open_rows(X, weight=sample_weight), None
         if isinstance(X, RowSource):
             if sample_weight is not None:

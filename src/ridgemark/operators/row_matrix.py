@@ -97,7 +97,8 @@ class RowMatrix:
 
     def hold(self, budget: int) -> Self:
         """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
-        if self.held is None and 8 * self.passes.source.n_rows * self.n_columns <= budget:
+        fits = 8 * self.passes.source.n_rows * self.n_columns <= budget and self.passes.holds(self.n_columns)
+        if self.held is None and fits:
             self.held = self.passes.map(MatrixEntries(self.evaluate, self.n_columns))
         return self
 

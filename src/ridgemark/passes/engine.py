@@ -2,23 +2,24 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from ridgemark.backends import NUMPY, Backend, Floats, Indices
-from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
+from ridgemark.backends import NUMPY, Floats, Indices
+from ridgemark.backends.devices import current_backend, on_host
 from ridgemark.passes.columns import Columns
+from ridgemark.passes.dask import PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows
 from ridgemark.passes.journal import Journal, Key
-from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
+from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, placed, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
+from ridgemark.rows.dask import DaskRows
 from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
 Result = TypeVar("Result")
@@ -67,6 +68,7 @@ class RowPasses:
         self.cost = Cost()
         self.backend = current_backend()
         self.executor = ThreadExecutor()
+        self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
         self._weights: Floats | None = None
         self._surveyed: tuple[DistinctRows, Columns] | None = None
         self._groups: RowGroups | None = None
@@ -75,6 +77,10 @@ class RowPasses:
     def budget(self) -> int:
         """Bytes that arrays of a fit may take."""
         return DEFAULT_MEMORY_BUDGET if self.memory_budget is None else self.memory_budget
+
+    def holds(self, n_columns: int) -> bool:
+        """Return whether arrays of this many numbers for each row may be kept: in the budget, and the rows here too."""
+        return not self.remote and 8 * self.source.n_rows * n_columns <= self.budget
 
     @property
     def n_passes(self) -> int:
@@ -142,7 +148,8 @@ class RowPasses:
         if key in self.journal:
             self.cost += Cost(1, task.kernel_entries * (self.source.n_rows - start))
             return self.journal.pop(key)
-        result = compute(key)
+        # What workers compute is kept when the pass has ended.
+        result = compute(None if self.remote else key)
         self.journal.keep(key, result)
         return result
 
@@ -181,7 +188,7 @@ class RowPasses:
     def _sum(self, task: Task, along: Sequence[NDArray[Any]], start: int, key: Key | None) -> Any:
         row, total = self._begun(task, start, key)
         own = total is not None  # whether the sum may be added into: the first result may belong to the caller
-        for block, result in self._run(task, along, row):
+        for block, result in self._run(task, along, row, adds=True):
             if total is None:
                 total = result
             elif own:
@@ -192,13 +199,24 @@ class RowPasses:
         return on_host(total, self.backend)
 
     def _run(
-        self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
+        self,
+        task: Task,
+        along: Sequence[NDArray[Any]],
+        start: int = 0,
+        out: NDArray[Any] | None = None,
+        adds: bool = False,
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
 
-        Results to be stacked come as NumPy arrays; those to be added up stay on the device.
+        Results to be stacked come as NumPy arrays; those to be added up stay on the device. Where they are to be added
+        up, workers of Dask do so: then there is one block of all rows.
         """
-        backend, task = self._placed(task)
+        if isinstance(self.source, DaskRows):
+            yield from self._run_on_partitions(self.source, task, along, out, adds)
+            return
+        backend = self.backend
+        if backend is not NUMPY:
+            backend, task = placed(task, backend, self.source.take([0]).features)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
         block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
         done, n_rows = 0, part.stop - part.start
@@ -206,7 +224,7 @@ class RowPasses:
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
             given = replace(block, along=tuple(values[rows] for values in along))
-            result = task(self._prepared(given, backend), workspace)
+            result = task(prepared(given, self.weight_unit, backend), workspace)
             if out is not None:
                 out[rows], result = result if backend.holds(out) else on_host(result, backend), None
             return result
@@ -226,12 +244,19 @@ class RowPasses:
             yield block, result
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
-    def _placed(self, task: Task) -> tuple[Backend, Task]:
-        """Return the backend on which a task computes, and the task with its arrays there."""
-        if task.on_device and self.backend is not NUMPY and not sparse.issparse(self.source.take([0]).features):
-            with suppress(StaysOnHost):
-                return self.backend, moved(task, self.backend)
-        return NUMPY, task
+    def _run_on_partitions(
+        self, source: DaskRows, task: Task, along: Sequence[NDArray[Any]], out: NDArray[Any] | None, adds: bool
+    ) -> Iterator[tuple[Block, Any]]:
+        begin, n_rows = perf_counter(), source.n_rows
+        work = PartitionTask(task, source.reading, self.block_rows(task.width), self.weight_unit, self.backend)
+        results = iter([(0, n_rows, total(source, work, along))]) if adds else each_block(source, work, along)
+        for first, count, result in results:
+            if out is not None:
+                out[first : first + count] = result
+            yield Block(first, np.empty((count, 0))), result
+        if self.progress is not None:
+            self.progress(task.what, n_rows, n_rows)
+        self.cost += Cost(1, task.kernel_entries * n_rows, perf_counter() - begin)
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""
@@ -250,7 +275,7 @@ class RowPasses:
 
     def take(self, indices: Indices) -> Block:
         """Return some rows, in float64."""
-        return self._prepared(self.source.take(indices))
+        return prepared(self.source.take(indices), self.weight_unit)
 
     def targets(self) -> Floats:
         """Return the targets of every row."""
@@ -310,21 +335,6 @@ class RowPasses:
             distinct = self.distinct_rows()
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
-
-    def _prepared(self, block: Block, backend: Backend = NUMPY) -> Block:
-        """Return the block on a backend, with features in float64, and weights in their unit.
-
-        Rows may be stored in single precision, but computations use double precision: a kernel matrix has small
-        eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
-        """
-        if self.weight_unit != 1.0:
-            block = replace(block, weights=row_weights(block) / self.weight_unit)
-        if backend is not NUMPY:
-            block = moved(replace(block, weights=row_weights(block)), backend)
-            return replace(block, features=backend.double(block.features))
-        if block.features.dtype != np.float64:
-            block = replace(block, features=block.features.astype(np.float64))
-        return block
 
 
 def _survey(block: Block) -> tuple[NDArray[np.uint64], Columns]:

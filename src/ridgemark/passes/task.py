@@ -6,13 +6,16 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from ridgemark.backends import NUMPY, Backend, Floats
-from ridgemark.rows import Block, RowSource
+from ridgemark.backends.devices import StaysOnHost, moved
+from ridgemark.rows import Block, RowSource, row_weights
 
 
 class Workspace(threading.local):
@@ -93,6 +96,30 @@ class Part:
     def n_blocks(self, block_rows: int) -> int:
         """Return the number of blocks of this size."""
         return -(-(self.stop - self.start) // block_rows)
+
+
+def placed(task: Task, backend: Backend, features: Any) -> tuple[Backend, Task]:
+    """Return the backend on which a task computes with rows like these, and the task with its arrays there."""
+    if task.on_device and backend is not NUMPY and not sparse.issparse(features):
+        with suppress(StaysOnHost):
+            return backend, moved(task, backend)
+    return NUMPY, task
+
+
+def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Block:
+    """Return the block on a backend, with features in float64, and weights in their unit.
+
+    Rows may be stored in single precision, but computations use double precision: a kernel matrix has small
+    eigenvalues that matter, and single precision loses those below 1e-7 of the largest.
+    """
+    if weight_unit != 1.0:
+        block = replace(block, weights=row_weights(block) / weight_unit)
+    if backend is not NUMPY:
+        block = moved(replace(block, weights=row_weights(block)), backend)
+        return replace(block, features=backend.double(block.features))
+    if block.features.dtype != np.float64:
+        block = replace(block, features=block.features.astype(np.float64))
+    return block
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def path_errors(
     """
     parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(groups or passes.row_groups())
     total = passes.row_counts().sum()
-    if 8 * passes.source.n_rows * len(scaled_ridges) * (len(origin) + 1) <= passes.budget // 4:
+    if passes.holds(4 * len(scaled_ridges) * (len(origin) + 1)):
         results = passes.map(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
     return passes.reduce(LeftOutErrors(**parts), along) / total, None

@@ -136,6 +136,12 @@ class BaseRows(RowSource):
         """Return the same rows, with features that the encoder makes from the columns as they are."""
         raise DataError(f"{type(self).__name__} holds only numbers; give the columns of the table")
 
+    def shown_to(self, encoder: Any, block_rows: int) -> Any:
+        """Return an encoder without features that has seen the columns of all rows, in one pass."""
+        for _ in self.encoded_by(encoder).blocks(block_rows):
+            pass
+        return encoder
+
     def blocks(self, block_rows: int, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Iterate over the rows `start` to `stop` in order, `block_rows` at a time; the last block may be smaller.
 

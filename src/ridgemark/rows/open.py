@@ -11,6 +11,7 @@ from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.csv import CsvRows
+from ridgemark.rows.dask import is_dask, select_dask_rows
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
@@ -95,6 +96,8 @@ def open_rows(
         return _open_path(Path(source), target, columns, weight, skip)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
         return _open_several([Path(path) for path in source], target, columns, weight, skip)
+    if is_dask(source):
+        return select_dask_rows(source, target, columns, weight)
     return select_rows(_columns(source), _values(target), columns, _values(weight), skip)
 
 

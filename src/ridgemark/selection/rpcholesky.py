@@ -124,9 +124,8 @@ class _PivotedFactor:
 
     def __post_init__(self) -> None:
         n_rows = self.passes.source.n_rows
-        fits = 8 * n_rows * (self.capacity + 1) <= self.passes.budget
         # F, followed by a column with the squared lengths of the rows' newest coordinates.
-        self._cache = np.empty((n_rows, self.capacity + 1)) if fits else None
+        self._cache = np.empty((n_rows, self.capacity + 1)) if self.passes.holds(self.capacity + 1) else None
         self._triangle = np.zeros((self.capacity, self.capacity))  # lower Cholesky factor of the landmark kernel
         self._landmarks: CrossKernel | None = None  # bound to those chosen, where F is not kept
 

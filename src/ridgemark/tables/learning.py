@@ -1,8 +1,9 @@
 """Learn the schema of a table in one pass over its rows."""
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,17 @@ class RowNumbers:
         self.count += len(values)
         whole = values.astype(np.uint64)
         self.sums = self.sums + np.array([whole.sum(), (whole * whole).sum()], np.uint64)
+
+    def __add__(self, later: Self) -> Self:
+        """Return what is known after the rows of both."""
+        if self.sums is None or later.sums is None:
+            return self if self.sums is None else later
+        if not (self.count and later.count):
+            return self if self.count else later
+        both = copy.copy(self)
+        both.count, both.sums = self.count + later.count, self.sums + later.sums
+        both.low, both.high = min(self.low, later.low), max(self.high, later.high)
+        return both
 
     def __bool__(self) -> bool:
         if self.sums is None or self.count < _FEWEST_NUMBERED or self.high - self.low != self.count - 1:
@@ -117,10 +129,14 @@ class _ColumnLearner:
             raise column.refusal(place)
         if kind == "text" and column.typed and not self.allows_text:
             raise place.wrong_kind(TEXT, column.stated)
-        self.typed &= column.typed
+        self._join_kind(kind, column.typed, place)
+
+    def _join_kind(self, kind: str, typed: bool, place: Place) -> None:
+        """Note the kind of some rows, which must go with that of the rows before."""
+        self.typed &= typed
         if self.kind is None:
             self.kind = kind
-        elif self.kind != kind and not column.typed:
+        elif self.kind != kind and not typed:
             self.kind = "conflict"  # the source delivers the column as text in a second pass
         elif {self.kind, kind} == {"number", "boolean"}:
             self.kind = "number"
@@ -130,15 +146,34 @@ class _ColumnLearner:
                 "must hold one type: convert it"
             )
 
+    def __add__(self, later: Self) -> Self:
+        """Return what is known after the rows of both."""
+        both = copy.copy(self)
+        both.place, both.as_is = self.place or later.place, self.as_is and later.as_is
+        both.n_rows, both.n_missing = self.n_rows + later.n_rows, self.n_missing + later.n_missing
+        if self.given is None and later.kind is not None and both.place is not None:
+            both._join_kind(later.kind, later.typed, both.place)
+        both.texts, both.numbered = self.texts + later.texts, self.numbered + later.numbered
+        both.sample = self.sample + later.sample
+        if later.low.size:
+            both._add_extent(np.stack([later.low, later.high]))
+        dates = [one.first for one in (self, later) if one.first is not None]
+        both.first = min(dates, default=None)
+        both._check_texts(both.place)
+        return both
+
     def _add_text(self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp]) -> None:
         positions, levels = text_levels(column)
         counts = np.bincount(positions[~gaps], minlength=len(levels))
         for k in np.flatnonzero(counts).tolist():
             self.texts[levels[k]] += int(counts[k])
-        if len(self.texts) > _MOST_TEXTS:
-            raise DataError(f"{place.column()} holds more than {_MOST_TEXTS:,} different texts; {LEAVE_OUT}")
+        self._check_texts(place)
         if not self.typed:
             self.sample.append(levels[positions[sampled[~gaps[sampled]]]])
+
+    def _check_texts(self, place: Place | None) -> None:
+        if place is not None and len(self.texts) > _MOST_TEXTS:
+            raise DataError(f"{place.column()} holds more than {_MOST_TEXTS:,} different texts; {LEAVE_OUT}")
 
     def _add_extent(self, parts: Floats) -> None:
         low, high = parts.min(axis=0), parts.max(axis=0)
@@ -207,17 +242,24 @@ class Learner(NoFeatures):
     """An encoder without features, which sees the columns of every block in one pass."""
 
     def __init__(self, learners: Sequence[_ColumnLearner], n_rows: int, texts: frozenset[int]) -> None:
-        self.learners, self.texts = learners, texts
+        self.learners, self.texts, self.first = learners, texts, 0  # `first`: number of the first row
         rows = np.random.default_rng(0).choice(n_rows, min(n_rows, _SAMPLED), replace=False, shuffle=False)
         self._sampled = np.sort(rows)
 
     def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Floats:
         """Add the columns of some rows; no features."""
+        start += self.first
         first, last = np.searchsorted(self._sampled, [start, start + len(columns[0])])
         sampled = self._sampled[first:last] - start
         for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
             learner.add(column, place.some(k, k + 1), sampled)
         return np.empty((len(columns[0]), 0))
+
+    def __add__(self, later: Self) -> Self:
+        """Return what is known after the rows of both."""
+        both = copy.copy(self)
+        both.learners = [one + other for one, other in zip(self.learners, later.learners, strict=True)]
+        return both
 
     @property
     def conflicts(self) -> frozenset[int]:
@@ -265,9 +307,8 @@ def learn_schema(
     texts = frozenset(j for j, kind in given.items() if kind == "text")
     while True:
         learners = [_ColumnLearner(name, given.get(j), categorical is not None) for j, name in enumerate(names)]
-        learner = Learner(learners, source.n_rows, texts)
-        for _ in source.encoded_by(learner).blocks(_BLOCK):
-            pass
+        learner = source.shown_to(Learner(learners, source.n_rows, texts), _BLOCK)
+        learners = learner.learners
         if not learner.conflicts:
             break
         texts |= learner.conflicts

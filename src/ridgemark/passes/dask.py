@@ -1,0 +1,121 @@
+"""The executor for partitions of Dask: each is processed where it is, by workers of the current client or threads."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark.backends import NUMPY, Backend
+from ridgemark.backends.devices import on_host
+from ridgemark.backends.threads import one_blas_thread
+from ridgemark.passes.task import Task, Workspace, placed, prepared
+from ridgemark.rows.base import Block
+from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
+
+_CHAIN = 16  # partitions added up one after the other
+_FAN_IN = 4  # sums added at once, in the tree over chains
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionTask:
+    """A task with all that a worker needs to run it on the blocks of a partition."""
+
+    task: Task
+    reading: Reading
+    block_rows: int
+    weight_unit: float
+    backend: Backend
+
+    def results(self, first: int, along: Sequence[NDArray[Any]], part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
+        """Yield the blocks of a partition, whose first row has the number `first`, and their results."""
+        backend: Backend = NUMPY
+        task, workspace = self.task, Workspace()
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            for block in self.reading(*part).blocks(self.block_rows):
+                rows = slice(block.start, block.start + block.n_rows)
+                if self.backend is not backend:
+                    backend, task = placed(self.task, self.backend, block.features)
+                    workspace = Workspace(backend)
+                block = replace(block, start=first + block.start, along=tuple(values[rows] for values in along))
+                yield block, on_host(task(prepared(block, self.weight_unit, backend), workspace), backend)
+
+
+def each_block(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int, Any]]:
+    """Yield first row, number of rows and result of each block, in row order."""
+    task = delayed_value(work)
+    calls = [delayed(_mapped)(task, *arguments) for arguments in _arguments(source, along)]
+    for first, results in zip(source.bounds[:-1], computed(calls), strict=True):
+        row = int(first)
+        for n_rows, result in results:
+            yield row, n_rows, result
+            row += n_rows
+
+
+def total(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Any:
+    """Return the sum of all results: over the partitions of each worker one after the other, then by a tree.
+
+    A sum is sent only from one worker to another, and last to the client.
+    """
+    task, calls = delayed_value(work), _arguments(source, along)
+    sums: list[Any] = []
+    for chain in _chains(source):
+        so_far = None
+        for k in chain:
+            so_far = delayed(_added)(task, *calls[k], so_far=so_far)
+        sums.append(so_far)
+    while len(sums) > 1:
+        sums = [delayed(_sum)(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
+    return computed(sums)[0]
+
+
+def _arguments(source: DaskRows, along: Sequence[NDArray[Any]]) -> list[tuple[Any, ...]]:
+    """Return of each partition: its first row, its rows of `along`, and itself."""
+    return [
+        (first, [values[first:last] for values in along], *part)
+        for (first, last), part in zip(pairwise(source.bounds.tolist()), source.partitions, strict=True)
+    ]
+
+
+def _chains(source: DaskRows) -> list[list[int]]:
+    """Return partitions to be added up one after the other: of one worker where Dask holds them, or else neighbours.
+
+    There are as many chains as threads, or more where they would be long.
+    """
+    client, n_parts = current_client(), len(source.partitions)
+    threads = {} if client is None else client.nthreads()
+    places = {} if client is None else source.places(client)
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for k in range(n_parts):
+        groups[places.get(k)].append(k)
+    everywhere = sum(threads.values()) or os.cpu_count() or 1
+    chains = []
+    for place, group in groups.items():
+        size = min(_CHAIN, -(-len(group) // threads.get(place, everywhere)))
+        chains += [group[k : k + size] for k in range(0, len(group), size)]
+    return chains
+
+
+def _mapped(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any) -> list[tuple[int, Any]]:
+    return [(block.n_rows, result) for block, result in work.results(first, along, part)]
+
+
+def _added(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any, so_far: Any = None) -> Any:
+    return _sum((result for _, result in work.results(first, along, part)), so_far)
+
+
+def _sum(values: Any, so_far: Any = None) -> Any:
+    """Return the sum; what another task made is not changed."""
+    own = False
+    for value in values:
+        if so_far is None:
+            so_far = value
+        elif own:
+            so_far += value
+        else:
+            so_far, own = so_far + value, True
+    return so_far

@@ -1,0 +1,353 @@
+"""Rows of Dask arrays and DataFrames, in partitions that stay on the workers. Only here is Dask imported."""
+
+import copy
+import operator
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from ridgemark.errors import DataError, MissingExtraError, RidgemarkError, RidgemarkWarning
+from ridgemark.rows.arrays import ArrayRows, Columns, as_columns
+from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights
+from ridgemark.rows.cells import DOUBLE
+from ridgemark.rows.column import ColumnEncoder
+from ridgemark.rows.labels import LabelRows
+from ridgemark.rows.tables import check_targets, table_columns
+
+_submitting = threading.Lock()
+_ROWS = 2**16  # rows of a partition checked at once
+
+
+def is_dask(values: Any) -> bool:
+    """Return whether a value is a Dask collection, without importing Dask."""
+    return hasattr(values, "__dask_graph__") and not isinstance(values, type)
+
+
+class DaskRows(BaseRows):
+    """Rows of a Dask array or DataFrame; each partition is read where it is.
+
+    Opening takes one pass: it counts the rows of each partition, which Dask may not know, and checks the values.
+    Empty partitions are left out.
+
+    Parameters
+    ----------
+    features : dask Array (n, d) or DataFrame
+        The features.
+    targets : dask Array, Series or DataFrame, or array, optional
+        Partitioned like the features, or an array in memory.
+    weights : dask Array or Series, or array, optional
+        Likewise.
+    """
+
+    def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
+        meta = _meta(features)
+        if meta.vector:
+            raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
+        parts = _partitions(features)
+        aligned = [_aligned(values, features, parts) for values in (targets, weights)]
+        self._parts = list(zip(parts, *aligned, strict=True))
+        self.collection, self.reading = features, Reading()
+        found = computed([delayed(_opened)(k, *part) for k, part in enumerate(self._parts)])
+        sizes = np.array([n_rows for n_rows, *_ in found], dtype=np.intp)
+        self._numbers = np.flatnonzero(sizes).tolist()
+        self._parts = [self._parts[k] for k in self._numbers]
+        self.bounds = np.concatenate([[0], np.cumsum(sizes[self._numbers])])
+        self.n_rows = int(self.bounds[-1])
+        if not self.n_rows:
+            raise DataError(f"{meta.header.source} has no rows; at least one is needed")
+        self.finite = all(finite for n_rows, finite, *_ in found if n_rows)
+        self.n_features, self.feature_names, self.dtype = len(meta.which), meta.names, meta.dtype
+        *_, self.n_targets, self.target_names = found[self._numbers[0]]
+        self.has_weights = weights is not None
+        if self.has_weights:
+            check_total_weight(sum(total for n_rows, _, total, *_ in found if n_rows))
+
+    @property
+    def partitions(self) -> list[tuple[Any, ...]]:
+        """Of each partition its number and its features, targets and weights: what `Reading` takes."""
+        return [(k, *part) for k, part in zip(self._numbers, self._parts, strict=True)]
+
+    def places(self, client: Any) -> dict[int, str]:
+        """Return the worker that holds each partition, where the collection is persisted."""
+        from distributed import futures_of
+
+        held = {future.key[1]: future for future in futures_of(self.collection) if isinstance(future.key, tuple)}
+        workers = client.who_has(list(held.values())) if held else {}
+        found = {k: workers.get(held[number].key) for k, number in enumerate(self._numbers) if number in held}
+        return {k: addresses[0] for k, addresses in found.items() if addresses}
+
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        encoded = copy.copy(self)
+        encoded.encoder, encoded.reading = encoder, replace(self.reading, encoder=encoder)
+        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
+        encoded.dtype = self.dtype if encoder.keeps_columns else DOUBLE
+        return encoded
+
+    def shown_to(self, encoder: Any, block_rows: int) -> Any:
+        """Return an encoder without features that has seen all columns, each partition where it is."""
+        shared, parts = delayed_value(encoder), zip(self.bounds[:-1].tolist(), self.partitions, strict=True)
+        return reduce(operator.add, computed([delayed(_shown)(shared, first, *part) for first, part in parts]))
+
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        for k in range(self._holding(start), self._holding(stop - 1) + 1):
+            taken = self._gather({k: np.arange(self.bounds[k + 1] - self.bounds[k])})
+            yield replace(taken, start=int(self.bounds[k]), taken=None)
+
+    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
+        order = np.argsort(indices, kind="stable")
+        rising = indices[order]
+        holding = np.searchsorted(self.bounds, rising, side="right") - 1
+        taken = self._gather({int(k): rising[holding == k] - self.bounds[k] for k in np.unique(holding)})
+        back = np.argsort(order, kind="stable")
+        targets = None if taken.targets is None else taken.targets[back]
+        weights = None if taken.weights is None else taken.weights[back]
+        return Block(0, taken.features[back], targets, weights, taken=indices)
+
+    def _holding(self, row: int) -> int:
+        return int(np.searchsorted(self.bounds, row, side="right")) - 1
+
+    def _gather(self, wanted: dict[int, npt.NDArray[np.intp]]) -> Block:
+        """Return some rows of some partitions, in this order."""
+        reading, parts = delayed_value(self.reading), self.partitions
+        blocks = computed([delayed(_taken)(reading, rows, *parts[k]) for k, rows in wanted.items()])
+        features = [block.features for block in blocks]
+        stacked: Any = sparse.vstack(features, format="csr") if sparse.issparse(features[0]) else np.vstack(features)
+        targets = np.vstack([block.targets for block in blocks]) if self.n_targets else None
+        weights = np.concatenate([block.weights for block in blocks]) if self.has_weights else None
+        return Block(0, stacked.astype(self.dtype, copy=False), targets, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the rows of a partition are read, where it is: encoded, and with labels as indicators of classes."""
+
+    encoder: ColumnEncoder | None = None
+    labels: tuple[Any, ...] = ()  # the classes' numbers and weights
+
+    def __call__(self, number: int, features: Any, targets: Any, weights: Any) -> BaseRows:
+        """Return the rows of one partition."""
+        where, kind = f"partition {number} of the", "DataFrame" if hasattr(features, "columns") else "feature array"
+        given = _columns(targets, f"{where} targets"), _columns(weights, f"{where} weights")
+        rows: BaseRows = ArrayRows(_columns(features, f"{where} {kind}"), *given)
+        if self.encoder is not None:
+            rows = rows.encoded_by(self.encoder)
+        return LabelRows(rows, *self.labels) if self.labels else rows
+
+
+def label_rows(source: RowSource, numbers: Any, class_weights: Any = None) -> BaseRows:
+    """Return rows with indicators of the classes as targets; see `LabelRows`."""
+    labelled = LabelRows(source, numbers, class_weights)
+    if not isinstance(source, DaskRows):
+        return labelled
+    made = copy.copy(source)
+    made.reading = replace(source.reading, labels=(numbers, class_weights))
+    made.n_targets, made.target_names = labelled.n_targets, None
+    made.has_weights, made.encoded = labelled.has_weights, True
+    return made
+
+
+def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> DaskRows:
+    """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
+    header, roles = _meta(source).header, {"target": target, "weight": weight}
+    values = {role: one for role, one in roles.items() if is_dask(one) or isinstance(one, np.ndarray)}
+    keys = {role: None if role in values else one for role, one in roles.items()}
+    choice = header.choose(keys["target"], columns, keys["weight"])
+
+    def some(positions: tuple[int, ...]) -> Any:
+        if len(positions) == header.n_columns:
+            return source
+        return source[:, list(positions)] if _is_array(source) else source.iloc[:, list(positions)]
+
+    targets = some(choice.targets) if choice.targets else values.get("target")
+    return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
+
+
+def delayed(function: Any) -> Any:
+    """Return a function whose calls Dask runs later."""
+    return require_dask().delayed(function, pure=False)
+
+
+def delayed_value(value: Any) -> Any:
+    """Return a value that a graph holds once, however many tasks use it; a lost copy is sent again."""
+    return None if value is None else require_dask().delayed(value, pure=False, traverse=False)
+
+
+def current_client() -> Any:
+    """Return the current client of dask.distributed; None where there is none."""
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def computed(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of delayed calls, by the workers of the current client or else by threads."""
+    dask, client = require_dask(), current_client()
+    try:
+        if client is None:
+            found: Sequence[Any] = dask.compute(*values)
+            return found
+        # What a pass needs, such as p x p numbers, is in the graph: any worker that is lost or new gets it from there.
+        with _submitting, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+            futures = client.compute(list(values))
+        gathered: Sequence[Any] = client.gather(futures)
+        return gathered
+    except RidgemarkError:
+        raise
+    except Exception as error:
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> DataError:
+    name, said = type(error).__name__, f"{error}".partition("\n")[0][:200]
+    if "Cancelled" in name:
+        return DataError(
+            f"Dask has lost rows and knows no way to compute them again ({name}: {said}); make the collection from "
+            "files or functions, not from futures of scatter, so that a lost worker can be replaced"
+        )
+    if name == "KilledWorker":
+        return DataError(
+            f"workers of the Dask cluster died again and again on one partition ({said}); make partitions smaller, or "
+            "give the workers more memory"
+        )
+    return DataError(f"a partition of the Dask collection could not be computed: {name}: {said}")
+
+
+def require_dask() -> Any:
+    """Return dask, or raise the error that names its extra."""
+    try:
+        import dask
+        import dask.array
+    except ImportError as error:
+        missing = MissingExtraError("dask", "dask", "Rows of Dask")
+        raise missing from error
+    return dask
+
+
+def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, tuple[str, ...] | None]:
+    """Return of one partition: rows, whether features are finite, sum of weights, targets and their names."""
+    if not part[0].shape[0]:
+        return 0, True, 0.0, 0, None
+    if part[1] is not None:
+        check_targets(part[1], "the target")
+    rows = Reading()(number, *part)
+    assert isinstance(rows, ArrayRows)
+    total = sum(float(row_weights(block).sum()) for block in rows.blocks(_ROWS)) if rows.has_weights else 0.0
+    return rows.n_rows, rows.finite, total, rows.n_targets, rows.target_names
+
+
+def _taken(reading: Reading, rows: npt.NDArray[np.intp], *part: Any) -> Block:
+    return reading(*part).take(rows)
+
+
+def _shown(encoder: Any, first: int, *part: Any) -> Any:
+    encoder = copy.deepcopy(encoder)
+    encoder.first = first
+    for _ in Reading(encoder)(*part).blocks(_ROWS):
+        pass
+    return encoder
+
+
+def _columns(values: Any, source: str) -> Any:
+    """Return values of a partition as columns with a name for messages; None for None."""
+    table = None if values is None else table_columns(values)
+    if table is None:
+        return None if values is None else as_columns(values, source)
+    table.header = replace(table.header, source=source)
+    return table
+
+
+def _meta(collection: Any) -> Columns:
+    """Return columns without rows, which have the names and types of a collection."""
+    if _is_array(collection):
+        return as_columns(np.empty((0, *collection.shape[1:]), collection.dtype), "the Dask array")
+    return _columns(collection._meta, "the Dask DataFrame")
+
+
+def _is_array(collection: Any) -> bool:
+    return hasattr(collection, "chunks")
+
+
+def _partitions(collection: Any) -> list[Any]:
+    """Return the partitions as delayed values, each with all columns."""
+    if _is_array(collection) and collection.ndim > 1:
+        collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
+    return list(np.ravel(collection.to_delayed()))
+
+
+def _aligned(values: Any, features: Any, parts: list[Any]) -> list[Any]:
+    """Return targets or weights as partitions that belong to those of the features."""
+    if values is None:
+        return [None] * len(parts)
+    known: tuple[Any, ...] = features.chunks[0] if _is_array(features) else (np.nan,)
+    if not is_dask(values):
+        sizes = np.array(computed([delayed(len)(part) for part in parts]) if np.isnan(known).any() else known)
+        values = np.asarray(values)
+        if len(values) != sizes.sum():
+            raise _wrong_length(sizes.sum(), len(values))
+        return [delayed_value(one) for one in np.split(values, np.cumsum(sizes)[:-1])]
+    if _is_array(values) and not np.isnan((*values.chunks[0], *known)).any() and values.chunks[0] != known:
+        if sum(values.chunks[0]) != sum(known):
+            raise _wrong_length(sum(known), sum(values.chunks[0]))
+        values = values.rechunk({0: known})
+    found = _partitions(values)
+    if len(found) != len(parts):
+        raise DataError(
+            f"targets and weights must have the partitions of the features, {len(parts)}, got {len(found)}; take them "
+            "from the same collection, or repartition"
+        )
+    return found
+
+
+def lazy_rows(function: Any, collection: Any) -> Any:
+    """Return what a function of rows gives for each partition, as a Dask array or a tuple of them.
+
+    The function is first called with one row without values, which says what to expect.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RidgemarkWarning)  # that values are missing
+        expected = function(_row(collection))
+    outputs = expected if isinstance(expected, tuple) else (expected,)
+    sizes = collection.chunks[0] if _is_array(collection) else [np.nan] * collection.npartitions
+    shared, nothing = delayed_value(function), tuple(one[:0] for one in outputs)
+    calls = [delayed(_of_partition)(shared, part, nothing) for part in _partitions(collection)]
+    array = require_dask().array
+
+    def stacked(k: int) -> Any:
+        shape, dtype = outputs[k].shape[1:], outputs[k].dtype
+        pieces = [
+            array.from_delayed(call[k], shape=(size, *shape), dtype=dtype)
+            for call, size in zip(calls, sizes, strict=True)
+        ]
+        return array.concatenate(pieces, allow_unknown_chunksizes=True)
+
+    found = tuple(map(stacked, range(len(outputs))))
+    return found if isinstance(expected, tuple) else found[0]
+
+
+def _of_partition(function: Any, rows: Any, nothing: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the function's values at the rows of a partition, which may be empty."""
+    if not rows.shape[0]:
+        return nothing
+    found = function(rows)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _row(collection: Any) -> Any:
+    """Return one row of the collection's columns, without values."""
+    if _is_array(collection):
+        return np.zeros((1, *collection.shape[1:]), collection.dtype)
+    return collection._meta.reset_index(drop=True).reindex(range(1))
+
+
+def _wrong_length(n_rows: int, got: int) -> DataError:
+    return DataError(f"targets and weights must have one row for each of the {n_rows} rows of the features, got {got}")

@@ -1,0 +1,165 @@
+"""Fits on the workers of a Dask cluster give the models of the same rows in memory, also when workers are lost."""
+
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge
+from ridgemark.errors import RidgemarkError
+
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+RNG = np.random.default_rng(0)
+N = 1200
+X = RNG.normal(size=(N, 3))
+Y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=N)
+OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0, "selection": "leverage"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    quiet = {"distributed.worker.daemon": True, "logging.distributed": "critical"}
+    with (
+        dask.config.set(quiet),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as one,
+    ):
+        yield one
+
+
+@pytest.fixture(scope="module")
+def memory():
+    return NystromRidge(**OPTIONS).fit(X, Y)
+
+
+def chunked(values, rows=200):
+    return da.from_array(values, chunks=(rows, *values.shape[1:]))
+
+
+def same(memory, model):
+    return np.array_equal(memory.landmark_indices_, model.landmark_indices_) and (
+        np.abs(memory.predict(X) - model.predict(X)).max() <= 1e-10 * Y.std()
+    )
+
+
+def test_a_fit_on_a_cluster_equals_that_in_memory_and_needs_no_cluster_later(client, memory):
+    rows, targets = chunked(X).persist(), chunked(Y).persist()
+    model = NystromRidge(**OPTIONS).fit(rows, targets)
+    assert same(memory, model)
+    assert same(memory, pickle.loads(pickle.dumps(model)))
+    assert np.abs(memory.predict(X) - model.predict(rows).compute()).max() <= 1e-10 * Y.std()
+
+
+@pytest.mark.slow
+def test_two_fits_at_once_share_a_client(client, memory):
+    found = {}
+
+    def fit(name):
+        found[name] = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y))
+
+    threads = [threading.Thread(target=fit, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert same(memory, found["a"])
+    assert same(memory, found["b"])
+
+
+def pids(client):
+    return client.run(os.getpid)
+
+
+def settled(client, n_workers=2):
+    """Wait until there are as many workers as before."""
+    client.wait_for_workers(n_workers, timeout=120)
+
+
+def counted(block, folder=None, deadly=-1):
+    """Return the block; the process dies when blocks are computed for the time numbered `deadly`."""
+    if block.shape[0] > 1:  # not Dask's own trial
+        name = f"{time.time_ns()}-{os.getpid()}"
+        (Path(folder) / name).touch()
+        if len(list(Path(folder).iterdir())) == deadly:
+            os._exit(1)
+    return block
+
+
+def counting(folder, deadly=-1):
+    folder.mkdir()
+    return chunked(X, 400).map_blocks(counted, folder=str(folder), deadly=deadly, meta=X[:0])
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_in_any_pass_changes_nothing(client, memory, tmp_path):
+    targets, parts = chunked(Y, 400), 3
+
+    def run(rows):
+        model = NystromRidge(**OPTIONS).fit(rows, targets)
+        return model, model.certify(rows, targets).bound, model.predict(rows).compute()
+
+    *_, bound, predicted = run(counting(tmp_path / "none"))
+    n_passes = len(list((tmp_path / "none").iterdir())) // parts
+    assert n_passes >= 10  # opening, hashes, rows, sums, scores, leave-one-out, and the audit's
+    for k in range(n_passes):
+        settled(client)
+        model, again, values = run(counting(tmp_path / f"pass {k}", parts * k + 2))
+        assert same(memory, model)
+        assert np.isclose(again, bound, rtol=1e-6)
+        assert np.abs(values - predicted).max() <= 1e-10 * Y.std()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_lost_between_passes_are_replaced(client, memory, workers):
+    settled(client)
+    rows, targets, passes = chunked(X).persist(), chunked(Y).persist(), []
+
+    def kill(what, done, total):
+        passes.append(what)
+        if len(passes) == 3:
+            for pid in list(pids(client).values())[:workers]:
+                os.kill(pid, signal.SIGKILL)
+
+    assert same(memory, NystromRidge(**OPTIONS, progress=kill).fit(rows, targets))
+    assert len(passes) > 3
+
+
+@pytest.mark.slow
+def test_rows_that_cannot_be_computed_again_are_named(client):
+    settled(client)
+    held = client.scatter([X[:600], X[600:]])
+    parts = [da.from_delayed(dask.delayed(one), shape=(600, 3), dtype=float) for one in held]
+    rows, targets = da.concatenate(parts), chunked(Y, 600)
+
+    def kill(what, done, total):
+        for pid in pids(client).values():
+            os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises(RidgemarkError, match="no way to compute them again"):
+        NystromRidge(**OPTIONS, progress=kill).fit(rows, targets)
+
+
+@pytest.mark.slow
+def test_a_cluster_may_shrink_to_one_worker(client, memory):
+    settled(client)
+    rows, targets, passes = chunked(X).persist(), chunked(Y).persist(), []
+
+    def shrink(what, done, total):
+        passes.append(what)
+        if len(passes) == 3:
+            client.retire_workers([next(iter(pids(client)))])
+
+    assert same(memory, NystromRidge(**OPTIONS, progress=shrink).fit(rows, targets))
+    assert len(pids(client)) == 1

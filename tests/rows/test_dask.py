@@ -1,0 +1,211 @@
+"""Rows of Dask collections give the models of the same rows in memory; here by Dask's threads."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores, open_rows
+from ridgemark.errors import DataError, RidgemarkError
+from ridgemark.tuning import Tuner
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
+
+RNG = np.random.default_rng(0)
+N = 600
+X = RNG.normal(size=(N, 3))
+Y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * RNG.normal(size=N)
+WEIGHTS = RNG.integers(0, 4, N).astype(float)
+OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0}
+FRAME = pd.DataFrame(
+    {
+        "number": X[:, 0],
+        "gaps": np.where(RNG.random(N) < 0.1, np.nan, X[:, 1]),
+        "text": RNG.choice(["one", "two", "three"], N),
+        "date": pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 500, N), "D"),
+        "category": pd.Categorical(RNG.choice(["x", "y"], N)),
+        "whole": RNG.integers(0, 5, N),
+    }
+)
+
+
+def chunked(values, rows=175):
+    return da.from_array(values, chunks=(rows, *values.shape[1:]))
+
+
+def close(one, other):
+    return np.abs(np.asarray(one) - np.asarray(other)).max() <= 1e-10 * Y.std()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"ridge": 1e-6, "selection": "leverage"}, {"selection": "uniform", "ridge": "gcv"}]
+)
+def test_a_fit_equals_that_in_memory(options):
+    memory = NystromRidge(**OPTIONS, **options).fit(X, Y, WEIGHTS)
+    # Chunks of columns, and chunks of rows that differ.
+    model = NystromRidge(**OPTIONS, **options).fit(da.from_array(X, chunks=(175, 2)), chunked(Y, 250), chunked(WEIGHTS))
+    assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
+    assert memory.ridge_ == model.ridge_
+    assert close(memory.predict(X), model.predict(X))
+
+
+def test_targets_in_memory_belong_to_the_rows():
+    memory = NystromRidge(**OPTIONS, ridge=1e-4).fit(X, Y, WEIGHTS)
+    model = NystromRidge(**OPTIONS, ridge=1e-4).fit(chunked(X), Y, WEIGHTS)
+    assert close(memory.predict(X), model.predict(X))
+
+
+def test_unknown_chunk_sizes_and_empty_partitions_are_allowed():
+    kept = (np.arange(N) // 175 != 1) & (X[:, 0] > -1)
+    memory = NystromRidge(**OPTIONS).fit(X[kept], Y[kept])
+    rows, targets = chunked(X)[chunked(kept)], chunked(Y)[chunked(kept)]
+    assert np.isnan(rows.shape[0])
+    model = NystromRidge(**OPTIONS).fit(rows, targets)
+    assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
+    assert close(memory.predict(X[kept]), model.predict(rows))
+    assert close(memory.loo_residuals_, model.loo_residuals_)
+
+
+def test_what_is_asked_of_dask_rows_stays_lazy():
+    memory, rows = NystromRidge(**OPTIONS).fit(X, np.c_[Y, -Y]), chunked(X)
+    for method, options in (
+        ("predict", {}),
+        ("predict", {"return_std": True}),
+        ("predict_interval", {"coverage": [0.5, 0.9]}),
+        ("effects", {}),
+    ):
+        expected = getattr(memory, method)(X, **options)
+        found = getattr(memory, method)(rows, **options)
+        pairs = zip(expected, found, strict=True) if isinstance(found, tuple) else [(expected, found)]
+        for one, other in pairs:
+            assert isinstance(other, da.Array)
+            assert one.shape == other.shape
+            assert other.chunks[0] == rows.chunks[0]
+            assert np.allclose(one, other.compute(), rtol=1e-12, atol=1e-12)
+    features = NystromFeatures(n_landmarks=20, random_state=0).fit(rows)
+    assert features.transform(rows).shape == (N, 20)
+
+
+def test_lazy_predictions_are_those_of_the_model_at_the_time():
+    model = NystromRidge(**OPTIONS, ridge=1e-3).fit(X, Y)
+    expected, lazy = model.predict(X), model.predict(X=chunked(X))
+    model.fit(X, -Y)
+    assert np.array_equal(lazy.compute(), expected)
+
+
+def test_predictions_refuse_other_columns_at_once():
+    model = NystromRidge(**OPTIONS, ridge=1e-3).fit(X, Y)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict(chunked(X[:, :2]))
+
+
+def test_tables_are_encoded_as_in_memory():
+    rows = dd.from_pandas(FRAME.assign(y=Y), npartitions=4)
+    options = {**OPTIONS, "bandwidth": "median", "ridge": 1e-4}
+    memory = NystromRidge(**options).fit(FRAME, Y)
+    model = NystromRidge(**options).fit(rows[list(FRAME)], rows["y"])
+    by_name = NystromRidge(**options).fit(open_rows(rows, target="y"))
+    assert memory.encoded_names_ == model.encoded_names_ == by_name.encoded_names_
+    assert np.array_equal(memory.feature_names_in_, model.feature_names_in_)
+    assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
+    assert close(memory.predict(FRAME), model.predict(rows[list(FRAME)]).compute())
+    assert close(memory.predict(FRAME), by_name.predict(FRAME))
+
+
+def test_gaps_in_arrays_are_filled_as_in_memory():
+    holes = np.where(RNG.random(X.shape) < 0.05, np.nan, X)
+    memory = NystromRidge(**OPTIONS, ridge=1e-4).fit(holes, Y)
+    model = NystromRidge(**OPTIONS, ridge=1e-4).fit(chunked(holes), chunked(Y))
+    assert close(memory.predict(holes), model.predict(chunked(holes)).compute())
+
+
+def test_tuning_draws_the_same_rows():
+    tuner = Tuner(rows=300, judging_rows=200, landmarks=50, evaluations=3, levels=("per_feature",))
+    options = {"kernel": "gaussian", "bandwidth": tuner, "n_landmarks": 30, "random_state": 0}
+    memory = NystromRidge(**options).fit(X, Y)
+    model = NystromRidge(**options).fit(chunked(X), chunked(Y))
+    assert np.allclose(memory.bandwidth_, model.bandwidth_, rtol=1e-12)
+    assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
+
+
+def test_scores_equal_those_in_memory():
+    options = {"ridge": 1e-3, "n_landmarks": 50, "random_state": 0}
+    memory, found = leverage_scores(X, **options), leverage_scores(chunked(X), **options)
+    assert np.allclose(memory.upper, found.upper, rtol=1e-9)
+    assert np.allclose(memory.lower, found.lower, rtol=1e-9, atol=1e-12)
+
+
+def test_the_audit_is_sampled_and_holds():
+    model = NystromRidge(**OPTIONS, ridge=1e-3).fit(chunked(X), chunked(Y))
+    audit = model.certify(chunked(X), chunked(Y))
+    exact = ExactKernelRidge("gaussian", bandwidth=2.0, ridge=1e-3, random_state=0).fit(X, Y)
+    distance = np.sqrt(np.mean((exact.predict(X) - model.predict(X)) ** 2))
+    assert audit.inputs["sampled_rows"] == N
+    assert distance <= audit.bound
+    with pytest.raises(DataError, match="not the rows"):
+        model.certify(chunked(X), chunked(-Y))
+
+
+def test_classes_are_told_apart_as_in_memory():
+    labels = np.where(Y > 0, "above", "below")
+    memory = NystromClassifier(**OPTIONS, ridge=1e-3).fit(X, labels)
+    model = NystromClassifier(**OPTIONS, ridge=1e-3).fit(chunked(X), chunked(labels))
+    assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
+    assert close(memory.predict_proba(X), model.predict_proba(chunked(X)).compute())
+    assert model.predict(chunked(X)).compute().tolist() == memory.predict(X).tolist()
+
+
+def test_columns_are_chosen_by_position():
+    rows = open_rows(chunked(np.c_[X, Y, WEIGHTS]), target=3, weight=4)
+    assert (rows.n_rows, rows.n_features, rows.n_targets, rows.has_weights) == (N, 3, 1, True)
+    taken = rows.take([450, 3, 450])
+    assert np.array_equal(taken.features, X[[450, 3, 450]])
+    assert np.array_equal(taken.weights, WEIGHTS[[450, 3, 450]])
+    blocks = list(rows.blocks(250))
+    assert [block.start for block in blocks] == [0, 250, 500]
+    assert np.array_equal(np.vstack([block.targets for block in blocks])[:, 0], Y)
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        (chunked(X), chunked(Y[:-1]), "one row for each"),
+        (chunked(X), Y[:-1], "one row for each"),
+        (chunked(X)[chunked(X[:, 0] > 0)], chunked(Y, 300), "partitions of the features"),
+        (chunked(X), chunked(np.where(X[:, 0] > 2, np.nan, Y)), "missing"),
+        (chunked(np.where(X > 2, np.inf, X)), chunked(Y), r"partition \d of the feature array"),
+        (chunked(X)[:, 0], chunked(Y), "two-dimensional"),
+        (chunked(X)[:0], chunked(Y)[:0], "no rows"),
+        (chunked(X).astype(complex), chunked(Y), "complex"),
+    ],
+)
+def test_unusable_rows_are_refused_in_words(rows, targets, message):
+    with pytest.raises(DataError, match=message):
+        NystromRidge(**OPTIONS).fit(rows, targets)
+
+
+def test_an_error_of_the_users_own_code_is_named():
+    def fail(block):
+        if block.size:
+            raise OSError("the disk is gone")
+        return block
+
+    with pytest.raises(RidgemarkError, match="OSError: the disk is gone"):
+        NystromRidge(**OPTIONS).fit(chunked(X).map_blocks(fail, meta=X[:0]), chunked(Y))
+
+
+def test_a_checkpoint_keeps_whole_passes(tmp_path):
+    path, passes = tmp_path / "checkpoint", []
+
+    def interrupt(what, done, total):
+        passes.append(what)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+
+    expected = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y))
+    with pytest.raises(KeyboardInterrupt):
+        NystromRidge(**OPTIONS, progress=interrupt).fit(chunked(X), chunked(Y), checkpoint=path)
+    model = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y), checkpoint=path)
+    assert not path.exists()
+    assert close(expected.predict(X), model.predict(X))
