@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("arrow", "report")
+EXTRAS = ("arrow", "dask", "report")
 TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars", "pytest-xdist")
 
 
