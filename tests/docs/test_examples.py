@@ -34,6 +34,11 @@ def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tm
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+def test_code_in_the_readme_is_not_cut_at_the_width_of_a_page():
+    blocks = re.findall(r"```\w+\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert max(len(line) for block in blocks for line in block.splitlines()) <= 92
+
+
 def test_every_page_links_the_glossary():
     for page in DOCS:
         text = page.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 READ = [ROOT / "README.md", ROOT / "docs" / "tutorials" / "first-table.md"]
 
-SCRIPT = '''
+SCRIPT = """
 import pandas as pd
 from ridgemark import NystromRidge
 
@@ -29,7 +29,7 @@ importance = pd.Series(model.feature_importances_, model.feature_names_in_)
 names = [f"{effect.name}, {effect.unit}" for effect in model.effects_summary().effects]
 explained = pd.Series(model.effects(rows[new][:1])[0], names)
 distance = model.certify(rows[seen], consumption[seen]).bound
-'''
+"""
 
 
 @pytest.fixture
