@@ -29,7 +29,9 @@ TITLES = ("A tuned metric predicts", "A certificate proves how close to exact")
 def contenders(seed: int, n_rows: int) -> dict[str, Any]:
     """Return the models on the left."""
     return {
-        "kernel, one bandwidth": NystromRidge(bandwidth="median", n_landmarks=min(n_rows, LANDMARKS), random_state=seed),
+        "kernel, one bandwidth": NystromRidge(
+            bandwidth="median", n_landmarks=min(n_rows, LANDMARKS), random_state=seed
+        ),
         "gradient boosting": HistGradientBoostingRegressor(random_state=seed),
         "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=min(n_rows, LANDMARKS), random_state=seed),
     }
