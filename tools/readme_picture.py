@@ -28,12 +28,11 @@ TITLES = ("A tuned metric predicts", "A certificate proves how close to exact")
 
 def contenders(seed: int, n_rows: int) -> dict[str, Any]:
     """Return the models on the left."""
+    count = min(n_rows, LANDMARKS)
     return {
-        "kernel, one bandwidth": NystromRidge(
-            bandwidth="median", n_landmarks=min(n_rows, LANDMARKS), random_state=seed
-        ),
+        "kernel, one bandwidth": NystromRidge(bandwidth="median", n_landmarks=count, random_state=seed),
         "gradient boosting": HistGradientBoostingRegressor(random_state=seed),
-        "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=min(n_rows, LANDMARKS), random_state=seed),
+        "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=count, random_state=seed),
     }
 
 
