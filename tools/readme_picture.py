@@ -6,6 +6,7 @@ number of landmarks, with what is proved. It takes some minutes.
 """
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +87,20 @@ def colours(dark: bool) -> dict[str, str]:
     return dict(re.findall(r"--([\w-]+): (#\w+);", rest.split("* {", 1)[0] if dark else light))
 
 
-def picture(drawings: list[str], dark: bool) -> str:
-    """Return the drawings side by side under their titles, in the colours of one theme."""
+def picture(drawings: list[str], dark: bool, narrow: bool) -> str:
+    """Return the drawings under their titles, in the colours of one theme; side by side, or `narrow`: one by one."""
     width, height, head = 430, 330, 24
+    step = (0, height + head) if narrow else (width, 0)
     parts = [
-        f'<text x="{k * width + width / 2}" y="17" text-anchor="middle" font-size="15" font-weight="600" '
-        f'fill="var(--ink)">{title}</text>\n'
-        + svg.replace("<svg", f'<svg x="{k * width}" y="{head}" width="{width}" height="{height}"', 1)
+        f'<text x="{k * step[0] + width / 2}" y="{k * step[1] + 17}" text-anchor="middle" font-size="15" '
+        f'font-weight="600" fill="var(--ink)">{title}</text>\n'
+        + svg.replace("<svg", f'<svg x="{k * step[0]}" y="{k * step[1] + head}" width="{width}" height="{height}"', 1)
         for k, (title, svg) in enumerate(zip(TITLES, drawings, strict=True))
     ]
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {2 * width} {height + head}" font-family="system-ui, Segoe UI, Roboto, sans-serif">\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
+        f'viewBox="0 0 {width + step[0]} {height + head + step[1]}" '
+        'font-family="system-ui, Segoe UI, Roboto, sans-serif">\n' + "\n".join(parts) + "\n</svg>\n"
     )
     of_theme = colours(dark)
     text = re.sub(r"var\(--([\w-]+)\)", lambda name: of_theme[name[1]], text)
@@ -114,9 +115,9 @@ def _short(number: re.Match[str]) -> str:
 def main() -> None:
     drawings = [draw(predictions(), "predictions"), draw(distances(), "distances")]
     FOLDER.mkdir(exist_ok=True)
-    for dark in (False, True):
-        path = FOLDER / f"readme-{'dark' if dark else 'light'}.svg"
-        path.write_text(picture(drawings, dark), encoding="utf-8")
+    for dark, narrow in product((False, True), repeat=2):
+        path = FOLDER / f"readme-{'dark' if dark else 'light'}{'-narrow' if narrow else ''}.svg"
+        path.write_text(picture(drawings, dark, narrow), encoding="utf-8")
         print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
