@@ -15,3 +15,13 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 default_role = "code"
+
+
+def setup(app):
+    """Link the glossary from every page."""
+    app.connect("source-read", _link_glossary)
+
+
+def _link_glossary(app, name, source):
+    if name != "glossary" and "glossary.md" not in source[0]:
+        source[0] += "\n\nTerms are in the [glossary](/glossary.md).\n"

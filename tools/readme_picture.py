@@ -6,6 +6,7 @@ number of landmarks, with what is proved. It takes some minutes.
 """
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,20 @@ from ridgemark.report.plots import Chart, Series, draw
 from ridgemark.tuning import Tuner
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
-ROWS, LANDMARKS = (500, 1000, 2000, 4000), 400  # of the fits on the left
+ROWS, LANDMARKS = (250, 500, 1000, 2000), 400  # of the fits on the left
 TUNER = Tuner(rows=1500, judging_rows=500, landmarks=150)  # a quarter of the usual work, as in the demo
 FITTED, COUNTS = 3000, (50, 100, 200, 400, 800)  # rows and landmarks on the right
 NEW, SEEDS, DRAWS = 2000, 1, 3
 TITLES = ("A tuned metric predicts", "A certificate proves how close to exact")
 
 
-def contenders(seed: int) -> dict[str, Any]:
+def contenders(seed: int, n_rows: int) -> dict[str, Any]:
     """Return the models on the left."""
+    count = min(n_rows, LANDMARKS)
     return {
-        "kernel, one bandwidth": NystromRidge(bandwidth="median", n_landmarks=LANDMARKS, random_state=seed),
+        "kernel, one bandwidth": NystromRidge(bandwidth="median", n_landmarks=count, random_state=seed),
         "gradient boosting": HistGradientBoostingRegressor(random_state=seed),
-        "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=LANDMARKS, random_state=seed),
+        "ridgemark, tuned": NystromRidge(bandwidth=TUNER, n_landmarks=count, random_state=seed),
     }
 
 
@@ -41,12 +43,12 @@ def rmse(model: Any, new: ArmRows) -> float:
 
 def predictions() -> Chart:
     """Return the error on new states against the number of rows, medians over seeds."""
-    errors = {name: np.empty((SEEDS, len(ROWS))) for name in contenders(0)}
+    errors = {name: np.empty((SEEDS, len(ROWS))) for name in contenders(0, 1)}
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         seen, new = arm_rows(max(ROWS), rng), arm_rows(NEW, rng)
         for k, n_rows in enumerate(ROWS):
-            for name, model in contenders(seed).items():
+            for name, model in contenders(seed, n_rows).items():
                 errors[name][seed, k] = rmse(model.fit(seen.inputs[:n_rows], seen.measured[:n_rows]), new)
     colours = {"ridgemark, tuned": 0, "gradient boosting": 2, "kernel, one bandwidth": 7}
     series = [Series(name, ROWS, np.median(errors[name], axis=0), colour=k) for name, k in colours.items()]
@@ -85,20 +87,20 @@ def colours(dark: bool) -> dict[str, str]:
     return dict(re.findall(r"--([\w-]+): (#\w+);", rest.split("* {", 1)[0] if dark else light))
 
 
-def picture(drawings: list[str], dark: bool) -> str:
-    """Return the drawings side by side under their titles, in the colours of one theme."""
+def picture(drawings: list[str], dark: bool, narrow: bool) -> str:
+    """Return the drawings under their titles, in the colours of one theme; side by side, or `narrow`: one by one."""
     width, height, head = 430, 330, 24
+    step = (0, height + head) if narrow else (width, 0)
     parts = [
-        f'<text x="{k * width + width / 2}" y="17" text-anchor="middle" font-size="15" font-weight="600" '
-        f'fill="var(--ink)">{title}</text>\n'
-        + svg.replace("<svg", f'<svg x="{k * width}" y="{head}" width="{width}" height="{height}"', 1)
+        f'<text x="{k * step[0] + width / 2}" y="{k * step[1] + 17}" text-anchor="middle" font-size="15" '
+        f'font-weight="600" fill="var(--ink)">{title}</text>\n'
+        + svg.replace("<svg", f'<svg x="{k * step[0]}" y="{k * step[1] + head}" width="{width}" height="{height}"', 1)
         for k, (title, svg) in enumerate(zip(TITLES, drawings, strict=True))
     ]
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
-        f'viewBox="0 0 {2 * width} {height + head}" font-family="system-ui, Segoe UI, Roboto, sans-serif">\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
+        f'viewBox="0 0 {width + step[0]} {height + head + step[1]}" '
+        'font-family="system-ui, Segoe UI, Roboto, sans-serif">\n' + "\n".join(parts) + "\n</svg>\n"
     )
     of_theme = colours(dark)
     text = re.sub(r"var\(--([\w-]+)\)", lambda name: of_theme[name[1]], text)
@@ -113,9 +115,9 @@ def _short(number: re.Match[str]) -> str:
 def main() -> None:
     drawings = [draw(predictions(), "predictions"), draw(distances(), "distances")]
     FOLDER.mkdir(exist_ok=True)
-    for dark in (False, True):
-        path = FOLDER / f"readme-{'dark' if dark else 'light'}.svg"
-        path.write_text(picture(drawings, dark), encoding="utf-8")
+    for dark, narrow in product((False, True), repeat=2):
+        path = FOLDER / f"readme-{'dark' if dark else 'light'}{'-narrow' if narrow else ''}.svg"
+        path.write_text(picture(drawings, dark, narrow), encoding="utf-8")
         print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 

@@ -55,6 +55,9 @@ def test_the_demo_compares_fits_and_prints_the_pages_path_last(ridgemark, tmp_pa
 
 
 def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):
+    tuner = Tuner(rows=900, judging_rows=300, landmarks=100, evaluations=15, kernels=["matern52"])
+    for name, value in {"_FITTED": 1500, "_LANDMARKS": 300, "_COUNTS": (), "_TUNER": tuner}.items():
+        monkeypatch.setattr(demo, name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, out, errors = ridgemark("demo", "--json")
@@ -67,12 +70,12 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
     assert list(tmp_path.iterdir()) == []
     arm = record["robot_arm"]
     assert arm["n_features"] == 32
-    assert arm["noise"] <= arm["loo_rms"][0] < 1.3 * arm["noise"]
+    assert arm["noise"] <= arm["loo_rms"][0] < 1.6 * arm["noise"]
     assert arm["certificate"]["bound"] < 0.1 * arm["loo_rms"][0]
     assert arm["held_out"]["coverage"][0] == pytest.approx(0.9, abs=0.05)
     compared = arm["compared"]
-    assert compared["tuned"]["error"] == arm["rms_from_signal"] < 0.4 * compared["one_bandwidth"]["error"]
-    assert compared["tuned"]["bound"] < 0.4 * compared["uniform_landmarks"]["bound"]
+    assert compared["tuned"]["error"] == arm["rms_from_signal"] < 0.6 * compared["one_bandwidth"]["error"]
+    assert compared["tuned"]["bound"] < 0.6 * compared["uniform_landmarks"]["bound"]
 
 
 def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch, small):

@@ -64,9 +64,9 @@ def command(seed: int, as_json: bool) -> None:
     """Fit a simulated robot arm, and compare with the plain choice.
 
     3,000 states of a robot arm with 32 inputs, of which five have an effect, are fitted, certified and tested on 2,000
-    others. Beside it stand a kernel with one bandwidth, and landmarks drawn uniformly. The page ridgemark-demo.html is
-    written into the current folder and replaces that of an earlier run; it needs the extra `report`. It ends with the
-    paper's synthetic design.
+    others. The fit is compared with a kernel of one bandwidth, and with landmarks drawn uniformly. The page
+    ridgemark-demo.html is written into the current folder and replaces that of an earlier run; it needs the extra
+    `report`. It ends with the paper's synthetic design.
     """
     check_outputs([("the page", PAGE)], [], force=True)  # replaces the page of an earlier run
     rng = np.random.default_rng(seed)

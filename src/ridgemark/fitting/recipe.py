@@ -133,8 +133,7 @@ def check_ridge(ridge: Any) -> None:
     usable = values.ndim <= 1 and values.size and np.isfinite(values).all() and (values > 0).all()
     if not usable or isinstance(ridge, str | bool):
         raise ParameterError(
-            f'ridge must be a positive finite number (the paper\'s lambda), a list of them to search, "loo" or "gcv", '
-            f"got {ridge!r}"
+            f'ridge must be a positive finite number, a list of them to search, "loo" or "gcv", got {ridge!r}'
         )
 
 

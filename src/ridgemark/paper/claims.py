@@ -100,7 +100,7 @@ def _much_smaller(rows: list[Row]) -> Claim:
     known = [row for row in rows if row.effective_dimension and row.max_degrees_of_freedom]
     ratios = [(row.max_degrees_of_freedom or 0.0) / (row.effective_dimension or 1.0) for row in known]
     often = sum(ratio > 2 for ratio in ratios)
-    spread = f"{min(ratios):.1f} to {max(ratios):.1f}"
+    spread = " to ".join(dict.fromkeys((f"{min(ratios):.1f}", f"{max(ratios):.1f}")))
     measured = f"by the definition d_mof/d_eff is {spread}, above 2 in {often} of {len(known)} rows"
     same: Same = "yes" if 2 * often > len(known) else "in part" if often else "no"
     return Claim("Experiments", "it is often the case that d_eff << d_mof", measured, same)

@@ -36,8 +36,9 @@ def reproduction_page(run: Reproduction) -> str:
         _TITLE,
         [
             html.paragraph(
-                "El Alaoui and Mahoney's experiments, repeated with ridgemark. Every number on this page is also "
-                "in the CSV files and in records.json beside it."
+                "El Alaoui and Mahoney's experiments, repeated with ridgemark. d_eff is the effective dimension, the "
+                "sum of the leverage scores l_i; d_mof is n times the largest score; p is the number of columns drawn. "
+                "Every number on this page is also in the CSV files and in records.json in the same folder."
             ),
             *(
                 [html.note("A quick run: grids, designs and repeats are smaller than in a full run.")]

@@ -71,7 +71,9 @@ def _close(fit: Any) -> Answer | None:
         return Answer("How close to exact?", "exact", "not known", f"{words[0].upper()}{words[1:]}.", "open")
     bounds = np.broadcast_to(certificate.bound, len(fit.loo))
     close = all(loo is not None and bound <= _CLOSE * loo for bound, loo in zip(bounds, fit.loo, strict=True))
-    sentence = f"The fit uses {fit.model.n_landmarks_:,} landmarks for all rows. Proved: its fitted values are {words}."
-    sentence += " More landmarks would not change the predictions noticeably." if close else ""
+    count, every = fit.model.n_landmarks_, fit.model.landmark_count_.rule.startswith("all ")
+    used = f"All {count:,} distinct rows are landmarks." if every else f"The fit computes with {count:,} landmarks."
+    sentence = f"{used} Proved: its fitted values are {words}."
+    sentence += " More landmarks would not change the predictions noticeably." if close and not every else ""
     short = f"within {rounded_up(np.max(certificate.bound))}"
     return Answer("How close to exact?", "exact", short, sentence, "good" if close else "open")

@@ -1,0 +1,70 @@
+"""The first screen of the page of a fit: four questions, each with a short answer, a sentence and a link."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+
+from ridgemark import NystromRidge, open_rows
+from ridgemark.cli.fit import fit_and_measure
+from ridgemark.cli.measures import held_out
+from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_page import fit_page
+
+pytest.importorskip("matplotlib")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(500, 3))
+Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=500)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    model = NystromRidge("gaussian", bandwidth=1.5, n_landmarks=100, random_state=0)
+    run = fit_and_measure(model, open_rows(X[:300], Y[:300]))
+    run = replace(run, held_out=held_out(model, open_rows(X[300:], Y[300:]), "others"))
+    return model, run, fit_page(model, run, "1.0")
+
+
+def cards(page):
+    """Return short answer and sentence by question."""
+    found = re.findall(r'<h2><a href="#(\w+)">(.*?)</a></h2><p class="short[^"]*">(.*?)</p><p>(.*?)</p>', page)
+    return {question: (anchor, unescape(short), unescape(sentence)) for anchor, question, short, sentence in found}
+
+
+def test_the_first_screen_answers_four_questions_and_links_their_sections(measured):
+    page = measured[2]
+    found = cards(page)
+    assert list(found) == ["How good is it?", "What matters?", "How sure is a prediction?", "How close to exact?"]
+    assert page.index('class="answers"') < page.index("<nav") < page.index("<figure") < page.index("<table")
+    for anchor, _, sentence in found.values():
+        assert f'<section id="{anchor}">' in page
+        assert sentence.endswith(".")
+
+
+def test_the_answers_are_those_of_the_model(measured):
+    model, run, page = measured
+    found = cards(page)
+    share = 1 - np.mean(model.loo_residuals_**2) / Y[:300].var()
+    assert found["How good is it?"][1] == f"{share:.1%} explained"
+    assert f"held-out rows the error is {run.held_out['rms'][0]:.3g}" in found["How good is it?"][2]
+    assert found["What matters?"][1] == "column 0"
+    widths = np.diff(model.predict_interval(X[300:]), axis=1)
+    assert found["How sure is a prediction?"][1] == f"about ± {np.median(widths) / 2:.3g}"
+    shown = float(found["How close to exact?"][1].removeprefix("within "))
+    assert model.certificate_.bound <= shown < 1.01 * model.certificate_.bound
+
+
+def test_what_is_not_known_has_no_card():
+    gradient = NystromRidge(bandwidth=1.5, solver="gradient", ridge=1e-2, n_landmarks=30, random_state=0).fit(X, Y)
+    assert list(cards(fit_page(gradient, RunRecord(), "1.0"))) == ["What matters?"]
+
+
+def test_coverage_is_shown_in_groups_of_the_prediction(measured):
+    _, run, page = measured
+    rows = run.held_out
+    order = np.argsort(rows["predicted"][0], kind="stable")
+    inside = (np.array(rows["lower"][0]) <= rows["observed"][0]) & (rows["observed"][0] <= np.array(rows["upper"][0]))
+    shares = ", ".join(f"{inside[group].mean():.0%}" for group in np.array_split(order, 5))
+    assert f"in 5 groups by the prediction: {shares}." in page
