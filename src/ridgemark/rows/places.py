@@ -83,7 +83,9 @@ class Place:
 
     def some(self, first: int, last: int | None = None) -> Place:
         """Return the place of the columns `first` to `last` (excluded)."""
-        return self if self.columns is None else replace(self, columns=self.columns[first:last])
+        if self.columns is None:
+            return self
+        return Place(self.source, self.columns[first:last], self.row, self.remedy)
 
     def at(self, rows: Any) -> Place:
         """Return the place of some of the rows, by their positions."""

@@ -61,7 +61,11 @@ class ScannedRows(BaseRows):
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)
         self._names = header.names_of(choice.all) or ()
-        for _ in self.encoded_by(NoFeatures())._read([0]):  # a target of the wrong kind is refused on opening
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Refuse targets and weights of the wrong kind on opening."""
+        for _ in self.encoded_by(NoFeatures())._read([0]):
             break
 
     @abstractmethod

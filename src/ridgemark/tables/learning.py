@@ -86,8 +86,9 @@ class _ColumnLearner:
         """Add the values of some rows, of which some are sampled for medians."""
         self.place = self.place or place
         gaps = column.gaps
-        self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + int(gaps.sum())
-        empty = bool(gaps.all())
+        n_missing = int(np.count_nonzero(gaps))
+        self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + n_missing
+        empty = n_missing == len(gaps)
         self.as_is &= not empty
         if self.given == "dropped" or (empty and column.levels is None):
             return
@@ -105,7 +106,7 @@ class _ColumnLearner:
             self.sample.append(found[sampled])
         else:
             values = float_values(column, "number", place)
-            self._add_extent(values[~gaps, None])
+            self._add_extent((values[~gaps] if n_missing else values)[:, None])
             self.numbered.add(values if column.levels is not None else column.values)
             self.sample.append(values[sampled])
 
