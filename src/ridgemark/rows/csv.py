@@ -100,6 +100,7 @@ class CsvRows(ScannedRows):
             self._chunks = list(scan.find_chunks(parts, self.parser, self.source, needed))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
+        self.targets = choice.targets
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
@@ -167,7 +168,8 @@ class CsvPiece(NamedTuple):
                 line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
             return f"row {self.chunk.first_row + position}{line}"
 
-        return Place(self.file.source, [self.file.names[j] for j in columns], row)
+        of_target = set(columns) <= set(self.file.targets)
+        return Place(self.file.source, [self.file.names[j] for j in columns], row, of_target)
 
     def columns(
         self, columns: Sequence[int], as_number: Collection[int] = (), as_text: Collection[int] = ()
