@@ -29,9 +29,11 @@ $ ridgemark certify model.ridgemark rows.csv
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks. Columns are named, or counted from 0; -1 is the last.
 - **CSV files** are split at commas, semicolons or tabs, whichever the first line has most of, or at `--delimiter`;
   `--decimal ,` reads decimal commas.
-- **Text, dates and gaps** among the features of `fit` are encoded as [tables](tables.md) are. `--encode` names columns
-  of a CSV file whose categories become columns of 0 and 1, and accepts no others later; the file is held in memory.
-- **Models** of `fit` store which columns were features, target and weight, so other commands need no column options.
+- **Text, dates and gaps** among the features of `fit` and `scores` are encoded as [tables](tables.md) are.
+- **Rows without a target** are left out by `fit`, `certify`, `scores` and `--test`, with one line that counts them;
+  `predict` and `effects` need no target and take all rows.
+- **Models** of `fit` store which columns were features, target and weight, and the form of a CSV file, so other
+  commands need no such options.
   A model saved from Python knows only its feature names, where it has them: a file's columns are found by them, in any
   order; give `--target` and `--weight`, and without names `--columns`.
 - **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say

@@ -72,10 +72,12 @@ def test_a_fit_with_a_checkpoint_is_the_same_and_removes_it(ridgemark, tmp_path)
 def test_rows_without_a_target_are_left_out_with_one_line(ending, ridgemark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table, y = messy()
-    whole = table.drop(columns=["id", "lasted", "unit"]).assign(y=np.where(np.arange(len(y)) % 10 == 0, np.nan, y))
+    whole = table.drop(columns=["id", "tail", "lasted", "unit"]).assign(
+        y=np.where(np.arange(len(y)) % 10 == 0, np.nan, y)
+    )
     paths = [f"{name}.{ending}" for name in ("rows", "test", "clean")]
     for path, part in zip(paths, (whole, whole[:50], whole.dropna(subset="y")), strict=True):
-        part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path)
+        part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path, index=False)
     rows, test, clean = paths
     fit = ("--target", "y", "--bandwidth", "median", "--landmarks", 40, "--output")
     code, _, said = ridgemark("fit", rows, *fit, tmp_path / "m", "--test", test)

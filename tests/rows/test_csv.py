@@ -363,7 +363,7 @@ def test_numbers_with_the_other_decimal_mark_are_not_taken_for_text(
     write: Any, text: str, decimal: str, expected: str
 ) -> None:
     with pytest.raises(DataError) as caught:
-        CsvRows(write(text), decimal=decimal)
+        raw(CsvRows(write(text), decimal=decimal), [0, 1])
     assert expected in str(caught.value)
     assert raw(CsvRows(write("a;b\n1,5;2\n1,x;3\n")), [0])[0][0].kind == "text"
 

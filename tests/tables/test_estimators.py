@@ -82,7 +82,7 @@ def test_gaps_in_later_rows_are_filled_with_a_warning(numbers):
     for model in (fitted(X, y), quietly(ExactKernelRidge(**QUICK).fit, X, y)):
         later = X[:4].copy()
         later[1, 2] = np.nan
-        with pytest.warns(ColumnWarning, match="column 'x2' has 1 values missing, where the fit had none"):
+        with pytest.warns(ColumnWarning, match="column 'x2' has 1 value missing, where the fit had none"):
             found = model.predict(later)
         assert np.array_equal(found[[0, 2, 3]], model.predict(X)[[0, 2, 3]])
         assert abs(found[1] - model.predict(X)[1]) < 3.0

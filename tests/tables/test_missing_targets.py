@@ -96,7 +96,7 @@ def test_the_refusal_of_a_missing_target_names_the_remedy(files):
     folder, _, _ = files
     for name in ("csv.csv", "parquet.parquet"):
         with pytest.raises(DataError, match=r'missing_target="skip"'):
-            next(open_rows(folder / name, target="y", columns=["tail"]).blocks(300))
+            next(open_rows(folder / name, target="y", columns=["w"]).blocks(300))
 
 
 def test_an_error_names_the_row_of_the_file_also_after_rows_left_out(tmp_path):

@@ -183,7 +183,7 @@ def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
     if len(constant) > 3:
         constant = [f"t{k}" for k in range(150)]  # a text of its own in every row
     n = len(constant)
-    with pytest.warns(ColumnWarning, match="column 'a' is left out"):
+    with pytest.warns(ColumnWarning, match=r"left out of the features: 'a' \("):
         found = learn_schema(open_rows({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}))
     assert found.encoded_names == ("b=u", "b=v", "b=w")
     kept = learn_schema(
@@ -193,7 +193,7 @@ def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
 
 
 def test_without_a_column_that_varies_the_table_is_refused():
-    with pytest.raises(DataError, match="no column is left for the features: 'a', 'b'"):
+    with pytest.raises(DataError, match=r"no column is left for the features: 'a' \(.*\), 'b' \("):
         schema({"a": [None, None], "b": ["u", "u"]})
 
 
@@ -213,6 +213,9 @@ def test_row_numbers_are_found_in_any_order_and_in_blocks():
         ([values[:-1], values[:1]], False),
         ([np.r_[values[:-2], values[-2:-1] + 1, values[-1:] - 1]], bool(values[-1] - 1 == values[-2])),
         ([values.astype(float)], False),
+        (np.split(np.delete(np.arange(500), [3, 90, 91]), [7, 88]), True),
+        (np.split(np.delete(np.arange(500), [3, 90, 91]), [7, 88])[::-1], False),
+        ([np.arange(0, 1500, 3)], False),
     ):
         found = RowNumbers()
         for block in blocks:

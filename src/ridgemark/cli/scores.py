@@ -110,6 +110,7 @@ def _problem(
             several = options["landmarks"] or "auto"
             model: Any = NystromRidge(**kernel, n_landmarks=several, **told)
             fitted = model.fit(source)
+            source = encoded_source(fitted, source)
     if given is not None:
         return source, given, kernel, "given"
     return source, float(np.min(fitted.ridge_)), kernel, origin

@@ -215,8 +215,11 @@ class CsvParser:
             return None
         found = np.zeros(table.num_rows, dtype=bool)
         form = rf"^\s*(?i:{'|'.join(missing)})?\s*$"
-        for cells in table.columns if columns else ():
-            found |= require_pyarrow().compute.match_substring_regex(cells, form).to_numpy()
+        if columns:
+            from pyarrow import compute  # takes longer to import than to open a small file
+
+            for cells in table.columns:
+                found |= compute.match_substring_regex(cells, form).to_numpy()
         return found[: len(found) - quoted]
 
     def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str] = ()) -> list[Array] | None:
@@ -308,7 +311,6 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
     try:
         import pyarrow
-        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.ipc
         import pyarrow.parquet

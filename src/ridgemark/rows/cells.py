@@ -44,6 +44,8 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = Fals
 
 def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Array:
     """Return columns of any types stacked as finite floats (n, k); see `numbers`."""
+    if all(column.dtype == DOUBLE for column in columns):  # checked together
+        return numbers(np.stack(columns, axis=1), dtype, place)
     matrix = np.empty((len(columns[0]), len(columns)), dtype)
     for k, column in enumerate(columns):
         matrix[:, k] = numbers(column, dtype, place.some(k, k + 1))

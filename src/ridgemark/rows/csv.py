@@ -15,7 +15,7 @@ from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
 from ridgemark.rows.arrow import CsvParser, require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
@@ -100,9 +100,15 @@ class CsvRows(ScannedRows):
             self._chunks = list(scan.find_chunks(parts, self.parser, self.source, needed))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
+        self.targets = choice.targets
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
+
+    def _check_roles(self) -> None:
+        roles = self._choice.targets + self._choice.weight
+        for piece in self.pieces([0]) if roles else ():
+            piece.columns(roles, as_number=roles)
 
     def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
         """Iterate over some chunks, in ascending order; by default over all."""
@@ -162,7 +168,8 @@ class CsvPiece(NamedTuple):
                 line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
             return f"row {self.chunk.first_row + position}{line}"
 
-        return Place(self.file.source, [self.file.names[j] for j in columns], row)
+        of_target = set(columns) <= set(self.file.targets)
+        return Place(self.file.source, [self.file.names[j] for j in columns], row, of_target)
 
     def columns(
         self, columns: Sequence[int], as_number: Collection[int] = (), as_text: Collection[int] = ()
@@ -236,9 +243,12 @@ def _are_numbers(cells: list[bytes], decimal: str) -> bool:
 
 def _number_column(values: Array, integers: bool) -> Column:
     """Return float64 as a column; with `integers`, whole numbers as such."""
-    if integers and (np.abs(values) < LARGEST_EXACT).all() and np.array_equal(values, np.rint(values)):
-        return Column("number", values.astype(np.int64), typed=False, stated="integers")
-    return Column("number", values, np.isnan(values), typed=False, stated="numbers")
+    missing = np.isnan(values) if has_gaps(values) else None
+    if integers and missing is None and values[0].is_integer() and np.abs(values).max() < LARGEST_EXACT:
+        whole = values.astype(np.int64)
+        if np.array_equal(values, whole):
+            return Column("number", whole, typed=False, stated="integers")
+    return Column("number", values, missing, typed=False, stated="numbers")
 
 
 def _value(text: str, decimal: str) -> float | None:

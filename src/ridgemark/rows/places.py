@@ -61,14 +61,14 @@ class Place:
         Name or position of each column; None for a single column without a name.
     row : callable
         Takes the position of a row among these cells, returns its description, as in "row 12 (line 14)".
-    remedy : str
-        What to do about a value that is missing.
+    of_target : bool
+        Whether all columns are targets; rows without one can be left out, and text needs another remedy.
     """
 
     source: str
     columns: Sequence[str | int] | None
     row: Callable[[int], str]
-    remedy: str = "fill it in or drop the row first"
+    of_target: bool = False
 
     def column(self, position: int = 0) -> str:
         """Describe one column."""
@@ -83,15 +83,19 @@ class Place:
 
     def some(self, first: int, last: int | None = None) -> Place:
         """Return the place of the columns `first` to `last` (excluded)."""
-        return self if self.columns is None else replace(self, columns=self.columns[first:last])
+        if self.columns is None:
+            return self
+        return Place(self.source, self.columns[first:last], self.row, self.of_target)
 
     def at(self, rows: Any) -> Place:
         """Return the place of some of the rows, by their positions."""
         return replace(self, row=lambda position: self.row(int(rows[position])))
 
-    def of_targets(self) -> Place:
-        """Return the place of targets, whose rows can be left out."""
-        return replace(self, remedy='fill it in, or leave such rows out with open_rows(..., missing_target="skip")')
+    @property
+    def remedy(self) -> str:
+        """What to do about a value that is missing."""
+        skip = 'fill it in, or leave such rows out with open_rows(..., missing_target="skip")'
+        return skip if self.of_target else "fill it in or drop the row first"
 
     def bad_number(self, value: float, row: int, column: int = 0) -> DataError:
         """Refuse NaN or an infinity."""
@@ -105,10 +109,10 @@ class Place:
     def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
         """Refuse a cell that holds text or another value that is not a number."""
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
-        return DataTypeError(
-            f"{self.cell(row, column)} holds {what}, {shown(value)}; every value must be a number; "
-            f"convert it, or {LEAVE_OUT}"
-        )
+        remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
+        if self.of_target:
+            remedy = "a target of regression must be a number; convert it first, for example two classes to 0 and 1"
+        return DataTypeError(f"{self.cell(row, column)} holds {what}, {shown(value)}; {remedy}")
 
     def not_utf8(self, row: int, column: int = 0) -> DataError:
         """Refuse text in another encoding."""

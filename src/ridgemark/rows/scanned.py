@@ -3,6 +3,7 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +62,11 @@ class ScannedRows(BaseRows):
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)
         self._names = header.names_of(choice.all) or ()
-        for _ in self.encoded_by(NoFeatures())._read([0]):  # a target of the wrong kind is refused on opening
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Refuse targets and weights of the wrong kind on opening."""
+        for _ in self.encoded_by(NoFeatures())._read([0]):
             break
 
     @abstractmethod
@@ -117,6 +122,6 @@ class ScannedRows(BaseRows):
             features = part(0, n_columns, self.dtype)
         else:
             features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
-        targets = part(n_columns, weight, DOUBLE, place.of_targets()) if self.n_targets else None
+        targets = part(n_columns, weight, DOUBLE, replace(place, of_target=True)) if self.n_targets else None
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)

@@ -49,7 +49,7 @@ class Encoder:
             count = sum(n for n, _ in blocks.values())
             examples = list(dict.fromkeys(text for _, texts in blocks.values() for text in texts))[:_SHOWN]
             such_as = f" (such as {listed(examples)})" if examples else ""
-            said.append(f"column {shown(name)} has {count:,} values {what}{such_as}")
+            said.append(f"column {shown(name)} has {count:,} value{'s' * (count > 1)} {what}{such_as}")
         return said
 
     def _encode(self, field: Field, column: Column, place: Place, out: Floats, start: int) -> None:

@@ -12,7 +12,7 @@ from ridgemark.errors import ColumnWarning, DataError, ParameterError, warn_user
 from ridgemark.rows.base import Array, BaseRows
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import Column, NoFeatures, words
-from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed
+from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.encoding import Encoder
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
@@ -28,13 +28,14 @@ _FEWEST_NUMBERED = 20  # rows; in fewer, columns that number the rows are no sur
 
 
 class RowNumbers:
-    """Whether integers number the rows: n different ones from the lowest to the highest, in any order.
+    """Whether integers number the rows: all from the lowest to the highest, or more than half of these, ascending.
 
-    Found from their sums and sums of squares, modulo 2^64.
+    All of them, in any order, are known by their sums and sums of squares, modulo 2^64. Some may be gone with rows that
+    were left out.
     """
 
     def __init__(self) -> None:
-        self.count, self.low, self.high = 0, 0, 0
+        self.count, self.low, self.high, self.ascending = 0, 0, 0, True
         self.sums: NDArray[np.uint64] | None = np.zeros(2, np.uint64)
 
     def add(self, values: Array) -> None:
@@ -44,6 +45,7 @@ class RowNumbers:
             return
         low, high = int(values.min()), int(values.max())
         first = self.count == 0
+        self.ascending &= (first or low > self.high) and bool((values[1:] > values[:-1]).all())
         self.low, self.high = (low, high) if first else (min(low, self.low), max(high, self.high))
         self.count += len(values)
         whole = values.astype(np.uint64)
@@ -61,8 +63,11 @@ class RowNumbers:
         return both
 
     def __bool__(self) -> bool:
-        if self.sums is None or self.count < _FEWEST_NUMBERED or self.high - self.low != self.count - 1:
+        n_between = self.high - self.low + 1
+        if self.sums is None or not _FEWEST_NUMBERED <= self.count <= n_between < 2 * self.count:
             return False
+        if n_between > self.count:
+            return self.ascending
         n, low = self.count, self.low
         total = n * low + n * (n - 1) // 2
         squares = n * low * low + low * n * (n - 1) + (n - 1) * n * (2 * n - 1) // 6
@@ -98,8 +103,9 @@ class _ColumnLearner:
         """Add the values of some rows, of which some are sampled for medians."""
         self.place = self.place or place
         gaps = column.gaps
-        self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + int(gaps.sum())
-        empty = bool(gaps.all())
+        n_missing = int(np.count_nonzero(gaps))
+        self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + n_missing
+        empty = n_missing == len(gaps)
         self.as_is &= not empty
         if self.given == "dropped" or (empty and column.levels is None):
             return
@@ -117,7 +123,7 @@ class _ColumnLearner:
             self.sample.append(found[sampled])
         else:
             values = float_values(column, "number", place)
-            self._add_extent(values[~gaps, None])
+            self._add_extent((values[~gaps] if n_missing else values)[:, None])
             self.numbered.add(values if column.levels is not None else column.values)
             self.sample.append(values[sampled])
 
@@ -198,6 +204,13 @@ class _ColumnLearner:
         if (content or self.kind) == "date":
             return self._field_of_date(sample, keep_constant)
         return self._field_of_numbers(sample, content or self.kind, keep_constant)
+
+    @property
+    def emptiness(self) -> str:
+        """Why a column without features has none."""
+        if self.n_missing == self.n_rows:
+            return "only missing values"
+        return "a different text in every row" if len(self.texts) > MOST_LEVELS else "one value"
 
     def _read_texts(self, content: Content) -> None:
         """Replace texts by the values they hold."""
@@ -317,7 +330,7 @@ def learn_schema(
     if missing == "fill" and all(one.as_is and not one.n_missing for one in learners):
         return None
     fields = tuple(one.field(keep_constant) for one in learners)
-    _warn_of_constants([one.name for one in fields if not one.parts and one.kind != "dropped"], fields)
+    _warn_of_constants([one for one, field in zip(learners, fields, strict=True) if not field.parts], fields)
     return Schema(fields, missing, unknown)
 
 
@@ -363,14 +376,12 @@ def _warn_of_numbers(names: Sequence[str], n_columns: int) -> None:
         )
 
 
-def _warn_of_constants(names: Sequence[str], fields: Sequence[Field]) -> None:
+def _warn_of_constants(learners: Sequence[_ColumnLearner], fields: Sequence[Field]) -> None:
+    """Say which columns tell rows not apart, and why; refuse a table without others."""
+    why = ", ".join(f"{shown(one.name)} ({one.emptiness})" for one in learners if one.given != "dropped")
     if not any(field.parts for field in fields):
         raise DataError(
-            f"no column is left for the features: {listed(names)} hold one value, only missing values, or a different "
-            "text in every row; at least one column must tell rows apart"
+            f"no column is left for the features{why and f': {why}'}; at least one column must tell rows apart"
         )
-    if names:
-        warn_user(
-            f"column {listed(names)} is left out: one value, only missing values, or a different text in every row",
-            ColumnWarning,
-        )
+    if why:
+        warn_user(f"left out of the features: {why}", ColumnWarning)
