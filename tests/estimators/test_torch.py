@@ -1,6 +1,7 @@
 """Estimators on torch tensors, here in host memory, give what they give on NumPy arrays."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -61,6 +62,16 @@ def test_deviations_and_intervals_agree():
         )
         assert _apart(np.asarray(ours[-1]), theirs[-1]) <= CLOSE
     assert _apart(one.predict_interval(rows), other.predict_interval(torch.from_numpy(rows))) <= CLOSE
+
+
+@pytest.mark.parametrize("ridge", [1e-4, (1e-3, 1e-4)])
+def test_large_matrices_agree(ridge, monkeypatch):
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    for width in (0.5, 3.0):  # without and with landmarks that others nearly explain
+        options = OPTIONS | {"bandwidth": width, "selection": "uniform", "ridge": ridge}
+        one, other = _both(partial(NystromRidge, **options))
+        assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
+        assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["audit", "operator", "trace"])

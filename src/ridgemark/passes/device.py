@@ -57,16 +57,18 @@ class DeviceExecutor:
                     # Not where the error is handled, which keeps the arrays of the failed attempt alive.
                     self.backend.release()
                     most = part.n_rows // 2
-                    self._check(most)
+                    if most < _FEWEST_ROWS:
+                        raise no_memory(self.backend, f"a block of {2 * most} rows with what is computed from it")
                     waiting.extendleft(reversed(list(_parts(part, most))))
         clock.seconds += perf_counter() - begin
 
-    def _check(self, n_rows: int) -> None:
-        if n_rows < _FEWEST_ROWS:
-            raise NumericalError(
-                f"the memory of the device {self.backend.device} does not hold a block of {2 * n_rows} rows with what "
-                'is computed from it; use fewer landmarks, free memory that other programs hold there, or device="cpu"'
-            )
+
+def no_memory(backend: Backend, what: str) -> NumericalError:
+    """Return the error for a device whose memory does not hold something."""
+    return NumericalError(
+        f"the memory of the device {backend.device} does not hold {what}; use fewer landmarks, free memory that other "
+        'programs hold there, or device="cpu"'
+    )
 
 
 def _parts(block: Block, most: int) -> Iterator[Block]:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -14,7 +13,7 @@ from scipy import sparse
 from ridgemark.backends import NUMPY, Backend, Floats, Indices
 from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.passes.columns import Columns
-from ridgemark.passes.device import DeviceExecutor, device_rows
+from ridgemark.passes.device import DeviceExecutor, device_rows, no_memory
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
@@ -107,9 +106,14 @@ class RowPasses:
             pass
         return out
 
-    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
-        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`."""
-        return self._kept(task, start, lambda key: self._sum(task, along, start, key))
+    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0, stays: bool = False) -> Any:
+        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
+
+        With `stays` a sum on a device may stay there.
+        """
+        if stays and self.journal is None:
+            return self._sum(task, along, start, None)
+        return self._kept(task, start, lambda key: on_host(self._sum(task, along, start, key), self.backend))
 
     def recall(self, name: str, rng: np.random.Generator, compute: Callable[[], Result]) -> Result:
         """Return what a long step gives, from the journal where it is there; its passes are not kept one by one.
@@ -189,7 +193,7 @@ class RowPasses:
             else:
                 total, own = total + result, True
             self._note(key, block, total)
-        return on_host(total, self.backend)
+        return total
 
     def _run(
         self, task: Task, along: Sequence[NDArray[Any]], start: int = 0, out: NDArray[Any] | None = None
@@ -198,7 +202,7 @@ class RowPasses:
 
         Results to be stacked come as NumPy arrays; those to be added up stay on the device.
         """
-        backend, task = self._placed(task)
+        backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
         block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
         done, n_rows = 0, part.stop - part.start
@@ -226,12 +230,16 @@ class RowPasses:
             yield block, result
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
-    def _placed(self, task: Task) -> tuple[Backend, Task]:
-        """Return the backend on which a task computes, and the task with its arrays there."""
-        if task.on_device and self.backend is not NUMPY and not sparse.issparse(self.source.take([0]).features):
-            with suppress(StaysOnHost):
-                return self.backend, moved(task, self.backend)
-        return NUMPY, task
+    def placed(self, value: Result) -> tuple[Backend, Result]:
+        """Return the backend on which a task, or a part of one, computes, and its value with arrays there."""
+        if self.backend is not NUMPY and not sparse.issparse(self.source.take([0]).features):
+            try:
+                return self.backend, moved(value, self.backend)
+            except StaysOnHost:
+                pass
+            except self.backend.out_of_memory:
+                raise no_memory(self.backend, "the landmarks' matrices") from None
+        return NUMPY, value
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""
