@@ -1,6 +1,8 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -184,8 +186,8 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
     while True:
         with all_blas_threads():
             matrix = make()
-            diagonal = check_range(np.einsum("ii->i", matrix))
-            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0)))
+            diagonal = check_range(backend_of(matrix).diagonal(matrix))
+            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * largest_entry(diagonal))
             diagonal += ridge
             factor = cholesky_(matrix)
         if factor is not None:
@@ -195,6 +197,8 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
 
 def times_own_transpose_(triangle: Array) -> Array:
     """Overwrite an upper triangle R, in Fortran order, by the upper triangle of `R R'`."""
+    if not isinstance(triangle, np.ndarray):
+        return triangle @ triangle.T
     if not len(triangle):  # LAPACK refuses an empty array and prints to the standard output
         return triangle
     product, info = lapack.dlauum(triangle, overwrite_c=1)
@@ -216,10 +220,25 @@ def inverse_triangle_(triangle: Array) -> Array:
     return inverse
 
 
-def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> Array:
+@dataclass(frozen=True)
+class InvertedTriangle:
+    """An upper triangle on a device, as its inverse: products with a few vectors are many times faster than solving."""
+
+    inverse: Array
+
+
+def for_solving(triangle: Array) -> Array | InvertedTriangle:
+    """Return a triangle in the form in which `solve_triangle` is fastest for a few vectors."""
+    return triangle if isinstance(triangle, np.ndarray) else InvertedTriangle(inverse_triangle_(triangle))
+
+
+def solve_triangle(triangle: Any, right: Array, transposed: bool = False) -> Array:
     """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
     if 0 in right.shape:
         return np.zeros(right.shape)
+    if isinstance(triangle, InvertedTriangle):
+        inverse, backend = triangle.inverse, backend_of(triangle.inverse)
+        return backend.to_host((inverse.T if transposed else inverse) @ backend.from_host(right))
     if not isinstance(triangle, np.ndarray):
         backend = backend_of(triangle)
         solution = backend.solve_triangle(triangle, backend.from_host(right), transposed)
@@ -229,7 +248,7 @@ def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> A
     return solution
 
 
-def solve_cholesky(factor: Array, right: Array) -> Array:
+def solve_cholesky(factor: Any, right: Array) -> Array:
     """Return `A^-1 V` for `A = U'U`, U upper triangular."""
     return solve_triangle(factor, solve_triangle(factor, right, transposed=True))
 

@@ -104,6 +104,19 @@ def test_gradients_agree():
     assert apart <= 4 * (one.solver_bound_ + other.solver_bound_)
 
 
+def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypatch):
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    options = OPTIONS | {"selection": "uniform", "ridge": 1e-4, "solver": "gradient"}
+    direct = NystromRidge(**options | {"solver": "direct"}).fit(X, Y).predict(X)
+    rows = torch.from_numpy(X)
+    monkeypatch.setattr("ridgemark.operators.held._FREE", 0)
+    for free in (2**30, 4 * len(X) * 80, 0):  # in double precision, in single precision, and not at all
+        monkeypatch.setattr("ridgemark.backends.torch.TorchBackend.free_bytes", lambda self, free=free: free)
+        model = NystromRidge(**options).fit(rows, Y)
+        found = model.predict(rows).numpy()
+        assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ <= 0.02 * Y.std()
+
+
 def test_classes_and_features_agree():
     labels = Y > 1
     one, other = _both(lambda: NystromClassifier(**OPTIONS, ridge=1e-3), labels)
