@@ -83,8 +83,11 @@ class HeldMatrix:
         return self.backend.double(left @ self.backend.xp.astype(right, left.dtype))
 
 
-def hold_on_device(matrix: RowMatrix) -> None:
-    """Evaluate a matrix once and keep it on the device of its passes, where its memory has room for it."""
+def hold_on_device(matrix: RowMatrix, single: bool) -> None:
+    """Evaluate a matrix once and keep it on the device of its passes, where its memory has room for it.
+
+    `single` says whether single precision will do, where there is no room for double precision.
+    """
     backend, _ = matrix.passes.placed(matrix.evaluate)
     if backend is not matrix.passes.backend:
         return
@@ -92,5 +95,5 @@ def hold_on_device(matrix: RowMatrix) -> None:
     free, entries = backend.free_bytes(), matrix.passes.source.n_rows * matrix.n_columns
     if 8 * entries <= free // _SHARE:
         matrix.held = HeldMatrix(matrix, backend, single=False)
-    elif 4 * entries <= free - _FREE:
+    elif single and 4 * entries <= free - _FREE:
         matrix.held = HeldMatrix(matrix, backend, single=True)

@@ -149,7 +149,7 @@ class _NormalEquations:
         if passes.backend is NUMPY:
             self.cross.hold(passes.budget // _HELD_PART)
         else:
-            hold_on_device(self.cross)
+            hold_on_device(self.cross, single=True)
             if getattr(self.cross.held, "single", False):
                 self.exact = Cross(passes, cross_kernel)
         weights, targets = passes.row_counts(), passes.targets() - target_origin
