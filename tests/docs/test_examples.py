@@ -30,6 +30,8 @@ def test_python_shown_in_the_documentation_runs_and_prints_what_it_says(page, tm
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_hold(name):
+    if name == "ridgemark.backends.torch":
+        pytest.importorskip("torch")
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
