@@ -12,6 +12,16 @@ from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Pol
 
 torch = pytest.importorskip("torch")
 
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    """Check in every test that nothing on the device meets something of the host."""
+    from tests.fake_device import fake_device
+
+    with fake_device(monkeypatch):
+        yield
+
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 4))
 Y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=len(X))
@@ -64,6 +74,7 @@ def test_deviations_and_intervals_agree():
     assert _apart(one.predict_interval(rows), other.predict_interval(torch.from_numpy(rows))) <= CLOSE
 
 
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
 @pytest.mark.parametrize("ridge", [1e-4, (1e-3, 1e-4)])
 def test_large_matrices_agree(ridge, monkeypatch):
     monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
@@ -161,6 +172,19 @@ def test_scores_of_tensors_and_saved_models(tmp_path):
     assert model.score(torch.from_numpy(X), torch.from_numpy(Y)) > 0.9
     for again in (pickle.loads(pickle.dumps(model)), ridgemark.load(model.save(tmp_path / "m.ridgemark"))):
         assert torch.equal(again.predict(torch.from_numpy(X)), model.predict(torch.from_numpy(X)))
+
+
+def test_the_fake_device_refuses_what_a_gpu_refuses():
+    from ridgemark.backends import backend_of
+    from tests.fake_device import FakeDevice
+
+    backend = backend_of(torch.ones(1))
+    with FakeDevice():
+        there, here = backend.from_host(np.ones(3)), torch.ones(3)
+        for wrong in (lambda: there + here, lambda: there * np.ones(3), lambda: np.sqrt(there), lambda: there.numpy()):
+            with pytest.raises((RuntimeError, TypeError), match="device"):
+                wrong()
+        assert (backend.to_host((2.0 * there)[np.array([0, 2])] + there[0]) == 3.0).all()
 
 
 def test_own_kernels_stay_on_the_host():
