@@ -1,17 +1,24 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import NUMPY, Array, Floats, Indices
+from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
+from ridgemark.backends.devices import current_backend
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import DataError, NumericalError
 
 # Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are
 # often huge and of both signs, in smaller ones.
 SUMMED_AT_ONCE, LANDMARKS_AT_ONCE = 256, 64
+# Rows from which on a matrix is worth its way to a device.
+_WORTH_SENDING = 1024
+# Smallest squared pivot, of a unit diagonal, for which a factor without pivoting serves as well as one with it.
+_SAFE_PIVOT = 1e-7
 # A negative eigenvalue beyond this fraction of the largest is not a rounding error, even in single precision.
 _INDEFINITE = 1e-5
 # An entry below this share of the largest one changes no eigenvalue by more than its rounding error.
@@ -41,6 +48,16 @@ def rounded(values: Floats, bits: int = 30) -> Floats:
     return np.ldexp(np.round(np.ldexp(mantissas, bits)), exponents - bits)
 
 
+def sent(matrix: Array) -> Array:
+    """Return a large matrix as an array of the device that computes now; other matrices as they are."""
+    return current_backend().from_host(matrix) if worth_sending(len(matrix)) else matrix
+
+
+def worth_sending(n_rows: int) -> bool:
+    """Return whether a matrix of so many rows is computed on a device."""
+    return current_backend() is not NUMPY and n_rows >= _WORTH_SENDING
+
+
 def check_range(matrix: Array) -> Array:
     """Return a matrix of kernel values; refuse values that are not finite."""
     if not bool((abs(matrix) < np.inf).all()):
@@ -60,7 +77,9 @@ def symmetric_eigen(matrix: Array, definite: bool = False) -> tuple[Array, Array
     # Far below rounding; products of such entries are denormal, and some builds of LAPACK then give NaN or do not end.
     negligible = abs(matrix) < _NEGLIGIBLE * abs(matrix).max(initial=0.0)
     try:
-        values, vectors = NUMPY.eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
+        on_device = sent(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
+        backend = backend_of(on_device)
+        values, vectors = map(backend.to_host, backend.eigh(on_device))
     except np.linalg.LinAlgError as error:
         raise NumericalError(
             f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
@@ -82,17 +101,22 @@ def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
     return int((eigenvalues > threshold).sum())
 
 
+def largest_entry(matrix: Array) -> float:
+    """Return the largest absolute value; zero of an empty matrix."""
+    return float(abs(matrix).max()) if 0 not in matrix.shape else 0.0
+
+
 def largest_eigenvalue(root: Array, steps: int = 50) -> float:
     """Return the largest eigenvalue of `N N'`, by the power method: after fifty steps at most a few percent too low."""
-    scale = float(abs(root).max(initial=0.0))
+    scale, backend = largest_entry(root), backend_of(root)
     if not 0 < scale < np.inf:
         return scale
     root = root / scale  # so that squares do not overflow
-    vector = np.ones(root.shape[0])
+    vector = backend.zeros((root.shape[0],)) + 1.0
     size = 0.0
     for _ in range(steps):
         vector = root @ (root.T @ vector)
-        size = float(np.linalg.norm(vector))
+        size = float(backend.xp.linalg.norm(vector))
         if not 0 < size < np.inf:
             break
         vector /= size
@@ -106,6 +130,8 @@ def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite:
     its diagonal entry. An eigendecomposition would cut at the rounding error of the *largest* eigenvalue, hundreds of
     times higher; a redundant column kept by chance does no harm.
     """
+    if not isinstance(matrix, np.ndarray):
+        return _cholesky_on_device(matrix, precision)
     scaled = matrix if overwrite else matrix.copy()
     lengths = np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
     lengths[lengths == 0] = 1.0
@@ -124,8 +150,29 @@ def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite:
     return triangle, order[:rank]
 
 
+def _cholesky_on_device(matrix: Array, precision: np.dtype[np.floating]) -> tuple[Array, Indices]:
+    """Return what `pivoted_cholesky` returns; without pivoting, where no column is close to the span of the others."""
+    backend, size = backend_of(matrix), len(matrix)
+    diagonal = backend.diagonal(matrix)
+    lengths = backend.xp.sqrt(backend.xp.where(diagonal > 0, diagonal, 1.0))
+    triangle = backend.cholesky(matrix / lengths / lengths[:, None])
+    if triangle is not None and float(backend.diagonal(triangle).min()) ** 2 > _SAFE_PIVOT:
+        return triangle * lengths, np.arange(size)
+    triangle, kept = pivoted_cholesky(backend.to_host(matrix), precision)
+    return backend.from_host(np.triu(triangle)), kept
+
+
+def copy_with_ridge(matrix: Array, ridge: float) -> Array:
+    """Return a copy of a matrix, in Fortran order on the host, with the ridge added to its diagonal."""
+    copy = np.array(matrix, order="F") if isinstance(matrix, np.ndarray) else matrix.clone()
+    backend_of(copy).diagonal(copy)[...] += ridge
+    return copy
+
+
 def cholesky_(matrix: Array) -> Array | None:
     """Overwrite A by U, upper triangular, with `U'U = A`, undefined below the diagonal; None if A is not definite."""
+    if not isinstance(matrix, np.ndarray):
+        return backend_of(matrix).cholesky(matrix)
     factor, info = lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
     _check_info("dpotrf", min(info, 0))
     return None if info else factor
@@ -139,8 +186,8 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
     while True:
         with all_blas_threads():
             matrix = make()
-            diagonal = check_range(np.einsum("ii->i", matrix))
-            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0)))
+            diagonal = check_range(backend_of(matrix).diagonal(matrix))
+            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * largest_entry(diagonal))
             diagonal += ridge
             factor = cholesky_(matrix)
         if factor is not None:
@@ -150,6 +197,8 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
 
 def times_own_transpose_(triangle: Array) -> Array:
     """Overwrite an upper triangle R, in Fortran order, by the upper triangle of `R R'`."""
+    if not isinstance(triangle, np.ndarray):
+        return triangle @ triangle.T
     if not len(triangle):  # LAPACK refuses an empty array and prints to the standard output
         return triangle
     product, info = lapack.dlauum(triangle, overwrite_c=1)
@@ -159,6 +208,8 @@ def times_own_transpose_(triangle: Array) -> Array:
 
 def inverse_triangle_(triangle: Array) -> Array:
     """Overwrite an upper triangle R by `R^-1`, with zeros below; entries of R below its diagonal are ignored."""
+    if not isinstance(triangle, np.ndarray):
+        return backend_of(triangle).inverse_triangle(triangle)
     inverse = np.asfortranarray(triangle)
     if len(inverse):
         with all_blas_threads():
@@ -169,27 +220,50 @@ def inverse_triangle_(triangle: Array) -> Array:
     return inverse
 
 
-def solve_triangle(triangle: Array, right: Array, transposed: bool = False) -> Array:
+@dataclass(frozen=True)
+class InvertedTriangle:
+    """An upper triangle on a device, as its inverse: products with a few vectors are many times faster than solving."""
+
+    inverse: Array
+
+
+def for_solving(triangle: Array) -> Array | InvertedTriangle:
+    """Return a triangle in the form in which `solve_triangle` is fastest for a few vectors."""
+    return triangle if isinstance(triangle, np.ndarray) else InvertedTriangle(inverse_triangle_(triangle))
+
+
+def solve_triangle(triangle: Any, right: Array, transposed: bool = False) -> Array:
     """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
-    if not right.size:
+    if 0 in right.shape:
         return np.zeros(right.shape)
+    if isinstance(triangle, InvertedTriangle):
+        inverse, backend = triangle.inverse, backend_of(triangle.inverse)
+        return backend.to_host((inverse.T if transposed else inverse) @ backend.from_host(right))
+    if not isinstance(triangle, np.ndarray):
+        backend = backend_of(triangle)
+        solution = backend.solve_triangle(triangle, backend.from_host(right), transposed)
+        return backend.to_host(solution) if isinstance(right, np.ndarray) else solution
     solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
     _check_info("dtrtrs", info)
     return solution
 
 
-def solve_cholesky(factor: Array, right: Array) -> Array:
+def solve_cholesky(factor: Any, right: Array) -> Array:
     """Return `A^-1 V` for `A = U'U`, U upper triangular."""
     return solve_triangle(factor, solve_triangle(factor, right, transposed=True))
 
 
 def congruence(matrix: Array, triangle: Array) -> Array:
     """Return `T'A T` for a symmetric A and an upper triangle T."""
+    product: Array
     if not len(triangle):
-        return np.zeros((0, 0))
+        return np.zeros((0, 0)) if isinstance(matrix, np.ndarray) else matrix
+    if not isinstance(matrix, np.ndarray):
+        product = triangle.T @ (matrix @ triangle)
+        return (product + product.T) / 2
     with all_blas_threads():
         right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
-        product: Array = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
+        product = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
     return (product + product.T) / 2
 
 

@@ -1,6 +1,7 @@
 """Estimators on torch tensors, here in host memory, give what they give on NumPy arrays."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,16 @@ from ridgemark.errors import DataTypeError, NumericalError, ParameterError
 from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 
 torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch):
+    """Check in every test that nothing on the device meets something of the host."""
+    from tests.fake_device import fake_device
+
+    with fake_device(monkeypatch):
+        yield
+
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 4))
@@ -63,6 +74,17 @@ def test_deviations_and_intervals_agree():
     assert _apart(one.predict_interval(rows), other.predict_interval(torch.from_numpy(rows))) <= CLOSE
 
 
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
+@pytest.mark.parametrize("ridge", [1e-4, (1e-3, 1e-4)])
+def test_large_matrices_agree(ridge, monkeypatch):
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    for width in (0.5, 3.0):  # without and with landmarks that others nearly explain
+        options = OPTIONS | {"bandwidth": width, "selection": "uniform", "ridge": ridge}
+        one, other = _both(partial(NystromRidge, **options))
+        assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
+        assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["audit", "operator", "trace"])
 def test_certificates_agree(kind):
     one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
@@ -91,6 +113,19 @@ def test_gradients_agree():
     one, other = _both(lambda: NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4, solver="gradient"))
     apart = _apart(one.predict(X), other.predict(torch.from_numpy(X)))
     assert apart <= 4 * (one.solver_bound_ + other.solver_bound_)
+
+
+def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypatch):
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    options = OPTIONS | {"selection": "uniform", "ridge": 1e-4, "solver": "gradient"}
+    direct = NystromRidge(**options | {"solver": "direct"}).fit(X, Y).predict(X)
+    rows = torch.from_numpy(X)
+    monkeypatch.setattr("ridgemark.operators.held._FREE", 0)
+    for free in (2**30, 4 * len(X) * 80, 0):  # in double precision, in single precision, and not at all
+        monkeypatch.setattr("ridgemark.backends.torch.TorchBackend.free_bytes", lambda self, free=free: free)
+        model = NystromRidge(**options).fit(rows, Y)
+        found = model.predict(rows).numpy()
+        assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ <= 0.02 * Y.std()
 
 
 def test_classes_and_features_agree():
@@ -137,6 +172,19 @@ def test_scores_of_tensors_and_saved_models(tmp_path):
     assert model.score(torch.from_numpy(X), torch.from_numpy(Y)) > 0.9
     for again in (pickle.loads(pickle.dumps(model)), ridgemark.load(model.save(tmp_path / "m.ridgemark"))):
         assert torch.equal(again.predict(torch.from_numpy(X)), model.predict(torch.from_numpy(X)))
+
+
+def test_the_fake_device_refuses_what_a_gpu_refuses():
+    from ridgemark.backends import backend_of
+    from tests.fake_device import FakeDevice
+
+    backend = backend_of(torch.ones(1))
+    with FakeDevice():
+        there, here = backend.from_host(np.ones(3)), torch.ones(3)
+        for wrong in (lambda: there + here, lambda: there * np.ones(3), lambda: np.sqrt(there), lambda: there.numpy()):
+            with pytest.raises((RuntimeError, TypeError), match="device"):
+                wrong()
+        assert (backend.to_host((2.0 * there)[np.array([0, 2])] + there[0]) == 3.0).all()
 
 
 def test_own_kernels_stay_on_the_host():

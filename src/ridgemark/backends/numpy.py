@@ -100,6 +100,9 @@ class NumpyBackend(Backend):
     def empty(self, shape: tuple[int, ...], like: Floats | None = None) -> Floats:
         return np.empty(shape, np.float64 if like is None else like.dtype)
 
+    def diagonal(self, matrix: Floats) -> Floats:
+        return np.einsum("ii->i", matrix)
+
     def eigh(self, matrix: Floats) -> tuple[Floats, Floats]:
         # NumPy's routine is divide and conquer, several times faster at our sizes than SciPy's default.
         with all_blas_threads() if len(matrix) > _LARGE else one_blas_thread():

@@ -92,6 +92,26 @@ class TorchBackend(Backend):
     def at_least(self, values: Array, lowest: Any) -> Array:
         return values.clamp(min=lowest)
 
+    def diagonal(self, matrix: Array) -> Array:
+        return matrix.diagonal()
+
+    def cholesky(self, matrix: Array) -> Array | None:
+        factor, info = torch.linalg.cholesky_ex(matrix, upper=True)
+        return None if int(info) else factor
+
+    def solve_triangle(self, triangle: Array, right: Array, transposed: bool = False) -> Array:
+        return torch.linalg.solve_triangular(triangle.T if transposed else triangle, right, upper=not transposed)
+
+    def inverse_triangle(self, triangle: Array) -> Array:
+        return self.solve_triangle(triangle, torch.eye(len(triangle), dtype=triangle.dtype, device=triangle.device))
+
+    def eigh(self, matrix: Array) -> tuple[Array, Array]:
+        try:
+            values, vectors = torch.linalg.eigh(matrix)
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            raise np.linalg.LinAlgError(str(error)) from error
+        return values, vectors
+
 
 def _dtype(values: NDArray[Any]) -> torch.dtype:
     return torch.from_numpy(np.empty(0, values.dtype)).dtype

@@ -48,7 +48,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     max_iter : int, default=200
         Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
         was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
-    fit_intercept, categorical_features, memory_budget, random_state : as for `NystromRidge`
+    fit_intercept, categorical_features, device, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes

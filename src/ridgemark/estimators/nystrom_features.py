@@ -38,6 +38,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         How landmarks are chosen.
     categorical_features : "from_dtype", list of names or positions, or None, default="from_dtype"
         Which columns of a table are categories, as for `NystromRidge`.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        As for `NystromRidge`.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
     random_state : int, RandomState, Generator or None, default=None

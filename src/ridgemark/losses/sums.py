@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends.devices import moved, on_host
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.operators.blocks import cross_block, diagonal_block
@@ -136,6 +137,8 @@ def loss_sums(
     the rounding error is negligible relative to the ridge.
     """
     origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
+    on_device = at is None  # losses of labels are computed on the host
+    backend, factor = passes.placed(factor) if on_device else (NUMPY, factor)
     whitening = whiten_before(factor)
     if scaled_ridge is not None:
         whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
@@ -143,7 +146,7 @@ def loss_sums(
     if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
         whitening = whiten_before(factor)
         moments = _sum(passes, LossSums(whitening, loss, origin, at))
-    return _finished(moments, whitening)
+    return on_host(_finished(moments, whitening), backend)
 
 
 def _sum(passes: RowPasses, task: LossSums) -> Moments:
@@ -151,7 +154,7 @@ def _sum(passes: RowPasses, task: LossSums) -> Moments:
         at = replace(task.at, coefficients=task.whitening.finish_coefficients(task.at.coefficients))
         task = replace(task, at=at)
     passes.count_entries(task.width**2)  # the landmark kernel
-    return passes.reduce(task)
+    return moved(passes.reduce(task, stays=True), task.whitening.factor.kept_kernel.backend)
 
 
 def _finished(moments: Moments, whitening: Whitening) -> Moments:
@@ -166,5 +169,5 @@ def _finished(moments: Moments, whitening: Whitening) -> Moments:
         cross=whitening.finish_rows(moments.cross),
         feature_sum=whitening.finish_rows(moments.feature_sum),
         # With the largest possible rounding error added, the residual is never too small.
-        trace_residual=max(0.0, moments.trace_kernel - float(np.trace(gram))) + rounding,
+        trace_residual=max(0.0, moments.trace_kernel - float(gram.trace())) + rounding,
     )

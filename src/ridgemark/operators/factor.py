@@ -1,15 +1,24 @@
 """The Nystrom approximation `L = C W^+ C'` as features: landmarks and the whitener of their kernel."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Indices
+from ridgemark.backends import NUMPY, Array, Backend, Indices, backend_of
+from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import check_range, inverse_triangle_, numerical_rank, pivoted_cholesky, symmetric_eigen
+from ridgemark.linalg import (
+    check_range,
+    inverse_triangle_,
+    numerical_rank,
+    pivoted_cholesky,
+    symmetric_eigen,
+    worth_sending,
+)
 
 
 @dataclass(frozen=True)
@@ -72,13 +81,22 @@ def nystrom_factor(
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal."""
     cross_kernel = kernel.bind(landmarks, indices, backend)
-    block = cross_kernel(landmarks)
-    precision = np.dtype(block.dtype)
-    landmark_kernel = _symmetric(check_range(block.astype(np.float64)))
-    triangle, kept = pivoted_cholesky(landmark_kernel, precision)
+    block = block_of_landmarks(cross_kernel, landmarks)
+    landmark_kernel = _symmetric(check_range(backend_of(block).double(block)))
+    triangle, kept = pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
     triangle = inverse_triangle_(triangle)
+    landmark_kernel, triangle = on_host((landmark_kernel, triangle), backend_of(block))
     kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept], backend)
     return NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+
+
+def block_of_landmarks(cross_kernel: CrossKernel, landmarks: Any) -> Array:
+    """Return the kernel of the landmarks with each other, on the device that computes now where they are many."""
+    with suppress(StaysOnHost):
+        rows = moved(landmarks, current_backend())
+        if worth_sending(cross_kernel.n_landmarks):
+            return moved(cross_kernel, current_backend())(rows)
+    return cross_kernel(landmarks)
 
 
 def _symmetric(block: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class RowMatrix:
 
     def __init__(self, passes: RowPasses, evaluate: Callable[[Block, Workspace], Floats], n_columns: int) -> None:
         self.passes, self.evaluate, self.n_columns = passes, evaluate, n_columns
-        self.held: Floats | None = None
+        self.held: Any = None  # an array, or a `HeldMatrix` on a device
 
     def hold(self, budget: int) -> Self:
         """Evaluate the matrix once and keep it, where it takes at most `budget` bytes."""
@@ -106,6 +106,8 @@ class RowMatrix:
         """Return `A V`."""
         if self.held is None:
             return self.passes.map(MatrixValues(self.evaluate, self.n_columns, vectors))
+        if not isinstance(self.held, np.ndarray):
+            return self.held.times(vectors)
         with all_blas_threads():
             return product_in_blocks(self.held, vectors)
 
@@ -118,6 +120,8 @@ class RowMatrix:
         """Return `A'W (A V - 1 offset')` in one pass; with an offset of `m'V`, m the mean of A, the centred product."""
         if self.held is None:
             return self.passes.reduce(MatrixNormal(self.evaluate, self.n_columns, vectors, offset))
+        if not isinstance(self.held, np.ndarray):
+            return self.held.normal(vectors, offset)
         with all_blas_threads():
             values = self.held @ vectors - offset
             values *= self.passes.row_counts()[:, None]
@@ -135,6 +139,8 @@ class Transposed:
         matrix = self.matrix
         if matrix.held is None:
             return matrix.passes.reduce(MatrixSums(matrix.evaluate, matrix.n_columns), along=(vectors,))
+        if not isinstance(matrix.held, np.ndarray):
+            return matrix.held.transposed_times(vectors)
         with all_blas_threads():
             return matrix.held.T @ vectors
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.backends.threads import all_blas_threads
-from ridgemark.linalg import congruence, largest_eigenvalue, solve_triangle
+from ridgemark.linalg import congruence, largest_eigenvalue, largest_entry, solve_triangle
 from ridgemark.operators.factor import NystromFactor
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -74,13 +74,15 @@ class Whitening:
         if self.n_before == 0:
             largest = math.sqrt(largest_eigenvalue(gram, _STEPS))
             return not _largest_error(largest, self.after) <= _NEGLIGIBLE * self.scaled_ridge
-        lengths = np.sqrt(np.diagonal(gram)[self.n_before :])
+        lengths = self._lengths(gram)
         return not _likely_error(lengths, self.after) <= _TOLERATED_RATIO * _NEGLIGIBLE * self.scaled_ridge
 
     def rounding(self, gram: Floats) -> float:
         """Return a bound on the rounding error of the trace of the whitened sum."""
-        lengths = np.sqrt(np.diagonal(gram)[self.n_before :])
-        return 4 * _EPS * float(np.sum((lengths @ abs(self.after)) ** 2))
+        return 4 * _EPS * float(((self._lengths(gram) @ abs(self.after)) ** 2).sum())
+
+    def _lengths(self, gram: Array) -> Array:
+        return backend_of(gram).xp.sqrt(gram.diagonal()[self.n_before :])
 
     def finish_gram(self, gram: Floats) -> Floats:
         """Overwrite the sum of products of features by that of whitened features."""
@@ -89,23 +91,24 @@ class Whitening:
         gram[:n, n:] = gram[:n, n:] @ after
         gram[n:, :n] = gram[:n, n:].T
         # A squared length must not be negative, not even by rounding.
-        np.fill_diagonal(gram, np.maximum(np.diagonal(gram), 0.0))
+        backend = backend_of(gram)
+        backend.diagonal(gram)[...] = backend.at_least(backend.diagonal(gram), 0.0)
         return gram
 
     def finish_rows(self, sums: Floats) -> Floats:
         """Return sums of features times something as those of whitened features."""
         n = self.n_before
-        return np.concatenate([sums[:n], self.after.T @ sums[n:]])
+        return backend_of(sums).xp.concat([sums[:n], self.after.T @ sums[n:]])
 
     def finish_coefficients(self, coefficients: Floats) -> Floats:
         """Return the coefficients of the features `[k1 T1, h]` for those of whitened features."""
         n = self.n_before
-        return np.concatenate([coefficients[:n], self.after @ coefficients[n:]])
+        return backend_of(coefficients).xp.concat([coefficients[:n], self.after @ coefficients[n:]])
 
 
 def whiten_before(factor: NystromFactor) -> Whitening:
     """Return the reference: no whitening is deferred."""
-    return Whitening(factor, factor.rank, np.zeros((factor.rank, 0)), math.inf)
+    return Whitening(factor, factor.rank, factor.kept_kernel.backend.zeros((factor.rank, 0)), math.inf)
 
 
 @all_blas_threads()
@@ -116,13 +119,13 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
     rounding error is estimated to change the ridge, in some directions, by less than 1e-9 of it. Sums over rows are
     predicted as if the landmarks were a random sample of the rows.
     """
-    rank, size = factor.rank, float(abs(factor.landmark_kernel).max(initial=0.0))
+    rank, size = factor.rank, largest_entry(factor.landmark_kernel)
     if not rank or n_rows < _ROWS_PER_LANDMARK * rank or not 1e-100 < size < 1e100:
         return whiten_before(factor)
-    kernel = factor.landmark_kernel[np.ix_(factor.kept, factor.kept)]
+    kernel = factor.landmark_kernel[factor.kept[:, None], factor.kept]
     share = n_rows / factor.cross_kernel.n_landmarks
     if _may_defer_all(kernel, factor.triangle, _NEGLIGIBLE * scaled_ridge / share):
-        return Whitening(factor, 0, np.zeros((0, rank)), scaled_ridge)
+        return Whitening(factor, 0, factor.kept_kernel.backend.zeros((0, rank)), scaled_ridge)
     few, enough = 0, _MOST_PARTS + 1
     while enough - few > 1:
         middle = (few + enough) // 2
@@ -135,12 +138,15 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
         return whiten_before(factor)
     to_others, others = factor.triangle[:leading, leading:], factor.triangle[leading:, leading:]
     explained = -solve_triangle(others, to_others.T, transposed=True).T
-    return Whitening(factor, leading, np.ascontiguousarray(explained), scaled_ridge)
+    explained = np.ascontiguousarray(explained) if isinstance(explained, np.ndarray) else explained.contiguous()
+    return Whitening(factor, leading, explained, scaled_ridge)
 
 
 def _may_defer_all(kernel: Floats, triangle: Floats, allowed: float) -> bool:
     """Return whether `eps |W|^2 |W^-1|` is small enough; cheap lower bounds on both norms usually decide."""
-    at_least = (float(kernel.sum()) / len(kernel)) ** 2 * float(np.einsum("ij,ij->j", triangle, triangle).max())
+    at_least = (float(kernel.sum()) / len(kernel)) ** 2 * float(
+        backend_of(triangle).xp.einsum("ij,ij->j", triangle, triangle).max()
+    )
     return _EPS * at_least <= allowed and _largest_error(largest_eigenvalue(kernel, _STEPS), triangle) <= allowed
 
 
@@ -155,12 +161,13 @@ def _likely_error(lengths: Floats, after: Floats) -> float:
     A matrix of random entries with unit variance between `A' = T2' diag(g)` and A has norm about `|A| |A|_F`.
     """
     scaled = lengths[:, None] * after
-    return _EPS * math.sqrt(largest_eigenvalue(scaled, _STEPS)) * float(np.linalg.norm(scaled))
+    norm = float(backend_of(scaled).xp.linalg.norm(scaled))
+    return _EPS * math.sqrt(largest_eigenvalue(scaled, _STEPS)) * norm
 
 
 def _residual_lengths(kernel: Floats, before: Floats) -> Floats:
     """Return lengths of the columns of `W22 - W21 W11^-1 W12`, by its products with a few random signs."""
-    n = len(before)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (len(kernel) - n, _PROBES))
+    n, backend = len(before), backend_of(kernel)
+    signs = backend.from_host(np.random.default_rng(0).choice([-1.0, 1.0], (len(kernel) - n, _PROBES)))
     residual = kernel[n:, n:] @ signs - kernel[n:, :n] @ (before @ (before.T @ (kernel[:n, n:] @ signs)))
-    return np.sqrt(np.mean(residual**2, axis=1))
+    return backend.xp.sqrt(backend.xp.mean(residual**2, axis=1))

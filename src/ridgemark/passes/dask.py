@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Backend
 from ridgemark.backends.devices import on_host
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.passes.task import Task, Workspace, placed, prepared
+from ridgemark.passes.device import placed
+from ridgemark.passes.task import Task, Workspace, prepared
 from ridgemark.rows.base import Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
 
@@ -38,7 +39,7 @@ class PartitionTask:
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             for block in self.reading(*part).blocks(self.block_rows):
                 rows = slice(block.start, block.start + block.n_rows)
-                if self.backend is not backend:
+                if task.on_device and self.backend is not backend:
                     backend, task = placed(self.task, self.backend, block.features)
                     workspace = Workspace(backend)
                 block = replace(block, start=first + block.start, along=tuple(values[rows] for values in along))

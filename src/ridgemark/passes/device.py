@@ -4,13 +4,18 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
-from ridgemark.backends import Backend
+from scipy import sparse
+
+from ridgemark.backends import NUMPY, Backend
+from ridgemark.backends.devices import StaysOnHost, moved
 from ridgemark.errors import NumericalError
 from ridgemark.passes.task import Workspace
 from ridgemark.passes.threads import Clock, read_ahead
 from ridgemark.rows import Block
+
+Value = TypeVar("Value")
 
 # Entries of an array of a block, 1 GiB in float64: enough work for any device.
 _ENTRIES = 2**27
@@ -22,6 +27,18 @@ _FEWEST_ROWS = 16
 def device_rows(width: int, n_rows: int) -> int:
     """Return the rows of a block on a device for a task of this width."""
     return max(1, min(n_rows, _MOST_ROWS, _ENTRIES // max(width, 1)))
+
+
+def placed(value: Value, backend: Backend, features: Any) -> tuple[Backend, Value]:
+    """Return the backend on which a task, or a part of one, computes with rows like these, and its arrays there."""
+    if backend is not NUMPY and not sparse.issparse(features):
+        try:
+            return backend, moved(value, backend)
+        except StaysOnHost:
+            pass
+        except backend.out_of_memory:
+            raise no_memory(backend, "the landmarks' matrices") from None
+    return NUMPY, value
 
 
 class DeviceExecutor:
@@ -57,16 +74,18 @@ class DeviceExecutor:
                     # Not where the error is handled, which keeps the arrays of the failed attempt alive.
                     self.backend.release()
                     most = part.n_rows // 2
-                    self._check(most)
+                    if most < _FEWEST_ROWS:
+                        raise no_memory(self.backend, f"a block of {2 * most} rows with what is computed from it")
                     waiting.extendleft(reversed(list(_parts(part, most))))
         clock.seconds += perf_counter() - begin
 
-    def _check(self, n_rows: int) -> None:
-        if n_rows < _FEWEST_ROWS:
-            raise NumericalError(
-                f"the memory of the device {self.backend.device} does not hold a block of {2 * n_rows} rows with what "
-                'is computed from it; use fewer landmarks, free memory that other programs hold there, or device="cpu"'
-            )
+
+def no_memory(backend: Backend, what: str) -> NumericalError:
+    """Return the error for a device whose memory does not hold something."""
+    return NumericalError(
+        f"the memory of the device {backend.device} does not hold {what}; use fewer landmarks, free memory that other "
+        'programs hold there, or device="cpu"'
+    )
 
 
 def _parts(block: Block, most: int) -> Iterator[Block]:

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Floats, Indices
+from ridgemark.backends import NUMPY, Backend, Floats, Indices
 from ridgemark.backends.devices import current_backend, on_host
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.dask import PartitionTask, each_block, total
-from ridgemark.passes.device import DeviceExecutor, device_rows
+from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
-from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, placed, prepared
+from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
 from ridgemark.rows.dask import DaskRows
@@ -113,9 +113,14 @@ class RowPasses:
             pass
         return out
 
-    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0) -> Any:
-        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`."""
-        return self._kept(task, start, lambda key: self._sum(task, along, start, key))
+    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0, stays: bool = False) -> Any:
+        """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
+
+        With `stays` a sum on a device may stay there.
+        """
+        if stays and self.journal is None:
+            return self._sum(task, along, start, None)
+        return self._kept(task, start, lambda key: on_host(self._sum(task, along, start, key), self.backend))
 
     def recall(self, name: str, rng: np.random.Generator, compute: Callable[[], Result]) -> Result:
         """Return what a long step gives, from the journal where it is there; its passes are not kept one by one.
@@ -196,7 +201,7 @@ class RowPasses:
             else:
                 total, own = total + result, True
             self._note(key, block, total)
-        return on_host(total, self.backend)
+        return total
 
     def _run(
         self,
@@ -214,9 +219,7 @@ class RowPasses:
         if isinstance(self.source, DaskRows):
             yield from self._run_on_partitions(self.source, task, along, out, adds)
             return
-        backend = self.backend
-        if backend is not NUMPY:
-            backend, task = placed(task, backend, self.source.take([0]).features)
+        backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
         block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
         done, n_rows = 0, part.stop - part.start
@@ -257,6 +260,10 @@ class RowPasses:
         if self.progress is not None:
             self.progress(task.what, n_rows, n_rows)
         self.cost += Cost(1, task.kernel_entries * n_rows, perf_counter() - begin)
+
+    def placed(self, value: Result) -> tuple[Backend, Result]:
+        """Return the backend on which a task, or a part of one, computes, and its value with arrays there."""
+        return (NUMPY, value) if self.backend is NUMPY else placed(value, self.backend, self.source.take([0]).features)
 
     def block_rows(self, width: int) -> int:
         """Return the rows of a block for a task of this width, independent of the number of threads."""

@@ -6,15 +6,13 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ridgemark.backends import NUMPY, Backend, Floats
-from ridgemark.backends.devices import StaysOnHost, moved
+from ridgemark.backends.devices import moved
 from ridgemark.rows import Block, RowSource, row_weights
 
 
@@ -96,14 +94,6 @@ class Part:
     def n_blocks(self, block_rows: int) -> int:
         """Return the number of blocks of this size."""
         return -(-(self.stop - self.start) // block_rows)
-
-
-def placed(task: Task, backend: Backend, features: Any) -> tuple[Backend, Task]:
-    """Return the backend on which a task computes with rows like these, and the task with its arrays there."""
-    if task.on_device and backend is not NUMPY and not sparse.issparse(features):
-        with suppress(StaysOnHost):
-            return backend, moved(task, backend)
-    return NUMPY, task
 
 
 def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Block:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import raised_cholesky, solve_cholesky, sum_rounding, symmetric_eigen
 from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, kernel_diagonal
+from ridgemark.operators.held import hold_on_device
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
@@ -202,11 +203,12 @@ def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> F
     sides, so the rows of the part get the largest error of any row.
     """
     all_rows = passes.take(np.arange(passes.source.n_rows))
+    backend, (features, _) = passes.placed((all_rows.features, kernel))
     errors = np.zeros(all_rows.n_rows)
     for size in part_sizes:
         for start in range(0, all_rows.n_rows, size):
             part = slice(start, start + size)
-            of_rows = kernel.bind(all_rows.features[part], all_rows.indices[part]).entry_error(all_rows.features)
+            of_rows = kernel.bind(features[part], all_rows.indices[part], backend).entry_error(features)
             errors = np.maximum(errors, of_rows)
             if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())
@@ -228,7 +230,11 @@ def landmark_preconditioner(system: KernelSystem, fit: LandmarkFit, reserved: in
         spectrum, of_reliable = symmetric_eigen(fit.centred.gram[np.ix_(reliable, reliable)])
         rotation = np.zeros((factor.rank, len(reliable)))
         rotation[reliable] = of_reliable
-    features = Features(system.passes, factor).hold(reserved)
+    features = Features(system.passes, factor)
+    if system.passes.backend is NUMPY:
+        features.hold(reserved)
+    else:
+        hold_on_device(features, single=False)
     return ShiftedInverse(features, system.weighting, spectrum, rotation, ridges)
 
 

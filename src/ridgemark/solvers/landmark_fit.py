@@ -6,11 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, backend_of
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
-from ridgemark.linalg import check_range, cholesky_, inverse_triangle_, solve_cholesky, symmetric_eigen
+from ridgemark.linalg import (
+    check_range,
+    cholesky_,
+    copy_with_ridge,
+    inverse_triangle_,
+    sent,
+    solve_cholesky,
+    symmetric_eigen,
+)
 from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
 
@@ -75,21 +83,20 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
 
     That is a tenth of an eigendecomposition's work. The effective dimension is `rank - scaled_ridge |U^-1|^2`.
     """
-    rank, cross = len(centred.gram), centred.cross
-    check_range(centred.gram)
+    rank, cross, gram = len(centred.gram), centred.cross, sent(centred.gram)
+    check_range(gram)
     if not rank or not scaled_ridge > 10 * rank * _EPS * centred.size:
         return None
-    shifted = np.array(centred.gram, order="F")
-    shifted[np.diag_indices(rank)] += scaled_ridge
     with all_blas_threads():
-        triangle = cholesky_(shifted)
+        triangle = cholesky_(copy_with_ridge(gram, scaled_ridge))
     if triangle is None:
         return None
     coefficients = solve_cholesky(triangle, cross)
+    inverse = inverse_triangle_(triangle)
     explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)
     return OneRidge(
         centred.with_intercept(coefficients),
-        max(0.0, rank - scaled_ridge * float(np.linalg.norm(inverse_triangle_(triangle))) ** 2),
+        max(0.0, rank - scaled_ridge * float(backend_of(inverse).xp.linalg.norm(inverse)) ** 2),
         np.maximum(centred.target_variance - explained / centred.total_weight, 0.0),
     )
 

@@ -1,0 +1,71 @@
+"""A device without hardware: tensors in host memory that may not meet tensors or arrays of the host.
+
+On a GPU such a meeting is an error, and in host memory it is not noticed. While a `FakeDevice` is entered, tensors that
+`TorchBackend.from_host` made, and those computed from them or made with `device=`, are on the device.
+"""
+
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+from ridgemark.backends.torch import TorchBackend
+
+_TO_HOST = ("numpy", "__array__", "tolist", "__dlpack__")
+
+
+class FakeDevice(TorchFunctionMode):
+    """Follows where every tensor is."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        given = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor | np.ndarray)]
+        here = [one for one in given if _is_here(one)]
+        if here and name != "__get__":
+            if name in _TO_HOST:
+                raise TypeError(f"{name} of a tensor that is on the device")
+            # Indices may be on the host, and so may single numbers.
+            others = [
+                one for one in given if not _is_here(one) and one.ndim and one.dtype not in (np.intp, torch.int64)
+            ]
+            if others:
+                raise RuntimeError(f"{name} of what is on the device with a {type(others[0]).__name__} of the host")
+        found = function(*args, **kwargs)
+        if name == "cpu":
+            return _marked(found.clone() if found is args[0] else found, False)
+        return tree_map(lambda one: _marked(one, True), found) if here or kwargs.get("device") is not None else found
+
+
+def _is_here(value):
+    return getattr(value, "is_on_fake_device", False)
+
+
+def _marked(value, here):
+    if isinstance(value, torch.Tensor):
+        value.is_on_fake_device = here
+    return value
+
+
+@contextmanager
+def fake_device(monkeypatch):
+    """Enter a fake device in everything that estimators compute on tensors."""
+    from ridgemark.estimators import computing
+
+    plain, from_host = computing._on_device, TorchBackend.from_host
+
+    def sent(backend, values, like=None):
+        with torch._C.DisableTorchFunction():
+            found = from_host(backend, values, like)
+        return _marked(found, True) if isinstance(values, np.ndarray) else found
+
+    @contextmanager
+    def on_device(device, tensors):
+        with plain(device, tensors), FakeDevice():
+            yield
+
+    monkeypatch.setattr(TorchBackend, "from_host", sent)
+    monkeypatch.setattr(computing, "_on_device", on_device)
+    yield
