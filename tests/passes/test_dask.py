@@ -112,7 +112,7 @@ def test_a_worker_that_dies_in_any_pass_changes_nothing(client, memory, tmp_path
     *_, bound, predicted = run(counting(tmp_path / "none"))
     n_passes = len(list((tmp_path / "none").iterdir())) // parts
     assert n_passes >= 10  # opening, hashes, rows, sums, scores, leave-one-out, and the audit's
-    for k in range(n_passes):
+    for k in range(0, n_passes, max(1, n_passes // 8)):
         settled(client)
         model, again, values = run(counting(tmp_path / f"pass {k}", parts * k + 2))
         assert same(memory, model)

@@ -209,3 +209,41 @@ def test_a_checkpoint_keeps_whole_passes(tmp_path):
     model = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y), checkpoint=path)
     assert not path.exists()
     assert close(expected.predict(X), model.predict(X))
+
+
+@pytest.fixture
+def beyond(monkeypatch):
+    """Let a budget of one GiB be too small for the vectors of a fit."""
+    monkeypatch.setattr("ridgemark.passes.engine._VECTORS", 10**6)
+
+
+def test_beyond_the_memory_budget_a_sample_chooses_and_no_vectors_are_kept(beyond):
+    options = {**OPTIONS, "bandwidth": "median"}
+    model = NystromRidge(**options).fit(chunked(X), chunked(Y), chunked(WEIGHTS))
+    memory = NystromRidge(**options).fit(X, Y, WEIGHTS)
+    # All rows are in the sample here, so that only groups of equal rows could differ, and no rows are equal.
+    assert np.array_equal(X[model.landmark_indices_], model.landmarks_)
+    assert model.ridge_ == memory.ridge_
+    assert np.allclose(model.ridge_path_.loo_error, memory.ridge_path_.loo_error, rtol=0.05)
+    assert model.score(X, Y) > memory.score(X, Y) - 0.01
+    assert model.predict_interval(X).shape == (N, 2)
+    for name in ("loo_residuals_", "leverage_scores_"):
+        with pytest.raises(AttributeError, match="memory_budget"):
+            getattr(model, name)
+    with pytest.raises(RidgemarkError, match=f"give at least {8 * N * 10**6}"):
+        model.certify(chunked(X), chunked(Y), sample_weight=chunked(WEIGHTS))
+
+
+def test_beyond_the_memory_budget_groups_are_those_of_each_partition(beyond):
+    twice, targets = np.vstack([X[:300], X[:300]]), np.r_[Y[:300], Y[:300] + 1.0]
+    # Equal rows are in one partition, so that the groups are those of all rows.
+    order = np.argsort(np.tile(np.arange(300), 2), kind="stable")
+    options = {"bandwidth": 1.0, "selection": X[:40], "random_state": 0}
+    memory = NystromRidge(**options).fit(twice[order], targets[order])
+    model = NystromRidge(**options).fit(chunked(twice[order], 150), targets[order])
+    assert np.allclose(model.ridge_path_.loo_error, memory.ridge_path_.loo_error, rtol=1e-9)
+
+
+def test_exact_kernel_ridge_wants_rows_in_memory():
+    with pytest.raises(DataError, match="NystromRidge"):
+        ExactKernelRidge(bandwidth=1.0, ridge=1e-3).fit(chunked(X), chunked(Y))

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,9 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.passes.task import Task, Workspace, prepared
 from ridgemark.rows.base import Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
+
+Along = Sequence[NDArray[Any]] | Callable[[Iterable[Block]], Sequence[NDArray[Any]]]
+"""Values along the rows, or a function that makes those of a partition from its blocks."""
 
 _CHAIN = 16  # partitions added up one after the other
 _FAN_IN = 4  # sums added at once, in the tree over chains
@@ -28,18 +31,21 @@ class PartitionTask:
     block_rows: int
     weight_unit: float
 
-    def results(self, first: int, along: Sequence[NDArray[Any]], part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
+    def results(self, first: int, along: Along, part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
         """Yield the blocks of a partition, whose first row has the number `first`, and their results."""
         workspace = Workspace()
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            for block in self.reading(*part).blocks(self.block_rows):
-                rows = slice(block.start, block.start + block.n_rows)
-                mine = tuple(values[rows] for values in along)
+            rows = self.reading(*part)
+            if callable(along):
+                along = along(prepared(whole, self.weight_unit) for whole in rows.blocks(self.block_rows))
+            for block in rows.blocks(self.block_rows):
+                own = slice(block.start, block.start + block.n_rows)
+                mine = tuple(values[own] for values in along)
                 block = replace(prepared(block, self.weight_unit), start=first + block.start, along=mine)
                 yield block, self.task(block, workspace)
 
 
-def each_block(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int, Any]]:
+def each_block(source: DaskRows, work: PartitionTask, along: Along) -> Iterator[tuple[int, int, Any]]:
     """Yield first row, number of rows and result of each block, in row order."""
     task = delayed_value(work)
     calls = [delayed(_mapped)(task, *arguments) for arguments in _arguments(source, along)]
@@ -50,7 +56,7 @@ def each_block(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[An
             row += n_rows
 
 
-def total(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Any:
+def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
     """Return the sum of all results: over the partitions of each worker one after the other, then by a tree.
 
     A sum is sent only from one worker to another, and last to the client.
@@ -67,10 +73,10 @@ def total(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) 
     return computed(sums)[0]
 
 
-def _arguments(source: DaskRows, along: Sequence[NDArray[Any]]) -> list[tuple[Any, ...]]:
+def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
     """Return of each partition: its first row, its rows of `along`, and itself."""
     return [
-        (first, [values[first:last] for values in along], *part)
+        (first, along if callable(along) else [values[first:last] for values in along], *part)
         for (first, last), part in zip(pairwise(source.bounds.tolist()), source.partitions, strict=True)
     ]
 
@@ -94,11 +100,11 @@ def _chains(source: DaskRows) -> list[list[int]]:
     return chains
 
 
-def _mapped(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any) -> list[tuple[int, Any]]:
+def _mapped(work: PartitionTask, first: int, along: Along, *part: Any) -> list[tuple[int, Any]]:
     return [(block.n_rows, result) for block, result in work.results(first, along, part)]
 
 
-def _added(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any, so_far: Any = None) -> Any:
+def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: Any = None) -> Any:
     return _sum((result for _, result in work.results(first, along, part)), so_far)
 
 
