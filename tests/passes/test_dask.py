@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ridgemark import NystromRidge
+from ridgemark import NystromRidge, open_rows
 from ridgemark.errors import RidgemarkError
+from ridgemark.rows.dask import DaskRows
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -31,7 +32,7 @@ def client():
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         distributed.Client(cluster) as one,
     ):
@@ -59,6 +60,16 @@ def test_a_fit_on_a_cluster_equals_that_in_memory_and_needs_no_cluster_later(cli
     assert same(memory, model)
     assert same(memory, pickle.loads(pickle.dumps(model)))
     assert np.abs(memory.predict(X) - model.predict(rows).compute()).max() <= 1e-10 * Y.std()
+
+
+def test_a_folder_of_parquet_files_is_read_by_the_workers(client, tmp_path):
+    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    for k in range(2):
+        pq.write_table(pa.table({"a": X[k::2, 0], "b": X[k::2, 1], "y": Y[k::2]}), tmp_path / f"{k}.parquet")
+    rows = open_rows(tmp_path, target="y")
+    assert isinstance(rows, DaskRows)
+    assert rows.feature_names == ("a", "b")
+    assert np.array_equal(rows.take([0, N // 2]).targets[:, 0], Y[:2])
 
 
 @pytest.mark.slow

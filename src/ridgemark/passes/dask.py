@@ -18,7 +18,7 @@ from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, del
 Along = Sequence[NDArray[Any]] | Callable[[Iterable[Block]], Sequence[NDArray[Any]]]
 """Values along the rows, or a function that makes those of a partition from its blocks."""
 
-_CHAIN = 16  # partitions added up one after the other
+_CHAIN = 64  # partitions added up one after the other, at most
 _FAN_IN = 4  # sums added at once, in the tree over chains
 
 
@@ -62,15 +62,22 @@ def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
     A sum is sent only from one worker to another, and last to the client.
     """
     task, calls = delayed_value(work), _arguments(source, along)
-    sums: list[Any] = []
-    for chain in _chains(source):
+
+    def chained(chain: Sequence[int]) -> Any:
         so_far = None
         for k in chain:
             so_far = delayed(_added)(task, *calls[k], so_far=so_far)
-        sums.append(so_far)
+        return so_far
+
+    of_groups = [_tree([chained(chain) for chain in chains]) for chains in _chains(source)]
+    return computed([_tree(of_groups)])[0]
+
+
+def _tree(sums: list[Any]) -> Any:
+    """Return the sum of delayed sums, a few at a time."""
     while len(sums) > 1:
         sums = [delayed(_sum)(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
-    return computed(sums)[0]
+    return sums[0]
 
 
 def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
@@ -81,10 +88,11 @@ def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
     ]
 
 
-def _chains(source: DaskRows) -> list[list[int]]:
-    """Return partitions to be added up one after the other: of one worker where Dask holds them, or else neighbours.
+def _chains(source: DaskRows) -> list[list[list[int]]]:
+    """Return, for each worker that holds partitions, chains of them that are added up one after the other.
 
-    There are as many chains as threads, or more where they would be long.
+    There are as many chains as threads, or more where they would be long: a chain that is lost begins anew. Partitions
+    that Dask does not hold form one more group, chains of neighbours.
     """
     client, n_parts = current_client(), len(source.partitions)
     threads = {} if client is None else client.nthreads()
@@ -93,11 +101,8 @@ def _chains(source: DaskRows) -> list[list[int]]:
     for k in range(n_parts):
         groups[places.get(k)].append(k)
     everywhere = sum(threads.values()) or os.cpu_count() or 1
-    chains = []
-    for place, group in groups.items():
-        size = min(_CHAIN, -(-len(group) // threads.get(place, everywhere)))
-        chains += [group[k : k + size] for k in range(0, len(group), size)]
-    return chains
+    sizes = {place: min(_CHAIN, -(-len(one) // threads.get(place, everywhere))) for place, one in groups.items()}
+    return [[one[k : k + sizes[place]] for k in range(0, len(one), sizes[place])] for place, one in groups.items()]
 
 
 def _mapped(work: PartitionTask, first: int, along: Along, *part: Any) -> list[tuple[int, Any]]:

@@ -169,6 +169,14 @@ def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weigh
     return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
 
 
+def read_parquet(folder: Any) -> Any:
+    """Return the Dask DataFrame of a folder of Parquet files."""
+    require_dask()
+    import dask.dataframe
+
+    return dask.dataframe.read_parquet(str(folder))
+
+
 def delayed(function: Any) -> Any:
     """Return a function whose calls Dask runs later."""
     return require_dask().delayed(function, pure=False)
