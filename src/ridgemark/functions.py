@@ -45,7 +45,7 @@ def leverage_scores(
 
     Parameters
     ----------
-    X : array, sparse matrix, DataFrame or RowSource
+    X : array, sparse matrix, DataFrame, of Dask too, or RowSource
         The rows.
     ridge : float
         The paper's lambda.

@@ -38,9 +38,7 @@ def close(one, other):
     return np.abs(np.asarray(one) - np.asarray(other)).max() <= 1e-10 * Y.std()
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"ridge": 1e-6, "selection": "leverage"}, {"selection": "uniform", "ridge": "gcv"}]
-)
+@pytest.mark.parametrize("options", [{}, {"ridge": 1e-6, "selection": "leverage"}])
 def test_a_fit_equals_that_in_memory(options):
     memory = NystromRidge(**OPTIONS, **options).fit(X, Y, WEIGHTS)
     # Chunks of columns, and chunks of rows that differ.
@@ -104,13 +102,11 @@ def test_tables_are_encoded_as_in_memory():
     rows = dd.from_pandas(FRAME.assign(y=Y), npartitions=4)
     options = {**OPTIONS, "bandwidth": "median", "ridge": 1e-4}
     memory = NystromRidge(**options).fit(FRAME, Y)
-    model = NystromRidge(**options).fit(rows[list(FRAME)], rows["y"])
-    by_name = NystromRidge(**options).fit(open_rows(rows, target="y"))
-    assert memory.encoded_names_ == model.encoded_names_ == by_name.encoded_names_
+    model = NystromRidge(**options).fit(open_rows(rows, target="y"))
+    assert memory.encoded_names_ == model.encoded_names_
     assert np.array_equal(memory.feature_names_in_, model.feature_names_in_)
     assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
     assert close(memory.predict(FRAME), model.predict(rows[list(FRAME)]).compute())
-    assert close(memory.predict(FRAME), by_name.predict(FRAME))
 
 
 def test_gaps_in_arrays_are_filled_as_in_memory():
@@ -203,10 +199,11 @@ def test_a_checkpoint_keeps_whole_passes(tmp_path):
         if len(passes) == 4:
             raise KeyboardInterrupt
 
-    expected = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y))
+    options = {**OPTIONS, "ridge": 1e-3, "selection": "leverage"}
+    expected = NystromRidge(**options).fit(X, Y)
     with pytest.raises(KeyboardInterrupt):
-        NystromRidge(**OPTIONS, progress=interrupt).fit(chunked(X), chunked(Y), checkpoint=path)
-    model = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y), checkpoint=path)
+        NystromRidge(**options, progress=interrupt).fit(chunked(X), chunked(Y), checkpoint=path)
+    model = NystromRidge(**options).fit(chunked(X), chunked(Y), checkpoint=path)
     assert not path.exists()
     assert close(expected.predict(X), model.predict(X))
 

@@ -196,7 +196,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
             The rows; a RowSource brings its own targets and weights.
         y : array of shape (n,) or (n, n_targets)
             The targets.

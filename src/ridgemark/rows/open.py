@@ -1,7 +1,6 @@
 """`open_rows`: opens data of any supported kind as a `RowSource`."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def open_rows(
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any) -> RowSource:
     if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
-        if "distributed" in sys.modules and current_client() is not None and any(path.glob("*.parquet")):
+        if current_client() is not None and any(path.glob("*.parquet")):
             return select_dask_rows(read_parquet(path), target, columns, weight)
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight)
     found = require_file(path)
