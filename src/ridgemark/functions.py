@@ -46,7 +46,7 @@ def leverage_scores(
 
     Parameters
     ----------
-    X : array, sparse matrix, DataFrame or RowSource
+    X : array, sparse matrix, DataFrame, of Dask too, or RowSource
         The rows; columns that are not numbers are encoded as `NystromRidge` does.
     ridge : float
         Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.

@@ -47,11 +47,13 @@ class FittedName(property):
         Takes the record.
     optional : bool, default=False
         Whether None means that the name is absent.
+    reason : str, default=""
+        Why a fit may leave none.
     """
 
-    def __init__(self, read, optional=False):
+    def __init__(self, read, optional=False, reason=""):
         super().__init__(self._get)
-        self._read, self._optional, self._name = read, optional, "?"
+        self._read, self._optional, self._reason, self._name = read, optional, reason, "?"
 
     def __set_name__(self, owner, name):
         self._name = name
@@ -61,7 +63,8 @@ class FittedName(property):
         value = None if record is None else self._read(record)
         if record is None or (self._optional and value is None):
             raise AttributeError(
-                f"{type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none",
+                f"{type(estimator).__name__} has no attribute {self._name}: it is not fitted, or its fit left none"
+                f"{self._reason}",
                 name=self._name,
                 obj=estimator,
             )

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.errors import ConvergenceWarning, NumericalError, ParameterError, warn_user
+from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
@@ -170,6 +170,11 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
+        if passes.remote:
+            raise DataError(
+                "ExactKernelRidge visits rows many times and takes none of Dask; give an array or a file, or use "
+                "NystromRidge"
+            )
         rng = make_generator(random_state)
         setting, searched = settle_kernel(passes, recipe, rng), None
         recipe = recipe.after(setting.tuning)

@@ -26,6 +26,7 @@ from ridgemark.sampling import separate_generator
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.tuning import Tuner
 
+_BEYOND = ", as a fit of Dask rows beyond memory_budget does"
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
 
 
@@ -41,7 +42,7 @@ class LandmarkModel(LandmarkEstimator):
     landmark_indices_ = FittedName(lambda model: model.choice.indices)
     n_landmarks_ = FittedName(lambda model: model.choice.n_landmarks)
     landmark_count_ = FittedName(lambda model: model.choice.count)
-    leverage_scores_ = FittedName(lambda model: model.choice.scores, optional=True)
+    leverage_scores_ = FittedName(lambda model: model.choice.scores, optional=True, reason=_BEYOND)
     coherence_ = FittedName(lambda model: model.choice.scores and model.choice.scores.coherence, optional=True)
     dual_coef_ = FittedName(lambda model: _in_form(model, model.solution.dual_coef))
     intercept_ = FittedName(lambda model: _in_form(model, model.solution.intercept))
@@ -54,7 +55,7 @@ class LandmarkModel(LandmarkEstimator):
     certificate_ = FittedName(lambda model: model.solution.certificate)
     tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
     loo_residuals_ = FittedName(
-        lambda model: _in_form(model, model.left_out and model.left_out.values.residuals), optional=True
+        lambda model: _in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
     )
     calibration_ = FittedName(lambda model: model.calibration, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
@@ -93,9 +94,9 @@ class LandmarkModel(LandmarkEstimator):
         return Choice(
             prepared.factor.cross_kernel.kernel,
             landmarks.points,
-            landmarks.indices,
+            prepared.setting.row_numbers(landmarks.indices),
             prepared.count,
-            landmarks.scores,
+            None if prepared.setting.all_rows is not None else landmarks.scores,
             prepared.moments.without_products(),
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )

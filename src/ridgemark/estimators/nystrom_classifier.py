@@ -126,7 +126,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
             The rows; a RowSource brings one target of numbers, the labels, and its own weights.
         y : array of shape (n,)
             The labels: text, booleans or numbers.

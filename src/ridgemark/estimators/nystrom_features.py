@@ -107,7 +107,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
             The rows; with `kernel="precomputed"`, the kernel of all rows with each other.
         y : ignored
         sample_weight : array of shape (n,), optional

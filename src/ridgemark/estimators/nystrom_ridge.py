@@ -24,7 +24,7 @@ from ridgemark.fitting import (
     tune,
 )
 from ridgemark.losses import loss_sums
-from ridgemark.path import keep_rows
+from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import RowSource
 from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import count_distinct, merge_smallest
@@ -200,7 +200,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
             The rows; a RowSource brings its own targets and weights.
         y : array of shape (n,) or (n, n_targets)
             The targets.
@@ -265,18 +265,23 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         if tolerance is not None:
             solution = replace(solution, certificate=certificate, tolerance=tolerance)
         sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
+        few = setting.passes  # all rows, or a sample of them
         if left_out is not None and not choice.kernel.pairwise:
             rows = replace(rows, sample=keep_rows(passes))
-        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        importances = feature_importances(few, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = form.by_column(importances)
         model = FittedModel(form, choice, solution, rows, None, None, Cost(0, 0), sums, setting.tuning, importances)
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
             model = with_calibration(model, passes, left_out, True, random_state)
+        elif few is not passes and tuned.path is not None and tuned.path.criterion == "loo":
+            fit = tuned.fit
+            left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+            model = with_calibration(model, few, left_out, True, random_state)
         self._warn_of_scales(choice.kernel, passes)
         if (tuned.fit.centred.target_variance > 0).any():
             self._warn_of_edge(tuned.path)
-        self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        self._warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=cost_of(passes))
 
     def _fitted_with(self, X, y, sample_weight):

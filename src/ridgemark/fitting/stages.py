@@ -47,12 +47,27 @@ _MOST_PRODUCTS = 1000  # of the gradient solver, each one pass
 class Setting:
     """The rows with a kernel: where a fit starts."""
 
-    passes: RowPasses
+    passes: RowPasses  # the rows that choose kernel and landmarks
     distinct: DistinctRows
     kernel: Kernel
     total_weight: float  # the n of n lambda
     target_origin: Floats  # subtracted from the targets
     tuning: TuningResult | None = None  # how the kernel was tuned
+    all_rows: RowPasses | None = None  # where those that choose are only a sample
+
+    @property
+    def summed(self) -> RowPasses:
+        """The rows that sums are over."""
+        return self.passes if self.all_rows is None else self.all_rows
+
+    @property
+    def share(self) -> float:
+        """Weight of the rows that choose, as a share of all: factor of n lambda from all rows to those."""
+        return 1.0 if self.all_rows is None else self.total_weight / self.all_rows.total_weight
+
+    def row_numbers(self, indices: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+        """Return the numbers, among all rows, of some rows that choose."""
+        return indices if indices is None or self.all_rows is None else self.all_rows.sample()[0].numbers[indices]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +101,13 @@ class Tuned:
 def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -> Setting:
     """Choose the kernel with its bandwidth or metric, and an origin for the targets and the columns.
 
-    With an intercept an origin changes no fit, and sums lose no digits to large offsets.
+    With an intercept an origin changes no fit, and sums lose no digits to large offsets. Beyond the memory budget a
+    sample of the rows chooses.
     """
+    if passes.beyond_memory:
+        if recipe.solver == "gradient" or recipe.certify_with is not None:
+            passes.require_memory()
+        return replace(settle_kernel(passes.passes_over_sample(), recipe, rng), all_rows=passes)
     distinct = passes.distinct_rows()
     kernel, tuning = choose_kernel(recipe.kernel, recipe.bandwidth, passes, rng, recipe.ridge, recipe.fit_intercept)
     total_weight = float(passes.row_counts().sum())
@@ -135,7 +155,7 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
     if recipe.one_ridge or not (prepared.count.may_grow or prepared.landmarks.scores is not None):
         return prepared
-    found = problem.at(_best_for(prepared.moments, recipe, len(setting.distinct)))
+    found = problem.at(setting.share * _best_for(prepared.moments, recipe, setting.summed.n_distinct))
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
     return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
@@ -150,14 +170,14 @@ def sum_over_rows(
     rng: np.random.Generator,
 ) -> Prepared:
     """Sum the products of features over all rows; for the gradient solver, features of a part of the landmarks."""
-    solver = _solver_for(problem, recipe, landmarks)
+    solver = _solver_for(setting, recipe, landmarks)
     points, indices = landmarks.points, landmarks.indices
     if solver == "gradient":
         part = np.sort(rng.permutation(count_rows(points))[:_LANDMARKS_BEFORE_GRADIENT])
         points, indices = points[part], None if indices is None else indices[part]
     factor = nystrom_factor(setting.kernel, points, indices)
-    known_ridge = problem.scaled_ridge if recipe.one_ridge else None
-    moments = loss_sums(setting.passes, factor, setting.target_origin, known_ridge)
+    known_ridge = problem.scaled_ridge / setting.share if recipe.one_ridge and problem.scaled_ridge else None
+    moments = loss_sums(setting.summed, factor, setting.target_origin, known_ridge)
     return Prepared(setting, problem, landmarks, count, solver, factor, moments)
 
 
@@ -190,7 +210,7 @@ def tune(
         path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
-        path = gcv_path(solver, candidates, n_distinct or len(passes.distinct_rows()), per_target)
+        path = gcv_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
     return Tuned(
@@ -266,10 +286,10 @@ def _drawn_alike(prepared: Prepared, found: Problem, recipe: Recipe, rng: np.ran
     return float(np.abs(one / one.sum() - two / two.sum()).sum()) / 2 < _ALIKE
 
 
-def _solver_for(problem: Problem, recipe: Recipe, landmarks: Landmarks) -> str:
+def _solver_for(setting: Setting, recipe: Recipe, landmarks: Landmarks) -> str:
     if recipe.solver != "auto":
         return str(recipe.solver)
-    if recipe.certify_with is not None:
+    if recipe.certify_with is not None or setting.all_rows is not None:
         return "direct"
-    source = problem.passes.source
+    source = setting.passes.source
     return choose_solver(source.n_rows, count_rows(landmarks.points), source.n_features, source.n_targets)

@@ -77,6 +77,7 @@ def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
     path, left_out = loo_path(rows, fit.factor, solver, ridges, origin, True, len(distinct), groups)
+    assert left_out is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
     level = np.maximum(sizes - left_out.residuals, floor)

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,10 @@ from ridgemark.passes.task import Task, Workspace, prepared
 from ridgemark.rows.base import Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
 
-_CHAIN = 16  # partitions added up one after the other
+Along = Sequence[NDArray[Any]] | Callable[[Iterable[Block]], Sequence[NDArray[Any]]]
+"""Values along the rows, or a function that makes those of a partition from its blocks."""
+
+_CHAIN = 64  # partitions added up one after the other, at most
 _FAN_IN = 4  # sums added at once, in the tree over chains
 
 
@@ -32,21 +35,24 @@ class PartitionTask:
     weight_unit: float
     backend: Backend
 
-    def results(self, first: int, along: Sequence[NDArray[Any]], part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
+    def results(self, first: int, along: Along, part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
         """Yield the blocks of a partition, whose first row has the number `first`, and their results."""
         backend: Backend = NUMPY
         task, workspace = self.task, Workspace()
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-            for block in self.reading(*part).blocks(self.block_rows):
-                rows = slice(block.start, block.start + block.n_rows)
+            rows = self.reading(*part)
+            if callable(along):
+                along = along(prepared(whole, self.weight_unit) for whole in rows.blocks(self.block_rows))
+            for block in rows.blocks(self.block_rows):
                 if task.on_device and self.backend is not backend:
                     backend, task = placed(self.task, self.backend, block.features)
                     workspace = Workspace(backend)
-                block = replace(block, start=first + block.start, along=tuple(values[rows] for values in along))
+                own = slice(block.start, block.start + block.n_rows)
+                block = replace(block, start=first + block.start, along=tuple(values[own] for values in along))
                 yield block, on_host(task(prepared(block, self.weight_unit, backend), workspace), backend)
 
 
-def each_block(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Iterator[tuple[int, int, Any]]:
+def each_block(source: DaskRows, work: PartitionTask, along: Along) -> Iterator[tuple[int, int, Any]]:
     """Yield first row, number of rows and result of each block, in row order."""
     task = delayed_value(work)
     calls = [delayed(_mapped)(task, *arguments) for arguments in _arguments(source, along)]
@@ -57,35 +63,43 @@ def each_block(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[An
             row += n_rows
 
 
-def total(source: DaskRows, work: PartitionTask, along: Sequence[NDArray[Any]]) -> Any:
+def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
     """Return the sum of all results: over the partitions of each worker one after the other, then by a tree.
 
     A sum is sent only from one worker to another, and last to the client.
     """
     task, calls = delayed_value(work), _arguments(source, along)
-    sums: list[Any] = []
-    for chain in _chains(source):
+
+    def chained(chain: Sequence[int]) -> Any:
         so_far = None
         for k in chain:
             so_far = delayed(_added)(task, *calls[k], so_far=so_far)
-        sums.append(so_far)
+        return so_far
+
+    of_groups = [_tree([chained(chain) for chain in chains]) for chains in _chains(source)]
+    return computed([_tree(of_groups)])[0]
+
+
+def _tree(sums: list[Any]) -> Any:
+    """Return the sum of delayed sums, a few at a time."""
     while len(sums) > 1:
         sums = [delayed(_sum)(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
-    return computed(sums)[0]
+    return sums[0]
 
 
-def _arguments(source: DaskRows, along: Sequence[NDArray[Any]]) -> list[tuple[Any, ...]]:
+def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
     """Return of each partition: its first row, its rows of `along`, and itself."""
     return [
-        (first, [values[first:last] for values in along], *part)
+        (first, along if callable(along) else [values[first:last] for values in along], *part)
         for (first, last), part in zip(pairwise(source.bounds.tolist()), source.partitions, strict=True)
     ]
 
 
-def _chains(source: DaskRows) -> list[list[int]]:
-    """Return partitions to be added up one after the other: of one worker where Dask holds them, or else neighbours.
+def _chains(source: DaskRows) -> list[list[list[int]]]:
+    """Return, for each worker that holds partitions, chains of them that are added up one after the other.
 
-    There are as many chains as threads, or more where they would be long.
+    There are as many chains as threads, or more where they would be long: a chain that is lost begins anew. Partitions
+    that Dask does not hold form one more group, chains of neighbours.
     """
     client, n_parts = current_client(), len(source.partitions)
     threads = {} if client is None else client.nthreads()
@@ -94,18 +108,15 @@ def _chains(source: DaskRows) -> list[list[int]]:
     for k in range(n_parts):
         groups[places.get(k)].append(k)
     everywhere = sum(threads.values()) or os.cpu_count() or 1
-    chains = []
-    for place, group in groups.items():
-        size = min(_CHAIN, -(-len(group) // threads.get(place, everywhere)))
-        chains += [group[k : k + size] for k in range(0, len(group), size)]
-    return chains
+    sizes = {place: min(_CHAIN, -(-len(one) // threads.get(place, everywhere))) for place, one in groups.items()}
+    return [[one[k : k + sizes[place]] for k in range(0, len(one), sizes[place])] for place, one in groups.items()]
 
 
-def _mapped(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any) -> list[tuple[int, Any]]:
+def _mapped(work: PartitionTask, first: int, along: Along, *part: Any) -> list[tuple[int, Any]]:
     return [(block.n_rows, result) for block, result in work.results(first, along, part)]
 
 
-def _added(work: PartitionTask, first: int, along: Sequence[NDArray[Any]], *part: Any, so_far: Any = None) -> Any:
+def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: Any = None) -> Any:
     return _sum((result for _, result in work.results(first, along, part)), so_far)
 
 

@@ -1,30 +1,38 @@
 """Passes over one source: run a task on every block, stack or add up the results, and keep count of the cost."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY, Backend, Floats, Indices
 from ridgemark.backends.devices import current_backend, on_host
+from ridgemark.errors import ParameterError
 from ridgemark.passes.columns import Columns
-from ridgemark.passes.dask import PartitionTask, each_block, total
+from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
+from ridgemark.passes.progress import Progress
+from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for, row_weights, unit_of_weights
+from ridgemark.rows import (
+    DEFAULT_MEMORY_BUDGET,
+    ArrayRows,
+    Block,
+    RowSource,
+    block_rows_for,
+    row_weights,
+    unit_of_weights,
+)
 from ridgemark.rows.dask import DaskRows
 from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
 Result = TypeVar("Result")
-Progress = Callable[[str, int, int], None]
-"""Called as `progress(what, done, total)`: rows of a pass, or evaluations of tuning."""
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -34,6 +42,8 @@ _SMALLEST_BLOCK = 256
 # Blocks that short data are cut into, so that several threads have work; a constant, so that sums do not depend on
 # the number of threads.
 _FEWEST_BLOCKS = 8
+# Vectors of one number for each row that a fit of rows on workers keeps.
+_VECTORS = 8
 # Blocks that the memory budget must hold in addition to the one being read; more are processed where there is room.
 _BLOCKS_AT_WORK = 4
 
@@ -72,6 +82,7 @@ class RowPasses:
         self._weights: Floats | None = None
         self._surveyed: tuple[DistinctRows, Columns] | None = None
         self._groups: RowGroups | None = None
+        self._sampled: tuple[SampledRows, int, Columns] | None = None
 
     @property
     def budget(self) -> int:
@@ -81,6 +92,21 @@ class RowPasses:
     def holds(self, n_columns: int) -> bool:
         """Return whether arrays of this many numbers for each row may be kept: in the budget, and the rows here too."""
         return not self.remote and 8 * self.source.n_rows * n_columns <= self.budget
+
+    @property
+    def beyond_memory(self) -> bool:
+        """Whether rows stay on workers and the vectors of one number for each row exceed the budget."""
+        return self.remote and 8 * self.source.n_rows * _VECTORS > self.budget
+
+    @property
+    def n_distinct(self) -> int:
+        """Number of distinct rows; an estimate from the sample beyond the memory budget."""
+        return self.sample()[1] if self.beyond_memory else len(self.distinct_rows())
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of weights."""
+        return self.columns().weight if self.beyond_memory else float(self.row_counts().sum())
 
     @property
     def n_passes(self) -> int:
@@ -101,11 +127,12 @@ class RowPasses:
         """Count kernel entries that were evaluated outside a pass."""
         self.cost += Cost(kernel_entries=kernel_entries)
 
-    def map(self, task: Task, along: Sequence[NDArray[Any]] = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def map(self, task: Task, along: Along = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array.
 
         A journal keeps a new array only: one that the caller provides is large.
         """
+        self.require_memory()
         if out is None:
             stacked: NDArray[Any] = self._kept(task, 0, lambda key: self._stacked(task, along, key))
             return stacked
@@ -113,7 +140,7 @@ class RowPasses:
             pass
         return out
 
-    def reduce(self, task: Task, along: Sequence[NDArray[Any]] = (), start: int = 0, stays: bool = False) -> Any:
+    def reduce(self, task: Task, along: Along = (), start: int = 0, stays: bool = False) -> Any:
         """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
 
         With `stays` a sum on a device may stay there.
@@ -175,7 +202,7 @@ class RowPasses:
         if journal is not None and key is not None and journal.is_due and row < self.source.n_rows:
             journal.write(key, (row, so_far))
 
-    def _stacked(self, task: Task, along: Sequence[NDArray[Any]], key: Key | None) -> NDArray[Any]:
+    def _stacked(self, task: Task, along: Along, key: Key | None) -> NDArray[Any]:
         row, first = self._begun(task, 0, key)
         out: NDArray[Any] | None = None
         if first is not None:
@@ -190,7 +217,7 @@ class RowPasses:
         assert out is not None  # every source has at least one row
         return out
 
-    def _sum(self, task: Task, along: Sequence[NDArray[Any]], start: int, key: Key | None) -> Any:
+    def _sum(self, task: Task, along: Along, start: int, key: Key | None) -> Any:
         row, total = self._begun(task, start, key)
         own = total is not None  # whether the sum may be added into: the first result may belong to the caller
         for block, result in self._run(task, along, row, adds=True):
@@ -206,7 +233,7 @@ class RowPasses:
     def _run(
         self,
         task: Task,
-        along: Sequence[NDArray[Any]],
+        along: Along,
         start: int = 0,
         out: NDArray[Any] | None = None,
         adds: bool = False,
@@ -219,6 +246,7 @@ class RowPasses:
         if isinstance(self.source, DaskRows):
             yield from self._run_on_partitions(self.source, task, along, out, adds)
             return
+        assert not callable(along)
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
         block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
@@ -248,7 +276,7 @@ class RowPasses:
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
     def _run_on_partitions(
-        self, source: DaskRows, task: Task, along: Sequence[NDArray[Any]], out: NDArray[Any] | None, adds: bool
+        self, source: DaskRows, task: Task, along: Along, out: NDArray[Any] | None, adds: bool
     ) -> Iterator[tuple[Block, Any]]:
         begin, n_rows = perf_counter(), source.n_rows
         work = PartitionTask(task, source.reading, self.block_rows(task.width), self.weight_unit, self.backend)
@@ -299,7 +327,10 @@ class RowPasses:
 
         Weights are relative. In this unit a factor that is a power of two changes no bit of a result.
         """
-        weights = self.weights()
+        if self.beyond_memory and self.source.has_weights:
+            total, count = self.reduce(BlockFunction("weights", _weight_and_count))
+            self.weight_unit *= unit_of_weights(np.array([total / count]))
+        weights = None if self.beyond_memory else self.weights()
         if weights is not None:
             unit = unit_of_weights(weights)
             self.weight_unit *= unit
@@ -307,6 +338,7 @@ class RowPasses:
 
     def row_counts(self) -> Floats:
         """Return the weight of every row; ones where rows have none."""
+        self.require_memory()
         weights = self.weights()
         return np.ones(self.source.n_rows) if weights is None else weights
 
@@ -320,9 +352,35 @@ class RowPasses:
 
     def columns(self) -> Columns:
         """Return means and extents of the columns, found in the pass that finds equal rows."""
-        return self._survey()[1]
+        return self.sample()[2] if self.beyond_memory else self._survey()[1]
+
+    def sample(self) -> tuple[SampledRows, int, Columns]:
+        """Return a uniform sample of the distinct rows, an estimate of their number, and the columns; it is kept.
+
+        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass;
+        another where many rows are equal, so that too few distinct ones were found.
+        """
+        if self._sampled is None:
+            self._sampled = sample_rows(lambda task: self._run(task, ()), self.source.n_rows)
+        return self._sampled
+
+    def passes_over_sample(self) -> Self:
+        """Return passes over the sample, in memory."""
+        rows = self.sample()[0]
+        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights)
+        source.feature_names, source.encoder = self.source.feature_names, getattr(self.source, "encoder", None)
+        return type(self)(source, self.memory_budget, self.progress)
+
+    def require_memory(self) -> None:
+        """Refuse vectors of one number for each row that exceed the budget."""
+        if self.beyond_memory:
+            raise ParameterError(
+                f"this needs {_VECTORS} numbers for each of {self.source.n_rows:,} rows in the memory of this process, "
+                f"more than memory_budget={self.budget}; give at least {8 * self.source.n_rows * _VECTORS}"
+            )
 
     def _survey(self) -> tuple[DistinctRows, Columns]:
+        self.require_memory()
         if self._surveyed is None:
             weights, task = self.weights(), BlockFunction("distinct rows", _survey)
             hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
@@ -349,13 +407,6 @@ def _survey(block: Block) -> tuple[NDArray[np.uint64], Columns]:
     return row_hashes(block), Columns.of(block.features, row_weights(block))
 
 
-def progress_callback(wanted: bool | Progress) -> Progress | None:
-    """Return the progress callback: the callable given, one that prints to the error stream for True, or None."""
-    if callable(wanted) or not wanted:
-        return wanted or None
-
-    def show(what: str, done: int, total: int) -> None:
-        end = "\n" if done == total else ""
-        print(f"\r{what}: {done:,} of {total:,} ", end=end, file=sys.stderr, flush=True)
-
-    return show
+def _weight_and_count(block: Block) -> Floats:
+    weights = row_weights(block)
+    return np.array([weights.sum(), np.count_nonzero(weights)])

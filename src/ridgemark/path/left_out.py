@@ -1,5 +1,6 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
-from ridgemark.rows.distinct import RowGroups
+from ridgemark.rows.distinct import RowGroups, find_distinct, group_rows, row_hashes
 from ridgemark.solvers import SpectralSolver
 
 Floats = NDArray[np.float64]
@@ -73,8 +74,10 @@ def path_errors(
     Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
     an array of shape (n, ridges, targets + 1).
     """
-    parts, along = _left_out_parts(factor, solver, scaled_ridges, origin), _along(groups or passes.row_groups())
-    total = passes.row_counts().sum()
+    parts, total = _left_out_parts(factor, solver, scaled_ridges, origin), passes.total_weight
+    if passes.beyond_memory:
+        return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
+    along = _along(groups or passes.row_groups())
     if passes.holds(4 * len(scaled_ridges) * (len(origin) + 1)):
         results = passes.map(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
@@ -94,6 +97,14 @@ def at_chosen(results: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats
 
 def _along(groups: RowGroups) -> tuple[Floats, ...]:
     return (groups.weights,) if groups.gaps is None else (groups.weights, groups.gaps)
+
+
+def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
+    """Return what `_along` does, with the groups of equal rows of one partition; equal rows elsewhere do not count."""
+    found = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
+    hashes, weights, targets = (np.concatenate(values) for values in zip(*found, strict=True))
+    distinct = find_distinct(hashes, weights)
+    return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 
 
 def _left_out_parts(

@@ -81,15 +81,18 @@ def loo_path(
     per_target: bool = False,
     n_distinct: int | None = None,
     groups: RowGroups | None = None,
-) -> tuple[RidgePath, LeaveOneOut]:
+) -> tuple[RidgePath, LeaveOneOut | None]:
     """Return the path over the ridges with the best chosen by leave-one-out, and its leave-one-out results.
 
     One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
     budget; before it one over the targets where some rows are equal. The rows may be a sample of the solver's rows;
-    `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample.
+    `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample. Where
+    residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
     errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin, groups)
-    path = _path(solver, ridges, n_distinct or len(passes.distinct_rows()), errors, per_target)
+    path = _path(solver, ridges, n_distinct or passes.n_distinct, errors, per_target)
+    if passes.beyond_memory:
+        return path, None
     if results is None:
         return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin, groups)
     return path, LeaveOneOut(*at_chosen(results, path.chosen), relative_weights(passes))

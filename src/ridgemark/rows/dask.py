@@ -2,6 +2,7 @@
 
 import copy
 import operator
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,15 +20,15 @@ from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, 
 from ridgemark.rows.cells import DOUBLE
 from ridgemark.rows.column import ColumnEncoder
 from ridgemark.rows.labels import LabelRows
-from ridgemark.rows.tables import check_targets, table_columns
+from ridgemark.rows.tables import check_targets, is_a, table_columns
 
 _submitting = threading.Lock()
 _ROWS = 2**16  # rows of a partition checked at once
 
 
 def is_dask(values: Any) -> bool:
-    """Return whether a value is a Dask collection, without importing Dask."""
-    return hasattr(values, "__dask_graph__") and not isinstance(values, type)
+    """Return whether a value is a Dask array, DataFrame or series, without importing Dask."""
+    return any(is_a(values, "dask", name) for name in ("Array", "FrameBase"))
 
 
 class DaskRows(BaseRows):
@@ -169,6 +170,14 @@ def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weigh
     return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
 
 
+def read_parquet(folder: Any) -> Any:
+    """Return the Dask DataFrame of a folder of Parquet files."""
+    require_dask()
+    import dask.dataframe
+
+    return dask.dataframe.read_parquet(str(folder))
+
+
 def delayed(function: Any) -> Any:
     """Return a function whose calls Dask runs later."""
     return require_dask().delayed(function, pure=False)
@@ -180,12 +189,14 @@ def delayed_value(value: Any) -> Any:
 
 
 def current_client() -> Any:
-    """Return the current client of dask.distributed; None where there is none."""
-    try:
-        from distributed import get_client
+    """Return the current client of dask.distributed; None where there is none, as where it was not imported."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_client
 
+    try:
         return get_client()
-    except (ImportError, ValueError):
+    except ValueError:
         return None
 
 

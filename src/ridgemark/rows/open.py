@@ -11,7 +11,7 @@ from ridgemark.rows.arrays import Columns, as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.csv import CsvRows
-from ridgemark.rows.dask import is_dask, select_dask_rows
+from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
@@ -38,7 +38,8 @@ def open_rows(
     source : path, array, sparse matrix, data frame, Arrow table, dict of columns, or RowSource
         Files are recognised by extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
         targets in `y`; read into memory), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
-        `.feather`. A RowSource is returned unchanged.
+        `.feather`. With a client of dask.distributed its workers read a directory of Parquet files. Dask arrays and
+        DataFrames stay on the workers. A RowSource is returned unchanged.
     target : str, int, list of them, or array, optional
         Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in
         memory and `.npy` also the values themselves, (n,) or (n, t). An integer is first looked up among the column
@@ -103,6 +104,8 @@ def open_rows(
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
     if os.path.isdir(path):  # noqa: PTH112 - False for an invalid path
+        if current_client() is not None and any(path.glob("*.parquet")):
+            return select_dask_rows(read_parquet(path), target, columns, weight)
         return _open_several(sorted(path.glob("*.parquet")) or [path], target, columns, weight, skip)
     found = require_file(path)
     opened = _open_file(found, target, columns, weight, skip)

@@ -1,0 +1,19 @@
+"""How far a pass has come, told to a callable or to the error stream."""
+
+import sys
+from collections.abc import Callable
+
+Progress = Callable[[str, int, int], None]
+"""Called as `progress(what, done, total)`: rows of a pass, or evaluations of tuning."""
+
+
+def progress_callback(wanted: bool | Progress) -> Progress | None:
+    """Return the progress callback: the callable given, one that prints to the error stream for True, or None."""
+    if callable(wanted) or not wanted:
+        return wanted or None
+
+    def show(what: str, done: int, total: int) -> None:
+        end = "\n" if done == total else ""
+        print(f"\r{what}: {done:,} of {total:,} ", end=end, file=sys.stderr, flush=True)
+
+    return show

@@ -1,0 +1,76 @@
+"""A sample of distinct rows, for data of which not even one number for each row fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ridgemark.backends import Floats, Indices
+from ridgemark.passes.columns import Columns
+from ridgemark.passes.task import BlockFunction, Task
+from ridgemark.rows import Block, row_weights
+from ridgemark.rows.distinct import row_hashes
+
+_ROWS = 2**17  # distinct rows of a sample, about
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """Distinct rows, one for each hash; rows equal to one of them count with their weights and mean targets."""
+
+    hashes: NDArray[np.uint64]  # ascending
+    numbers: Indices  # of the first row of each hash
+    features: Any
+    targets: Floats  # (m, targets)
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @classmethod
+    def merged(cls, parts: Sequence[SampledRows]) -> SampledRows:
+        """Return the rows of all parts, equal ones together."""
+        features = [one.features for one in parts]
+        together: Any = sparse.vstack(features, format="csr") if sparse.issparse(features[0]) else np.vstack(features)
+        weights, targets = (np.concatenate([getattr(one, name) for one in parts]) for name in ("weights", "targets"))
+        numbers = np.concatenate([one.numbers for one in parts])
+        hashes = np.concatenate([one.hashes for one in parts])
+        hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+        total = np.bincount(which, weights, len(hashes)).astype(float)
+        sums = [np.bincount(which, weights * column, len(hashes)) for column in targets.T]
+        means = np.stack(sums, axis=1) / total[:, None] if sums else np.empty((len(hashes), 0))
+        return cls(hashes, numbers[first], together[first], means, total)
+
+
+def sampled_block(largest_hash: np.uint64, block: Block) -> tuple[SampledRows, Columns]:
+    """Return the rows of a block whose hash is at most this, and the means and extents of the block's columns."""
+    hashes, weights = row_hashes(block), row_weights(block)
+    kept = np.flatnonzero((hashes <= largest_hash) & (weights > 0))
+    targets = np.empty((len(kept), 0)) if block.targets is None else block.targets[kept]
+    found = SampledRows(hashes[kept], block.indices[kept], block.features[kept], targets, weights[kept])
+    return SampledRows.merged([found]), Columns.of(block.features, weights)
+
+
+def sample_rows(run: Callable[[Task], Iterator[tuple[Block, Any]]], n_rows: int) -> tuple[SampledRows, int, Columns]:
+    """Return distinct rows, an estimate of the number of all distinct rows, and the columns of all rows.
+
+    The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one where so many rows
+    are equal that the first found few distinct ones.
+    """
+    share = min(1.0, _ROWS / n_rows)
+    while True:
+        task = BlockFunction("sample", partial(sampled_block, np.uint64(share * (2**64 - 2**11))))
+        pieces, columns = [], Columns.of(np.empty((0, 1)), np.empty(0))
+        for _, (piece, of_block) in run(task):
+            pieces.append(piece)
+            columns = columns + of_block
+        found = SampledRows.merged(pieces)
+        if share == 1.0 or len(found) >= _ROWS // 4:
+            return found, max(len(found), round(len(found) / share)), columns
+        share = min(1.0, 16 * share)
