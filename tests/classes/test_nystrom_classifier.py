@@ -285,3 +285,15 @@ def test_held_features_choose_the_same_model(monkeypatch, n_classes):
     assert held.predict_proba(X) == pytest.approx(streamed.predict_proba(X), abs=1e-6)
     assert held.effective_dimension_.lower == pytest.approx(streamed.effective_dimension_.lower, rel=1e-4)
     assert np.mean(held.predict_set(X) == streamed.predict_set(X)) > 0.99
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_effects_are_derivatives_of_the_log_odds(n_classes):
+    X, labels = labelled(300, n_classes)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, labels)
+    effects, step = model.effects(X[:20]), np.array([0.0, 1e-5])
+    change = (model.decision_function(X[:20] + step) - model.decision_function(X[:20] - step)) / 2e-5
+    assert effects.shape == (20, 2) if n_classes == 2 else (20, 2, 3)
+    assert effects[:, 1] == pytest.approx(change, rel=1e-5, abs=1e-6)
+    with pytest.raises(DataError, match=r"give the rows, as in effects\(X\)"):
+        model.effects(None)

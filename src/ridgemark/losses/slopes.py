@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ridgemark.backends import NUMPY, Floats
-from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
 from ridgemark.losses.loss import Loss, RidgeSolution
 from ridgemark.operators.blocks import tiles
 from ridgemark.operators.row_matrix import MatrixTask
@@ -34,7 +33,7 @@ class CurvatureProducts(MatrixTask):
         total = np.zeros((self.n_columns + 1, len(self.constant)))
         for tile in tiles(block, self.n_columns):
             part = self.evaluate(tile, workspace)
-            values = product_in_blocks(part, self.vectors, LANDMARKS_AT_ONCE) + self.constant
+            values = part @ self.vectors + self.constant
             curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
             total[:-1] += part.T @ curved
             total[-1] += curved.sum(axis=0)

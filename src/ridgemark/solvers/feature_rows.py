@@ -1,9 +1,12 @@
 """The features of all rows and a constant, `Z = [B 1]`: products with them, streamed or from memory."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.losses import Loss, RidgeSolution
@@ -11,7 +14,7 @@ from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, Curvatur
 from ridgemark.operators import Cross, Features, NystromFactor, feature_block
 from ridgemark.operators.row_matrix import MatrixEntries, RowMatrix
 from ridgemark.passes import RowPasses, Workspace
-from ridgemark.rows import ArrayRows, Block
+from ridgemark.rows import BaseRows, Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +60,36 @@ def held_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
     """Return the features of the rows, rounded to single precision and held in memory; sums are in double precision."""
     entries = np.empty((passes.source.n_rows, factor.rank), dtype=np.float32)
     passes.map(MatrixEntries(partial(feature_block, factor), factor.rank), out=entries)
-    source = ArrayRows(entries, passes.targets(), passes.weights())
-    matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _own_features, factor.rank)
+    source = _HeldRows(entries, passes.targets(), passes.weights())
+    matrix = RowMatrix(_HeldPasses(source, passes.memory_budget, passes.progress), _in_double, factor.rank)
     return FeatureRows(matrix, None, matrix)
 
 
-def _own_features(block: Block, _: Workspace) -> Floats:
-    return block.features
+class _HeldRows(BaseRows):
+    """Rows whose columns are known to be finite numbers in single precision, and are read as views."""
+
+    def __init__(self, features: NDArray[np.float32], targets: Floats, weights: Floats | None) -> None:
+        self._features, self._targets, self._weights = features, targets, weights
+        (self.n_rows, self.n_features), self.n_targets, self.dtype = features.shape, targets.shape[1], features.dtype
+        self.has_weights, self.feature_names, self.target_names = weights is not None, None, None
+
+    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        for first in range(start, stop, block_rows):
+            yield self._take(slice(first, min(first + block_rows, stop)), first)
+
+    def _take(self, rows: Any, start: int = 0) -> Block:
+        weights = None if self._weights is None else self._weights[rows]
+        return Block(start, self._features[rows], self._targets[rows], weights)
+
+
+class _HeldPasses(RowPasses):
+    """Passes that leave blocks in single precision: a task converts the part that it works on, in scratch memory."""
+
+    def _prepared(self, block: Block) -> Block:
+        return block
+
+
+def _in_double(block: Block, workspace: Workspace) -> Floats:
+    features = workspace.array("cross", block.features.shape)
+    np.copyto(features, block.features)
+    return features
