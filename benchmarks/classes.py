@@ -4,7 +4,7 @@ Rows are split as in benchmarks/accuracy.py. "covtype-1" is class 1 of covtype10
 training rows; "covtype-7" has all seven classes. Every fit is one line of JSON in the output, fits that are there
 already are not run again, and `--show` makes the table of docs/classification.md: medians over the seeds.
 
-Run: python benchmarks/classes.py --data FOLDER (or set RIDGEMARK_DATA) --output FILE; then --show FILE.
+Run: python benchmarks/classes.py --data FOLDER (or set RIDGEMARK_DATA) --output FILE; then --output FILE --show.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def nystroem(seed: int, X: np.ndarray) -> Any:
 
 METHODS: dict[str, tuple[str, Callable[[int, np.ndarray], Any]]] = {
     "2000": ("`n_landmarks=2000`", lambda seed, X: NystromClassifier(n_landmarks=2000, random_state=seed)),
-    "5000": ("`n_landmarks=5000`", lambda seed, X: NystromClassifier(n_landmarks=5000, random_state=seed)),
+    "5000": (
+        "`n_landmarks=5000`",
+        lambda seed, X: NystromClassifier(n_landmarks=5000, memory_budget=2**32, random_state=seed),
+    ),
     "boosting": ("HistGradientBoosting", lambda seed, X: HistGradientBoostingClassifier(random_state=seed)),
     "nystroem": ("Nystroem(1000) + LogisticRegression", nystroem),
 }
@@ -106,10 +109,10 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--output", type=Path, required=True, help="add a line of JSON for every fit to this file")
+    parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
     parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
     options = parser.parse_args()
-    records = read([options.output]) if options.output.exists() else []
+    records = read([options.output]) if options.output.is_file() else []
     if not options.show:
         if not options.data:
             sys.exit("give --data FOLDER or set RIDGEMARK_DATA; docs/data.md says where the files come from")
@@ -121,6 +124,7 @@ def main() -> None:
             found = measure(method, seed, *rows)
             record = {"set": name, "seed": seed, "method": method, "rows": len(rows[0]), **found, "machine": machine()}
             records.append(record)
+            print(json.dumps(record), flush=True)
             with options.output.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
     print(show(records))

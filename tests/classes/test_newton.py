@@ -1,5 +1,7 @@
 """Newton's method finds the coefficients of logistic regression on the features."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -51,7 +53,7 @@ def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeyp
     _, jointly = solve(X, labels, weights, 1e-3, 4, fit_intercept)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     newton, fit = solve(X, labels, weights, 1e-3, 4, fit_intercept, memory_budget=memory_budget)
-    assert not newton.exact
+    assert not newton.whole
     assert fit.system.alike == (memory_budget is not None)
     assert fit.converged
     size = np.abs(jointly.solution.coefficients).max()
@@ -93,3 +95,33 @@ def test_the_solution_at_another_ridge_is_found_to_first_order():
         near = fit.towards(change * 0.8).coefficients
         moved = np.abs(exact - fit.solution.coefficients).max()
         assert np.abs(near - exact).max() < most * moved + 1e-9 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_features_held_in_single_precision_lead_to_the_same_coefficients(monkeypatch, n_classes, fit_intercept):
+    """Held features give a near start and the curvature; slopes are summed in double precision."""
+    X, labels = labelled(400, n_classes)
+    weights = np.random.default_rng(1).uniform(0.1, 2.0, 400)
+    newton, exact = solve(X, labels, weights, 1e-5, n_classes, fit_intercept)
+    for name in ("_FEW_FEATURES", "_FEW_UNKNOWNS"):
+        monkeypatch.setattr(f"ridgemark.solvers.newton.{name}", 0)
+    held = newton.hold()
+    assert not held.whole
+    rough = held.solve(1e-5 * weights.sum(), zero(newton.factor, exact.solution.coefficients.shape[1]), 1e-6)
+    before = newton.passes.n_passes
+    fit = replace(held, rough=False).solve(1e-5 * weights.sum(), rough.solution, system=rough.system)
+    assert fit.converged
+    assert newton.passes.n_passes - before <= 3 + 2 * fit.n_steps < 20
+    size = np.abs(exact.solution.coefficients).max()
+    assert rough.solution.coefficients == pytest.approx(exact.solution.coefficients, abs=0.05 * size)
+    assert fit.solution.coefficients == pytest.approx(exact.solution.coefficients, abs=1e-6 * size)
+    assert fit.solution.intercept == pytest.approx(exact.solution.intercept, abs=1e-6 * size)
+
+
+def test_features_are_held_where_the_memory_budget_has_room(monkeypatch):
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_FEATURES", 0)
+    X, labels = labelled(400, 2)
+    for budget, holds in ((70_000, True), (60_000, False)):
+        newton, _ = solve(X, labels, np.ones(400), 1e-3, 2, memory_budget=budget)
+        assert (newton.hold().held is not None) == holds

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from ridgemark import NystromClassifier, load, open_rows
 from ridgemark.errors import DataError, LandmarkCountWarning, ParameterError, RidgeEdgeWarning
 from ridgemark.operators import nystrom_factor
+from ridgemark.solvers import Newton
 from tests.classes.problems import labelled
 
 PLAIN = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 40, "random_state": 0}
@@ -269,3 +270,30 @@ def test_a_constant_column_of_noise_gives_the_shares_of_the_classes():
         warnings.simplefilter("ignore")
         model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3).fit(X, labels)
     assert model.predict_proba(X)[0, 1] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_held_features_choose_the_same_model(monkeypatch, n_classes):
+    X, labels = labelled(500, n_classes)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    with monkeypatch.context() as here:
+        here.setattr(Newton, "hold", lambda newton: newton)
+        streamed = NystromClassifier(**PLAIN).fit(X, labels)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_FEATURES", 0)
+    held = NystromClassifier(**PLAIN).fit(X, labels)
+    assert held.ridge_ == streamed.ridge_
+    assert held.predict_proba(X) == pytest.approx(streamed.predict_proba(X), abs=1e-6)
+    assert held.effective_dimension_.lower == pytest.approx(streamed.effective_dimension_.lower, rel=1e-4)
+    assert np.mean(held.predict_set(X) == streamed.predict_set(X)) > 0.99
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_effects_are_derivatives_of_the_log_odds(n_classes):
+    X, labels = labelled(300, n_classes)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, labels)
+    effects, step = model.effects(X[:20]), np.array([0.0, 1e-5])
+    change = (model.decision_function(X[:20] + step) - model.decision_function(X[:20] - step)) / 2e-5
+    assert effects.shape == (20, 2) if n_classes == 2 else (20, 2, 3)
+    assert effects[:, 1] == pytest.approx(change, rel=1e-5, abs=1e-6)
+    with pytest.raises(DataError, match=r"give the rows, as in effects\(X\)"):
+        model.effects(None)

@@ -125,6 +125,23 @@ class LandmarkModel(LandmarkEstimator):
             why = "this model was saved without them; save it with sums=True, or fit it again"
         raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
 
+    def _effect_rows(self, X):
+        """Return passes over the rows, and the effects of the columns."""
+        check_is_fitted(self, "dual_coef_")
+        model = self._model
+        if X is None:
+            known = model.calibration
+            if known is None:
+                raise DataError("the model keeps no rows to take effects at; give the rows, as in effects(X)")
+            source = ArrayRows(known.rows, None, known.weights)
+        else:
+            source = self._rows(X)
+        table, names = model.schema.table, model.schema.feature_names
+        if table is not None:
+            return self._passes(source), effects_of_table(table, model.rows.two_valued)
+        names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
+        return self._passes(source), effects_of_columns(names, model.rows.two_valued)
+
 
 class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
@@ -340,23 +357,6 @@ class RegressionModel(LandmarkModel):
             n_duplicates=model.rows.n_duplicates,
             constant_columns=tuple(names[j] for j in model.rows.constant_columns),
         )
-
-    def _effect_rows(self, X):
-        """Return passes over the rows, and the effects of the columns."""
-        check_is_fitted(self, "dual_coef_")
-        model = self._model
-        if X is None:
-            known = model.calibration
-            if known is None:
-                raise DataError("the model keeps no rows to take effects at; give the rows, as in effects(X)")
-            source = ArrayRows(known.rows, None, known.weights)
-        else:
-            source = self._rows(X)
-        table, names = model.schema.table, model.schema.feature_names
-        if table is not None:
-            return self._passes(source), effects_of_table(table, model.rows.two_valued)
-        names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
-        return self._passes(source), effects_of_columns(names, model.rows.two_valued)
 
     def _of_columns(self, values):
         """Return effects without the last axis where the targets have none."""

@@ -8,7 +8,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import audit_classes
-from ridgemark.effects import feature_importances
+from ridgemark.effects import effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
@@ -22,6 +22,8 @@ from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import computed, is_dask, label_rows
 from ridgemark.sampling import make_generator, separate_generator
+
+_RESCALE = "rescale the columns, or choose a larger ridge"
 
 
 class NystromClassifier(ClassifierMixin, LandmarkModel):
@@ -238,6 +240,24 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             failure_probability=self.failure_probability,
         )
 
+    @lazy_on_dask
+    @computing
+    def effects(self, X):
+        """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
+
+        The derivative of `decision_function` by the column; for a column of two values the difference of its values
+        there, for a category that from its first level.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows.
+        """
+        passes, columns = self._effect_rows(X)
+        cross_kernel, dual_coef, _ = self._function()
+        values = in_range(effect_values(passes, cross_kernel, dual_coef, columns), "the effect", _RESCALE)
+        return values[:, :, 0] if values.shape[2] == 1 else values
+
     def score(self, X, y=None, sample_weight=None):
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
         if isinstance(X, RowSource) and y is None:
@@ -329,7 +349,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         check_is_fitted(self, "dual_coef_")
         cross_kernel, dual_coef, intercept = self._function()
         values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
-        return in_range(values, "the log-odds", "rescale the columns, or choose a larger ridge")
+        return in_range(values, "the log-odds", _RESCALE)
 
 
 def _whole(numbers):

@@ -1,6 +1,6 @@
 """The last stages of a fit of classes: the ridge by leave-one-out log loss, and the coefficients by Newton's method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ from ridgemark.path import (
     walk_downhill,
 )
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
+from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
 
 Floats = NDArray[np.float64]
 
-_ROUGH = 1e-2  # decrease of the objective that the last step on a sample may promise, as a share
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
+_STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
+_NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +46,15 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     Leave-one-out log loss is evaluated along the ridges, downhill from the one that squared error on the indicators
     suggests. Of a list of ridges every one is evaluated.
     """
-    passes, factor = prepared.setting.passes, prepared.factor
-    newton, path, total = Newton(passes, factor, loss, recipe.fit_intercept), None, prepared.setting.total_weight
+    passes, total = prepared.setting.passes, prepared.setting.total_weight
+    newton, path, best = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None
     if recipe.one_ridge:
         ridge = float(recipe.ridge)
-        start = _start(newton, prepared, float(scaled_ridges(np.array(ridge), total)))
+        start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
     else:
         ridges = recipe.ridges(prepared.moments)
         first = _first_position(prepared, recipe, ridges)
-        start = _start(newton, prepared, float(ridges.scaled[first]))
-        search = LossSearch(newton, ridges, start)
+        search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
         if isinstance(recipe.ridge, str):
             walk_downhill(search.evaluate, first, len(ridges.values))
         else:
@@ -62,24 +63,30 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         path, best = search.best(total)
         start = best.solution
         ridge = float(path.ridges[path.chosen])
-    fit = newton.solve(float(scaled_ridges(np.array(ridge), total)), start)
+    scaled = float(scaled_ridges(np.array(ridge), total))
+    if newton.rough:
+        best = newton.solve(scaled, start, _NEAR, best.system if best else None)
+        start = best.solution
+    fit = replace(newton, rough=False).solve(scaled, start, system=best.system if best else None)
     left_out = left_out_predictor(newton, fit)
     return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
 
 
-def _start(newton: Newton, prepared: Prepared, scaled_ridge: float) -> RidgeSolution:
-    """Return log-odds of the classes' shares; of many rows the solution on a sample, where it has all classes."""
-    sample = newton.sample
-    weights, targets = sample.row_counts(), sample.targets()
-    shares = prepared.moments.target_sum / prepared.moments.total_weight + prepared.target_origin
+def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolution:
+    """Return log-odds of the classes' shares, plus four times how far squared error predicts from the shares.
+
+    Four is the slope of the log-odds at the probability 1/2.
+    """
+    moments, origin = prepared.moments, prepared.target_origin
+    shares = moments.target_sum / moments.total_weight + origin
     shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
     logs = np.log(shares)
-    constant = logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()
-    start = RidgeSolution(np.zeros((newton.factor.rank, len(shares))), constant * newton.fit_intercept)
-    all_there = ((weights @ targets > 0) & ((weights @ (1.0 - targets)) > 0)).all()
-    if all_there and 2 * sample.source.n_rows <= newton.passes.source.n_rows:
-        return newton.on_sample.solve(scaled_ridge, start, _ROUGH).solution
-    return start
+    constant = (logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()) * recipe.fit_intercept
+    solved = solve_one_ridge(CentredMoments(moments, recipe.fit_intercept), _STEEPEST * scaled_ridge)
+    if solved is None:
+        return RidgeSolution(np.zeros((prepared.factor.rank, len(shares))), constant)
+    c, own = solved.solution.coefficients, solved.solution.intercept + origin
+    return RidgeSolution(_STEEPEST * c, constant + _STEEPEST * (own - shares) * recipe.fit_intercept)
 
 
 def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
@@ -100,7 +107,7 @@ def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
 def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> LandmarkFit:
     """Return the fit as the record of landmark fits; d_eff is that of `D^1/2 K D^1/2`, D the curvature."""
     system, ridge, t = fit.system, fit.system.scaled_ridge, newton.passes.source.n_targets
-    if not isinstance(system, CurvatureSystem):
+    if not (newton.whole and isinstance(system, CurvatureSystem)):
         system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
     moments = system.moments
     lower = system.effective_dimension

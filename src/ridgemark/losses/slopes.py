@@ -1,4 +1,4 @@
-"""Slopes of a loss and products with its curvature, in one pass; and its whole second derivative for few features."""
+"""Products with the curvature of a loss in one pass, and the sums of its second derivative."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ridgemark.backends import Floats
-from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
+from ridgemark.backends import NUMPY, Floats
 from ridgemark.losses.loss import Loss, RidgeSolution
-from ridgemark.operators import CrossTask, FeatureTask, cross_block, feature_block
 from ridgemark.operators.blocks import tiles
+from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block, row_weights
 
@@ -19,51 +18,25 @@ Form = Literal["joint", "each", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
-class SlopeSums(CrossTask):
-    """`C'(w l')`, then the sum of w l', then the sum of the losses in the first column: shape (p + 2, t)."""
+class CurvatureProducts(MatrixTask):
+    """`A'(w l'' u)` and the sums of `w l'' u`, shape (columns + 1, t), for `u = A V + constant`.
 
-    what: ClassVar[str] = "slopes"
-    on_device: ClassVar[bool] = False
-    loss: Loss
-    dual_coef: Floats
-    intercept: Floats
-
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        total = np.zeros((self.kernel_entries + 2, len(self.intercept)))
-        for tile in tiles(block, self.kernel_entries, workspace):
-            cross, weights, targets = cross_block(self.cross_kernel, tile, workspace), row_weights(tile), tile.targets
-            assert targets is not None
-            predictor = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
-            slopes = weights[:, None] * self.loss.slopes(targets, predictor)
-            total[:-2] += cross.T @ slopes
-            total[-2] += slopes.sum(axis=0)
-            total[-1, 0] += weights @ self.loss.values(targets, predictor)
-        return total
-
-
-@dataclass(frozen=True, eq=False)
-class CurvatureProducts(CrossTask):
-    """`C'(w l'' u)` and the sums of `w l'' u`, shape (p + 1, columns), for the values u of some functions.
-
-    The first t columns of the coefficients are those of the predictor at which l'' is taken.
+    The predictor at which l'' is taken is given along the rows.
     """
 
     what: ClassVar[str] = "curvature"
     on_device: ClassVar[bool] = False
     loss: Loss
-    dual_coef: Floats
-    intercept: Floats
+    vectors: Floats
+    constant: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        assert block.targets is not None
-        t = block.targets.shape[1]
-        total = np.zeros((self.kernel_entries + 1, len(self.intercept) - t))
-        for tile in tiles(block, self.kernel_entries, workspace):
-            cross, weights = cross_block(self.cross_kernel, tile, workspace), row_weights(tile)[:, None]
-            values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE) + self.intercept
-            predictor, *functions = np.hsplit(values, range(t, values.shape[1], t))
-            curved = weights * np.hstack([self.loss.curvature_product(predictor, u) for u in functions])
-            total[:-1] += cross.T @ curved
+        total = np.zeros((self.n_columns + 1, len(self.constant)))
+        for tile in tiles(block, self.n_columns, workspace):
+            part = self.evaluate(tile, workspace)
+            values = part @ self.vectors + self.constant
+            curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
+            total[:-1] += part.T @ curved
             total[-1] += curved.sum(axis=0)
         return total
 
@@ -81,7 +54,7 @@ class CurvatureSums:
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureBlocks(FeatureTask):
+class CurvatureBlocks(MatrixTask):
     """The `CurvatureSums` of a block of rows, of the features and a constant."""
 
     what: ClassVar[str] = "curvature"
@@ -93,7 +66,7 @@ class CurvatureBlocks(FeatureTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
         assert block.targets is not None
-        features, weights = feature_block(self.factor, block, workspace), row_weights(block)
+        features, weights = self.evaluate(block, workspace), row_weights(block)
         features = np.hstack([features, np.ones((block.n_rows, 1))])
         predictor = features @ np.vstack([self.at.coefficients, self.at.intercept])
         t, m = predictor.shape[1], features.shape[1]
@@ -107,7 +80,7 @@ class CurvatureBlocks(FeatureTask):
             each = self.form == "each"
             curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
             roots = np.sqrt(weights[:, None] * curvature)
-            blocks = np.stack([self.factor.kept_kernel.backend.gram(features * root[:, None]) for root in roots.T])
+            blocks = np.stack([NUMPY.gram(features * root[:, None]) for root in roots.T])
         loss = float(weights @ self.loss.values(block.targets, predictor))
         slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))
         return CurvatureSums(loss, slopes, blocks)

@@ -1,7 +1,7 @@
 """The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -116,10 +116,14 @@ class LossSearch:
         """Return the leave-one-out loss of one ridge."""
         if position not in self.losses:
             scaled_ridge = float(self.ridges.scaled[position])
-            start = self.start
+            start, system = self.start, None
             if self.fits:
-                start = self.fits[min(self.fits, key=lambda other: abs(other - position))].towards(scaled_ridge)
-            fit = self.fits[position] = self.newton.solve(scaled_ridge, start, _NEAR)
+                nearest = self.fits[min(self.fits, key=lambda other: abs(other - position))]
+                start, system = nearest.towards(scaled_ridge), nearest.system
+            fit = self.newton.solve(scaled_ridge, start, _NEAR, system)
+            if not self.newton.whole:
+                fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge))
+            self.fits[position] = fit
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             self.losses[position] = float(self._weights @ losses / self._weights.sum())
         return self.losses[position]

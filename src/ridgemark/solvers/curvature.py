@@ -30,7 +30,7 @@ class CurvatureSystem:
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the system of the same sums with another ridge."""
-        return type(self)(self.moments, self.fit_intercept, scaled_ridge)
+        return self if scaled_ridge == self.scaled_ridge else type(self)(self.moments, self.fit_intercept, scaled_ridge)
 
     def solve(self, vectors: Floats) -> Floats:
         """Return the solution of the system, V of shape (rank + 1, t)."""
@@ -74,7 +74,7 @@ class JointSystem:
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the system of the same sums with another ridge."""
-        return type(self)(self.sums, self.fit_intercept, scaled_ridge)
+        return self if scaled_ridge == self.scaled_ridge else type(self)(self.sums, self.fit_intercept, scaled_ridge)
 
     def solve(self, vectors: Floats) -> Floats:
         """Return the solution of the system, V of shape (rank + 1, t)."""
@@ -114,7 +114,11 @@ class TargetSystems:
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the systems of the same sums with another ridge."""
-        return type(self)(self.sums, self.fit_intercept, scaled_ridge, self.share)
+        return (
+            self
+            if scaled_ridge == self.scaled_ridge
+            else type(self)(self.sums, self.fit_intercept, scaled_ridge, self.share)
+        )
 
     def half(self, vectors: Floats, transposed: bool = False) -> Floats:
         """Return `F_k v_k` for every column, or `F_k'v_k`; V has the shape (rank + 1, t)."""

@@ -1,8 +1,7 @@
-"""Newton's method for a smooth loss on the features: damped, one pass a step, warm from one ridge to the next."""
+"""Newton's method for a smooth loss on the features: damped, warm from one ridge to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, Form, SlopeSums
+from ridgemark.losses.slopes import Form
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems
+from ridgemark.solvers.feature_rows import FeatureRows, held_features, streamed_features
 
 _MOST_STEPS = 100
 _MOST_HALVINGS = 10
@@ -23,9 +22,11 @@ _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
 _STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
-_LOOSE, _TIGHT = 0.1, 1e-3  # tolerance of conjugate gradients, relative to the gradient: of the first step and the last
-_MOST_PRODUCTS = 100  # of one step
+_LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
+_FEW_PRODUCTS, _MOST_PRODUCTS = 10, 100  # of one step: rough, or exact
+_WORN = 60  # products with one system, after which it is summed anew: that takes as long as about p/20 of them
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
+_FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _SAMPLED = 8192  # distinct rows whose curvature is summed for each target alone, and left out
 
 
@@ -52,28 +53,48 @@ class NewtonFit:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """A point of the descent: objective, gradient, sum of the losses, and the system where curvature was summed."""
+    """A point of the descent: objective, gradient, sum of the losses; and its predictor or its system."""
 
     at: Floats  # (rank + 1, t)
     objective: float
     gradient: Floats
     loss: float
+    predictor: Floats | None
     system: System | None
 
 
 @dataclass(frozen=True, eq=False)
 class Newton:
-    """The objective of a loss for given landmarks."""
+    """The objective of a loss for given landmarks.
+
+    Where `held` has the features of all rows in single precision, products with the second derivative are taken from
+    it, and slopes too where `rough`: the solution is then that of rounded features.
+    """
 
     passes: RowPasses
     factor: NystromFactor
     loss: Loss
     fit_intercept: bool
+    held: FeatureRows | None = None
+    rough: bool = False
 
     @property
-    def exact(self) -> bool:
-        """Whether the second derivative is summed whole: where it is one number for each row, or a small matrix."""
-        return self.loss.scalar or self.passes.source.n_targets * (self.factor.rank + 1) <= _FEW_UNKNOWNS
+    def whole(self) -> bool:
+        """Whether the second derivative is summed whole, with the slopes: where features are not held or few."""
+        few = self.passes.source.n_targets * (self.factor.rank + 1) <= _FEW_UNKNOWNS
+        return self.held is None and (self.loss.scalar or few)
+
+    def hold(self) -> Newton:
+        """Return the same objective with features in memory, where the memory budget holds them and that saves time."""
+        n, rank = self.passes.source.n_rows, self.factor.rank
+        if 4 * n * rank > self.passes.budget or (self.whole and not (self.loss.scalar and rank >= _FEW_FEATURES)):
+            return self
+        return replace(self, held=held_features(self.passes, self.factor), rough=True)
+
+    @cached_property
+    def rows(self) -> FeatureRows:
+        """The rows whose slopes are summed."""
+        return self.held if self.held and self.rough else streamed_features(self.passes, self.factor)
 
     @cached_property
     def sample(self) -> RowPasses:
@@ -102,42 +123,53 @@ class Newton:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
-    def _system(self, at: RidgeSolution, scaled_ridge: float) -> TargetSystems:
-        """Return the systems of each target alone, or one for all where that exceeds a quarter of the memory budget."""
+    def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
+        """Return the systems of a point: from all rows held, or of each target alone from a sample.
+
+        Where those of each target exceed a quarter of the memory budget, it is one system for all.
+        """
+        if self.loss.scalar and self.held:
+            sums = self.held.curvature(self.loss, at, "mean")
+            return CurvatureSystem(_curvature_moments(sums.blocks[0]), self.fit_intercept, scaled_ridge)
         entries = self.passes.source.n_targets * (self.factor.rank + 1) ** 2
         form: Form = "each" if 8 * entries <= self.passes.budget // 4 else "mean"
-        task = CurvatureBlocks(self.factor, self.loss, at, form)
-        return TargetSystems(self.on_sample.passes.reduce(task), self.fit_intercept, scaled_ridge, self.share)
+        sums = streamed_features(self.on_sample.passes, self.factor).curvature(self.loss, at, form)
+        return TargetSystems(sums, self.fit_intercept, scaled_ridge, self.share)
 
-    def solve(self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED) -> NewtonFit:
+    def solve(
+        self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
+    ) -> NewtonFit:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
-        A step that changes no coefficient by more than 1e-6 of the largest is the last one too: the error that it
-        leaves is of second order. A step is halved until the objective falls by a ten thousandth of what its slope
-        promises; where that fails, the largest possible curvature gives a step that lowers it. With a curvature of
-        numbers, or of few unknowns, a step is `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve
-        `F'H F x = -F'g`, one pass for each product, with the systems F of each target at this point, from a sample.
+        A step that changes no coefficient by more than 1e-6 of the largest is the last one too. A step is halved until
+        the objective falls by a ten thousandth of what its slope promises; where that fails, the largest possible
+        curvature gives a step that lowers it. Where the second derivative is summed whole, a step is `-H^-1 g` and
+        takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with the system of an
+        earlier point as preconditioner: the one given, that of the start, or that of a point on the way.
         """
-        point = self._point(_as_vectors(start), scaled_ridge)
-        first, steps, converged = 0.0, 0, False
-        while steps < _MOST_STEPS and not converged:
-            system = point.system or self._system(_as_solution(point.at), scaled_ridge)
-            step, first = self._step(point, system, first)
-            steps += 1
+        point = self._point(_centred(_as_vectors(start)), scaled_ridge)
+        system = None if self.whole or system is None else system.with_ridge(scaled_ridge)
+        first, spent = 0.0, 0
+        for steps in range(1, _MOST_STEPS + 1):
+            if point.system or system is None or spent > _WORN:
+                system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
+            step, first, products = self._step(point, system, first)
+            spent += products
             slope = -float((step * point.gradient).sum())
             size = float(np.abs(point.at + step).max(initial=0.0))
-            converged = slope <= tol * abs(point.objective) or float(np.abs(step).max(initial=0.0)) <= _SMALL * size
-            if converged:
-                return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, converged)
+            if slope <= tol * abs(point.objective) or float(np.abs(step).max(initial=0.0)) <= _SMALL * size:
+                return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, True)
             lower = self._lower(point, step, slope, scaled_ridge)
             if lower is None:
                 step = -self._steepest(scaled_ridge).solve(point.gradient)
                 lower = self._lower(point, step, -float((step * point.gradient).sum()), scaled_ridge)
             if lower is None:  # rounding hides any decrease
-                converged = slope <= _STALLED * abs(point.objective)
-                break
+                return NewtonFit(
+                    _as_solution(point.at), system, point.loss, steps, slope <= _STALLED * abs(point.objective)
+                )
             point = lower
-        return NewtonFit(_as_solution(point.at), system, point.loss, steps, converged)
+        assert system is not None
+        return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
@@ -147,22 +179,41 @@ class Newton:
 
     def _lower(self, point: _Point, step: Floats, slope: float, scaled_ridge: float) -> _Point | None:
         """Return the first point on the halved steps whose objective is sufficiently lower; None where none is."""
+        before = point.predictor
+        change = None if before is None else self.rows.values(step)
         for halving in range(_MOST_HALVINGS):
             share = 0.5**halving
-            trial = self._point(point.at + share * step, scaled_ridge)
-            allowed = _SUFFICIENT * share * slope - ROUNDED * abs(point.objective)
+            at, allowed = point.at + share * step, _SUFFICIENT * share * slope - ROUNDED * abs(point.objective)
+            predictor = None if before is None or change is None else before + share * change
+            if predictor is not None and not self._objective(at, predictor, scaled_ridge) <= point.objective - allowed:
+                continue
+            trial = self._point(at, scaled_ridge, predictor)
             if trial.objective <= point.objective - allowed:
                 return trial
         return None
 
-    def _point(self, at: Floats, scaled_ridge: float) -> _Point:
-        """Return a point of the descent, in one pass."""
+    def _losses(self, predictor: Floats) -> float:
+        return float(self._weights @ self.loss.values(self._targets, predictor))
+
+    def _objective(self, at: Floats, predictor: Floats, scaled_ridge: float) -> float:
+        return self._losses(predictor) + scaled_ridge / 2 * float((at[:-1] ** 2).sum())
+
+    @cached_property
+    def _targets(self) -> Floats:
+        return self.passes.targets()
+
+    @cached_property
+    def _weights(self) -> Floats:
+        return self.passes.row_counts()
+
+    def _point(self, at: Floats, scaled_ridge: float, predictor: Floats | None = None) -> _Point:
+        """Return a point of the descent, in one pass, or in two where the predictor is not given."""
         system: System | None = None
         c, solution = at[:-1], _as_solution(at)
-        if self.exact and not self.loss.scalar:
-            joint = self.passes.reduce(CurvatureBlocks(self.factor, self.loss, solution, "joint"))
+        if self.whole and not self.loss.scalar:
+            joint = streamed_features(self.passes, self.factor).curvature(self.loss, solution, "joint")
             system, loss, slopes = JointSystem(joint, self.fit_intercept, scaled_ridge), joint.loss, joint.slopes
-        elif self.exact:
+        elif self.whole:
             moments = self.sums(solution, scaled_ridge)
             system, loss = CurvatureSystem(moments, self.fit_intercept, scaled_ridge), moments.loss
             # The targets of the ridge problem are eta - l'/l'', so the sums of l' are differences.
@@ -170,49 +221,48 @@ class Newton:
             of_constant = moments.feature_sum @ c + moments.total_weight * at[-1] - moments.target_sum
             slopes = np.vstack([of_features, of_constant])
         else:
-            sums = self.passes.reduce(SlopeSums(self.factor.cross_kernel, self.loss, *self._in_kernel(at)))
-            slopes, loss = np.vstack([self.factor.whitener.T @ sums[:-2], sums[-2]]), float(sums[-1, 0])
+            predictor = self.rows.values(at) if predictor is None else predictor
+            slopes = self.rows.sums(self._weights[:, None] * self.loss.slopes(self._targets, predictor))
+            loss = self._losses(predictor)
         gradient = slopes + scaled_ridge * np.vstack([c, np.zeros(c.shape[1])])
         gradient[-1] *= self.fit_intercept
-        return _Point(at, loss + scaled_ridge / 2 * float((c**2).sum()), gradient, loss, system)
+        return _Point(at, loss + scaled_ridge / 2 * float((c**2).sum()), gradient, loss, predictor, system)
 
-    def _step(self, point: _Point, system: System, first: float) -> tuple[Floats, float]:
-        """Return the Newton step, and the largest size of the gradients F'g so far."""
-        if not isinstance(system, TargetSystems):
-            return -system.solve(point.gradient), first
-        right = -system.half(point.gradient, transposed=True)
-        length = float(np.linalg.norm(right))
-        first = max(first, length)
-        tol = length * max(_TIGHT, min(_LOOSE, length / first if first > 0 else _LOOSE))
-        solved = conjugate_gradient(
-            self._products(point.at, system),
-            lambda vectors, _: vectors,
-            right.reshape(-1, 1),
-            np.array([tol]),
-            _MOST_PRODUCTS,
+    def _step(self, point: _Point, system: System, first: float) -> tuple[Floats, float, int]:
+        """Return the Newton step, the largest `g'F F'g` so far, and the number of products.
+
+        F F' is the inverse of the system. Later steps are more exact, in proportion to `g'F F'g`; all of them where
+        products take no pass over the rows, and slopes do.
+        """
+        residual = -point.gradient
+        step, direction = np.zeros_like(residual), system.solve(residual)
+        if point.predictor is None:
+            return direction, first, 0
+        size = begin = float((residual * direction).sum())
+        first = max(first, size)
+        tol = (
+            _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, size / first if first > 0 else _LOOSE))
         )
-        step = _centred(system.half(solved.solution.reshape(right.shape)))
-        if not float((step * point.gradient).sum()) < 0.0:  # no descent: the systems alone give one
-            step = _centred(system.half(right))
-        return step, first
+        products = 0
+        while size > tol * begin and products < _MOST_PRODUCTS:
+            image = self._curved(point.predictor, direction, system.scaled_ridge)
+            along = float((direction * image).sum())
+            if not along > 0.0:  # rounding
+                break
+            products += 1
+            step += size / along * direction
+            residual -= size / along * image
+            solved, before = system.solve(residual), size
+            size = float((residual * solved).sum())
+            direction = solved + size / before * direction
+        return _centred(step), first, products
 
-    def _products(self, at: Floats, system: TargetSystems) -> Callable[[Floats, object], Floats]:
-        """Return the function `V -> F'H F V` of flat vectors, H the second derivative of the objective at a point."""
-
-        def product(flat: Floats, _: object) -> Floats:
-            vectors = [system.half(column.reshape(at.shape)) for column in flat.T]
-            coefficients, constants = self._in_kernel(np.hstack([at, *vectors]))
-            sums = self.passes.reduce(CurvatureProducts(self.factor.cross_kernel, self.loss, coefficients, constants))
-            images = np.vstack([self.factor.whitener.T @ sums[:-1], sums[-1:] * self.fit_intercept])
-            images[:-1] += system.scaled_ridge * np.hstack(vectors)[:-1]
-            parts = np.hsplit(images, len(vectors))
-            return np.stack([system.half(part, transposed=True).ravel() for part in parts], axis=1)
-
-        return product
-
-    def _in_kernel(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Return coefficients of kernel values for those of features, and the constants."""
-        return self.factor.whitener @ vectors[:-1], vectors[-1]
+    def _curved(self, predictor: Floats, vectors: Floats, scaled_ridge: float) -> Floats:
+        """Return `H V`, H the second derivative of the objective."""
+        image = (self.held or self.rows).curved(self.loss, predictor, vectors)
+        image[:-1] += scaled_ridge * vectors[:-1]
+        image[-1] *= self.fit_intercept
+        return image
 
 
 def _as_vectors(solution: RidgeSolution) -> Floats:
@@ -225,4 +275,10 @@ def _as_solution(vectors: Floats) -> RidgeSolution:
 
 def _centred(vectors: Floats) -> Floats:
     """Return functions that sum to zero over the targets: they have the same probabilities, and a smaller norm."""
-    return vectors - vectors.mean(axis=1, keepdims=True)
+    return vectors - vectors.mean(axis=1, keepdims=True) if vectors.shape[1] > 1 else vectors
+
+
+def _curvature_moments(block: Floats) -> Moments:
+    """Return the sums `B'D B`, `B'D 1` and `1'D 1` of a block of `[B 1]'D[B 1]` as moments without targets."""
+    gram, none = block[:-1, :-1], np.zeros((len(block) - 1, 0))
+    return Moments(0, float(block[-1, -1]), gram, none, block[:-1, -1], none[0], none[0], 0.0, 0.0)
