@@ -93,4 +93,4 @@ def test_every_extra_is_part_of_all():
     extras = set(project["optional-dependencies"]) - {"all", "dev", "docs"}
     named = re.search(r"\[(.*)\]", project["optional-dependencies"]["all"][0])
     assert named is not None
-    assert extras == set(named[1].split(",")) == {"arrow", "report", "torch"}
+    assert extras == set(named[1].split(",")) == {"arrow", "dask", "report", "torch"}

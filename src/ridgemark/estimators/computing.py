@@ -27,7 +27,7 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that computes on the estimator's device, and answers in tensors where it is given tensors.
 
     Tensors of rows are computed on their own device unless `device` names another; targets and weights may be of any
-    kind. BLAS runs one thread outside large matrices, and what exceeds the range is refused in words, not by warnings.
+    kind. BLAS runs one thread outside large matrices, and what exceeds the range raises an error, without warnings.
     """
 
     @wraps(method)

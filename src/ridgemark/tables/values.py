@@ -127,7 +127,7 @@ def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
 
 
 def _plain_moments(texts: list[str]) -> Array | None:
-    """Return texts as moments, five times faster than one by one; None if one has another form or is no day."""
+    """Return texts as moments, five times faster than one by one; None if one has another form or does not exist."""
     lines = "\n".join([*texts, ""])
     if not _PLAIN_MOMENTS.fullmatch(lines) or lines.count("\n") != len(texts):
         return None
