@@ -131,7 +131,11 @@ def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypat
 def test_classes_and_features_agree():
     labels = Y > 1
     one, other = _both(lambda: NystromClassifier(**OPTIONS, ridge=1e-3), labels)
-    assert _apart(one.decision_function(X), other.decision_function(torch.from_numpy(X))) <= 1e-6
+    rows = torch.from_numpy(X)
+    assert _apart(one.decision_function(X), other.decision_function(rows)) <= 1e-6
+    assert _apart(one.predict_proba(X), other.predict_proba(rows)) <= 1e-6
+    assert other.predict(rows).dtype == torch.bool
+    assert other.score(rows, torch.from_numpy(labels)) == one.score(X, labels)
     one, other = _both(lambda: NystromFeatures(bandwidth=2.0, n_landmarks=50, random_state=0))
     assert _apart(one.transform(X), other.transform(torch.from_numpy(X))) <= 1e-9
 
@@ -187,6 +191,12 @@ def test_the_fake_device_refuses_what_a_gpu_refuses():
         assert (backend.to_host((2.0 * there)[np.array([0, 2])] + there[0]) == 3.0).all()
 
 
+def test_tensors_without_an_array_are_refused():
+    for rows in (torch.from_numpy(X).bfloat16(), torch.from_numpy(X).to_sparse()):
+        with pytest.raises(DataTypeError, match=r"tensors must be dense, of float64.*convert them"):
+            NystromRidge(**OPTIONS, ridge=1e-4).fit(rows, Y)
+
+
 def test_own_kernels_stay_on_the_host():
     def kernel(left, right):
         assert isinstance(left, np.ndarray)
@@ -200,7 +210,7 @@ def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
         NystromRidge(**OPTIONS, device="gpu").fit(X, Y)
     if not torch.cuda.is_available():
-        with pytest.raises(ParameterError, match=r"needs a GPU that torch can use, and it finds none"):
+        with pytest.raises(ParameterError, match=r"device='cuda' needs a GPU that torch finds"):
             NystromRidge(**OPTIONS, device="cuda").fit(X, Y)
         assert NystromRidge(**OPTIONS, device="auto", ridge=1e-3).fit(X, Y).score(X, Y) > 0.9
 
@@ -230,5 +240,14 @@ def test_smaller_blocks_answer_a_full_memory(monkeypatch):
 
 def test_a_memory_that_holds_no_block_is_named(monkeypatch):
     _Small(monkeypatch, 5)
+    model = NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4)
     with pytest.raises(NumericalError, match=r"memory of the device cpu does not hold a block of .* rows"):
-        NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4).fit(torch.from_numpy(X), Y)
+        model.fit(torch.from_numpy(X), Y)
+
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", full)
+    with pytest.raises(NumericalError, match=r"memory of the device cpu does not hold the matrices of the landmarks"):
+        model.fit(torch.from_numpy(X), Y)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from scipy import sparse
 from ridgemark.backends import NUMPY, Backend, Floats, Indices
 from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.passes.columns import Columns
-from ridgemark.passes.device import DeviceExecutor, device_rows, no_memory
+from ridgemark.passes.device import DeviceExecutor, device_rows
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import Clock, ThreadExecutor
@@ -200,11 +201,14 @@ class RowPasses:
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
 
-        Results to be stacked come as NumPy arrays; those to be added up stay on the device.
+        Results of a device stay there.
         """
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
-        block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
+        if backend is NUMPY is not self.backend:
+            block_rows = self._host_rows(task.width)
+        else:  # a device takes no tiles of a block
+            block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
         done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
@@ -212,7 +216,7 @@ class RowPasses:
             given = replace(block, along=tuple(values[rows] for values in along))
             result = task(self._prepared(given, backend), workspace)
             if out is not None:
-                out[rows], result = result if backend.holds(out) else on_host(result, backend), None
+                out[rows], result = on_host(result, backend), None
             return result
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
@@ -233,12 +237,8 @@ class RowPasses:
     def placed(self, value: Result) -> tuple[Backend, Result]:
         """Return the backend on which a task, or a part of one, computes, and its value with arrays there."""
         if self.backend is not NUMPY and not sparse.issparse(self.source.take([0]).features):
-            try:
+            with suppress(StaysOnHost):
                 return self.backend, moved(value, self.backend)
-            except StaysOnHost:
-                pass
-            except self.backend.out_of_memory:
-                raise no_memory(self.backend, "the landmarks' matrices") from None
         return NUMPY, value
 
     def block_rows(self, width: int) -> int:
