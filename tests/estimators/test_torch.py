@@ -23,7 +23,7 @@ def device(monkeypatch):
 
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(900, 4))
+X = RNG.normal(size=(700, 4))
 Y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * RNG.normal(size=len(X))
 WEIGHTS = RNG.integers(0, 3, len(X)).astype(float)
 CLOSE = 1e-10 * Y.std()
@@ -40,7 +40,9 @@ def _apart(one, other):
     return np.abs(one - other.numpy()).max()
 
 
-@pytest.mark.parametrize("selection", ["uniform", "leverage", "rpcholesky", "recursive"])
+@pytest.mark.parametrize(
+    "selection", ["uniform", "leverage", "rpcholesky", pytest.param("recursive", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("ridge", [1e-6, "loo"])
 def test_predictions_agree(selection, ridge):
     one, other = _both(lambda: NystromRidge(**OPTIONS, selection=selection, ridge=ridge), sample_weight=WEIGHTS)
@@ -85,7 +87,7 @@ def test_large_matrices_agree(ridge, monkeypatch):
         assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["audit", "operator", "trace"])
+@pytest.mark.parametrize("kind", ["audit", pytest.param("operator", marks=pytest.mark.slow), "trace"])
 def test_certificates_agree(kind):
     one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
     tensors = torch.from_numpy(X)
@@ -212,7 +214,8 @@ def test_a_device_that_is_not_there_is_refused():
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match=r"device='cuda' needs a GPU that torch finds"):
             NystromRidge(**OPTIONS, device="cuda").fit(X, Y)
-        assert NystromRidge(**OPTIONS, device="auto", ridge=1e-3).fit(X, Y).score(X, Y) > 0.9
+        auto, cpu = (NystromRidge(**OPTIONS, device=device, ridge=1e-3).fit(X, Y) for device in ("auto", "cpu"))
+        assert (auto.predict(X) == cpu.predict(X)).all()
 
 
 class _Small:
