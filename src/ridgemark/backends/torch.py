@@ -103,7 +103,9 @@ class TorchBackend(Backend):
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
         try:
             values, vectors = torch.linalg.eigh(matrix)
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        except RuntimeError as error:
+            if isinstance(error, self.out_of_memory):
+                raise
             raise np.linalg.LinAlgError(str(error)) from error
         return values, vectors
 
