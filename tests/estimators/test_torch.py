@@ -87,6 +87,18 @@ def test_large_matrices_agree(ridge, monkeypatch):
         assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
 
 
+def test_lapack_has_eigenvalues_where_the_device_has_none(monkeypatch):
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
+    rows, model = torch.from_numpy(X), NystromRidge(**OPTIONS, selection="uniform", ridge="gcv")
+    expected = model.fit(rows, Y).predict(rows)
+
+    def fails(matrix):
+        raise RuntimeError("cusolver error")
+
+    monkeypatch.setattr(torch.linalg, "eigh", fails)
+    assert _apart(expected.numpy(), model.fit(rows, Y).predict(rows)) <= CLOSE
+
+
 @pytest.mark.parametrize("kind", ["audit", pytest.param("operator", marks=pytest.mark.slow), "trace"])
 def test_certificates_agree(kind):
     one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
