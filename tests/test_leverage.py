@@ -37,7 +37,7 @@ KERNELS = {
 
 
 def _tolerance(K, scaled_ridge):
-    return 1e-8 + 4 * np.finfo(float).eps * np.linalg.eigvalsh(K)[-1] / scaled_ridge
+    return 1e-8 + 4 * np.finfo(float).eps * exact.spectrum(K).eigenvalues[0] / scaled_ridge
 
 
 def _check(scores, K, scaled_ridge):

@@ -1,6 +1,7 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,9 +78,7 @@ def symmetric_eigen(matrix: Array, definite: bool = False) -> tuple[Array, Array
     # Far below rounding; products of such entries are denormal, and some builds of LAPACK then give NaN or do not end.
     negligible = abs(matrix) < _NEGLIGIBLE * abs(matrix).max(initial=0.0)
     try:
-        on_device = sent(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
-        backend = backend_of(on_device)
-        values, vectors = map(backend.to_host, backend.eigh(on_device))
+        values, vectors = _eigh(np.where(negligible, 0.0, matrix) if negligible.any() else matrix)
     except np.linalg.LinAlgError as error:
         raise NumericalError(
             f"the eigenvalues of a {matrix.shape[0]} x {matrix.shape[0]} kernel matrix did not converge"
@@ -91,6 +90,16 @@ def symmetric_eigen(matrix: Array, definite: bool = False) -> tuple[Array, Array
         )
     # Copies: the negative strides of a reversed view slow all later products.
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1].copy()
+
+
+def _eigh(matrix: Array) -> tuple[Array, Array]:
+    """Return ascending eigenvalues and eigenvectors; by LAPACK where the device's library fails, as at some sizes."""
+    if worth_sending(len(matrix)):
+        backend = current_backend()
+        with suppress(np.linalg.LinAlgError):
+            values, vectors = backend.eigh(backend.from_host(matrix))
+            return backend.to_host(values), backend.to_host(vectors)
+    return NUMPY.eigh(matrix)
 
 
 def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:

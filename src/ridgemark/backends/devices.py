@@ -42,21 +42,15 @@ def device_backend(device: Any) -> Backend:
     if not (device == "auto" or (isinstance(device, str) and device.partition(":")[0] == "cuda")):
         raise ParameterError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
     try:
-        from ridgemark.backends.torch import TorchBackend, has_cuda
+        from ridgemark.backends.torch import cuda_backend
     except ImportError as error:
         if device == "auto":
             return NUMPY
         raise MissingExtraError("torch", "torch", f"device={device!r}") from error
-    if has_cuda():
-        try:
-            return TorchBackend("cuda" if device == "auto" else device)
-        except RuntimeError:
-            raise ParameterError(f'device must be "cpu", "cuda", "cuda:1", ..., or "auto", got {device!r}') from None
-    if device == "auto":
-        return NUMPY
-    raise ParameterError(
-        f'device={device!r} needs a GPU that torch can use, and it finds none; use device="cpu", or "auto"'
-    )
+    found = cuda_backend("cuda" if device == "auto" else device)
+    if found is None and device != "auto":
+        raise ParameterError(f'device={device!r} needs a GPU that torch finds; use device="cpu" or "auto" here')
+    return found or NUMPY
 
 
 def moved(value: Any, backend: Backend) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ridgemark.backends.base import Array, Backend
 
 _PANEL = 1024  # columns of a product of which half is computed
+_HOST_MEMORY = 2**30  # bytes that large matrices may take where tensors are in host memory
 _PINNED = 2**26  # largest copy, in bytes, that goes through page-locked memory: more of it takes long to allocate
 
 
@@ -28,7 +29,8 @@ class TorchBackend(Backend):
             return values
         dtype = None if like is None else like.dtype
         if self.device.type == "cuda" and 0 < values.nbytes <= _PINNED:
-            # From page-locked memory the copy is queued, and the processor goes on with the next block.
+            # From page-locked memory the copy is queued, and the processor goes on with the next block. torch gives the
+            # memory to another tensor only after the copy has ended.
             staged = torch.empty(values.shape, dtype=_dtype(values), pin_memory=True)
             np.copyto(staged.numpy(), values)
             return staged.to(self.device, non_blocking=True).to(dtype or staged.dtype)
@@ -40,14 +42,7 @@ class TorchBackend(Backend):
         return values.detach().cpu().numpy()
 
     def free_bytes(self) -> int:
-        free, _ = torch.cuda.mem_get_info(self.device) if self.device.type == "cuda" else (2**30, 0)
-        return int(free) + self._cached()
-
-    def _cached(self) -> int:
-        """Return the bytes that torch holds for later and that no tensor uses."""
-        if self.device.type != "cuda":
-            return 0
-        return torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else _HOST_MEMORY
 
     def release(self) -> None:
         if self.device.type == "cuda":
@@ -108,7 +103,9 @@ class TorchBackend(Backend):
     def eigh(self, matrix: Array) -> tuple[Array, Array]:
         try:
             values, vectors = torch.linalg.eigh(matrix)
-        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        except RuntimeError as error:
+            if isinstance(error, self.out_of_memory):
+                raise
             raise np.linalg.LinAlgError(str(error)) from error
         return values, vectors
 
@@ -117,6 +114,11 @@ def _dtype(values: NDArray[Any]) -> torch.dtype:
     return torch.from_numpy(np.empty(0, values.dtype)).dtype
 
 
-def has_cuda() -> bool:
-    """Return whether torch finds a GPU."""
-    return torch.cuda.is_available()
+def cuda_backend(device: str) -> TorchBackend | None:
+    """Return the backend of a GPU, such as "cuda" or "cuda:1"; None where torch finds none of this name."""
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        return None
+    there = torch.cuda.is_available() and (found.index or 0) < torch.cuda.device_count()
+    return TorchBackend(found) if there else None

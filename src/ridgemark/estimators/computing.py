@@ -13,6 +13,7 @@ from ridgemark.backends import NUMPY, Backend, backend_of
 from ridgemark.backends.devices import computing_on, device_backend
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import DataTypeError
+from ridgemark.passes.device import no_memory
 
 _KINDS = {"numpy": "rows in host memory (NumPy arrays, data frames, files)", "torch": "torch tensors"}
 _kind: ContextVar[str | None] = ContextVar("kind", default=None)
@@ -50,14 +51,16 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _on_device(device: Any, tensors: Backend | None) -> Iterator[None]:
     backend = device_backend(device)
+    if backend is NUMPY and tensors is not None:
+        backend = tensors
     token = _kind.set("numpy" if tensors is None else "torch")
     try:
-        with (
-            one_blas_thread(),
-            np.errstate(over="ignore", invalid="ignore"),
-            computing_on(tensors if backend is NUMPY and tensors is not None else backend),
-        ):
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"), computing_on(backend):
             yield
+    except backend.out_of_memory as error:
+        if backend is NUMPY:
+            raise
+        raise no_memory(backend, "the matrices of the landmarks") from error
     finally:
         _kind.reset(token)
 
@@ -73,10 +76,19 @@ def _check_kind(estimator: Any, tensors: Backend | None) -> None:
 
 
 def _as_numpy(value: Any) -> Any:
-    return backend_of(value).to_host(value) if array_api_compat.is_torch_array(value) else value
+    if not array_api_compat.is_torch_array(value):
+        return value
+    try:
+        return backend_of(value).to_host(value)
+    except TypeError:
+        raise DataTypeError(
+            f"tensors must be dense, of float64, float32 or integers, got {value.dtype} in the layout {value.layout}; "
+            "convert them with .to_dense() and .float()"
+        ) from None
 
 
 def _as_tensors(answer: Any, backend: Backend) -> Any:
     if isinstance(answer, tuple):
         return tuple(_as_tensors(one, backend) for one in answer)
-    return backend.from_host(answer) if isinstance(answer, np.ndarray) else answer
+    is_numeric = isinstance(answer, np.ndarray) and answer.dtype.kind in "fiub"
+    return backend.from_host(answer) if is_numeric else answer

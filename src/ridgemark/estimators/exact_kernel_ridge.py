@@ -164,6 +164,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         cross_kernel, dual_coef, intercept = self._function()
         return self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
 
+    score = computing(RegressorMixin.score)
+
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""
         return save_model(self, path, overwrite)

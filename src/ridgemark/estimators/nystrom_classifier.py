@@ -153,23 +153,27 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return values[:, 0] if values.shape[1] == 1 else values
 
     @lazy_on_dask
+    @computing
     def predict_log_proba(self, X):
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
         values = self._log_odds(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
     @lazy_on_dask
+    @computing
     def predict_proba(self, X):
         """Return the probability of every class, shape (n, K), in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @lazy_on_dask
+    @computing
     def predict(self, X):
         """Return the most probable label of every row, shape (n,)."""
         values = self._log_odds(X)
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
     @lazy_on_dask
+    @computing
     def predict_set(self, X, coverage=0.9):
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
@@ -188,6 +192,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         check_is_fitted(self, "dual_coef_")
         return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
 
+    @computing
     def calibrate(self, X, y=None, sample_weight=None):
         """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
 
@@ -258,6 +263,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         values = in_range(effect_values(passes, cross_kernel, dual_coef, columns), "the effect", _RESCALE)
         return values[:, :, 0] if values.shape[2] == 1 else values
 
+    @computing
     def score(self, X, y=None, sample_weight=None):
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
         if isinstance(X, RowSource) and y is None:
@@ -343,7 +349,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def _check_targets(self, targets, reset):
         return targets
 
-    @computing
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
         check_is_fitted(self, "dual_coef_")

@@ -242,6 +242,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             self._model = self._fitted_with(X, y, sample_weight)
         return self
 
+    @computing
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
         if isinstance(X, RowSource) and y is None:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -32,12 +32,8 @@ def device_rows(width: int, n_rows: int) -> int:
 def placed(value: Value, backend: Backend, features: Any) -> tuple[Backend, Value]:
     """Return the backend on which a task, or a part of one, computes with rows like these, and its arrays there."""
     if backend is not NUMPY and not sparse.issparse(features):
-        try:
+        with suppress(StaysOnHost):
             return backend, moved(value, backend)
-        except StaysOnHost:
-            pass
-        except backend.out_of_memory:
-            raise no_memory(backend, "the landmarks' matrices") from None
     return NUMPY, value
 
 

@@ -240,8 +240,8 @@ class RowPasses:
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
 
-        Results to be stacked come as NumPy arrays; those to be added up stay on the device. Where they are to be added
-        up, workers of Dask do so: then there is one block of all rows.
+        Results of a device stay there. Where they are to be added up, workers of Dask do so: then there is one block of
+        all rows.
         """
         if isinstance(self.source, DaskRows):
             yield from self._run_on_partitions(self.source, task, along, out, adds)
@@ -249,7 +249,10 @@ class RowPasses:
         assert not callable(along)
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         part, clock = Part(self.source, start, self.source.n_rows), Clock()
-        block_rows = self.block_rows(task.width) if backend is self.backend else self._host_rows(task.width)
+        if backend is NUMPY is not self.backend:
+            block_rows = self._host_rows(task.width)
+        else:  # a device takes no tiles of a block
+            block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
         done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
@@ -257,7 +260,7 @@ class RowPasses:
             given = replace(block, along=tuple(values[rows] for values in along))
             result = task(prepared(given, self.weight_unit, backend), workspace)
             if out is not None:
-                out[rows], result = result if backend.holds(out) else on_host(result, backend), None
+                out[rows], result = on_host(result, backend), None
             return result
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
