@@ -414,6 +414,7 @@ def test_a_warning_is_one_line(folder, ridgemark, tmp_path, monkeypatch):
 
 def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_path, monkeypatch):
     monkeypatch.setattr(estimate, "LONG", 0.0)
+    monkeypatch.setattr(estimate, "_tuning", lambda *_: (50.0, 80.0))
     arguments = ("--target", "y", "--columns", "a", "--landmarks", 20, "--output", tmp_path / "m")
     _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments)
     assert re.fullmatch(r"700 rows: \S+ \S+ to \S+ \S+ and about 0\.1 GiB; faster: --bandwidth median, .*", errors[0])
