@@ -243,7 +243,7 @@ def bad(text):
         (("--test", "none.csv"), None, "there is no file 'none.csv'"),
         (("--test", "test.csv"), bad("a,b\n1,2\n"), "no column 'y'"),
         (("--test", "test.csv"), bad("a,y\n1,2\n"), "no column 'b'"),
-        (("--test", "test.csv"), bad("a,b,y\n1,2,3\n" + "1,2,3\n" * 200_000 + "1,2,\n"), "row 200001 "),
+        (("--test", "test.csv"), bad("a,b,y\n1,2,3\n" + "1,2,3\n" * 200_000 + "1,2,x\n"), "row 200001 "),
         (("--test", "test.npy"), lambda path: np.save(path, np.ones((3, 2))), "no column"),
         (("--test", "model"), None, "no known extension"),
         (("--report", "none/p.html"), None, "there is no folder"),

@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ridgemark.backends.threads import one_blas_thread, worker_threads
+from ridgemark.kernels import Gaussian
 from ridgemark.report.fit_words import spoken
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, RowSource
 from ridgemark.selection.count import ALL_ROWS_UP_TO, FEWEST, memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
 from ridgemark.tuning import Tuner
+from ridgemark.tuning.criterion import Sample, evaluate
+from ridgemark.tuning.draw import MOST_FEATURES
 
+Clock = Callable[[], float]
+
+AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 LONG = 10.0  # seconds; a longer run is announced beforehand
 _MATRICES = 6  # p x p arrays that a fit holds at once
 _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
@@ -22,18 +28,17 @@ _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score bracke
 _SIDE = 384  # size of the matrices whose product measures the speed
 
 # Operations, in units of those of a matrix product, that fits were measured to take.
-_PASSES, _ENTRY, _CUBED, _PILOTS = (
-    2.2,
-    400.0,
-    {True: 34.0, False: 15.0},
-    6.0,
-)  # n p^2, n p, p^3 (searched or not), n 500^2
-_TUNING, _TUNING_ROWS = (1000.0, 3000.0), 1500  # q^2 (m + 1500) for q landmarks and m rows; descents may end early
-_SOLVING = (0.8, 1.3)  # what a fit took over these counts, at least and at most
-_LEAST, _MOST = (
-    0.6,
-    0.7,
-)  # "auto" takes mostly this share of the landmarks it may take, or more; at most this one of rows
+_PASSES = {True: 2.2, False: 3.7}  # n p^2, where the features of all rows can be held, and where they cannot
+_ENTRY, _CUBED, _PILOTS = 400.0, {True: 34.0, False: 15.0}, 6.0  # n p, p^3 (searched or not), n 500^2
+_SOLVING = (0.9, 1.4)  # what a fit took over these counts, at least and at most
+_LEAST, _MOST = 0.85, 0.5  # "auto" takes mostly this share of its limit, or more; at most this one of the rows
+
+
+# Evaluations of the criterion that tuning was measured to take: besides descents, and in them, which may end early.
+_BESIDES, _DESCENTS = (70.0, 90.0), (100.0, 170.0)
+_EVALUATIONS = 40  # of each descent, in these measurements
+_AT_ONCE = 4  # descents at most
+_TIMED_ROWS, _OVERHEAD = 1000, 1500  # rows of the evaluation that is timed; one takes as long as m + 1500
 
 
 class Estimate(NamedTuple):
@@ -47,33 +52,50 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner | None = None, speed: float | None = None
+    source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner | None = None, clock: Clock = time.perf_counter
 ) -> Estimate:
-    """Return what a fit may take; `speed` is that of a matrix product, in operations per second, measured if None."""
+    """Return what a fit may take on this machine: a product and one evaluation of the tuner are timed by the clock."""
     n = source.n_rows
     if n_landmarks == "auto":
         most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(None))
         least = int(_LEAST * most)
     else:
         most = least = min(n, int(n_landmarks))
-    tuning = 0.0
-    if tuner is not None:
-        rows = min(tuner.rows, 3 * n // 4)
-        tuning = min(tuner.landmarks, rows // 2) ** 2 * float(rows + _TUNING_ROWS)
-    rate = operations_per_second() if speed is None else speed
+    rate = operations_per_second(clock)
+    tuning = (0.0, 0.0) if tuner is None else _tuning(source, tuner, clock)
     low, high = (
-        (share * _solving(source, p, searched) + factor * tuning) / rate
-        for share, p, factor in zip(_SOLVING, (least, most), _TUNING, strict=True)
+        share * _solving(source, p, searched) / rate + seconds
+        for share, p, seconds in zip(_SOLVING, (least, most), tuning, strict=True)
     )
-    return Estimate(low, high, _TUNING[1] * tuning / rate, _memory(source, most, searched), most)
+    return Estimate(low, high, tuning[1], _memory(source, most, searched), most)
+
+
+def _tuning(source: RowSource, tuner: Tuner, clock: Clock) -> tuple[float, float]:
+    """Return the seconds that tuning takes, at least and at most: one evaluation on a few rows is timed."""
+    rows = max(2, min(tuner.rows, 3 * source.n_rows // 4))
+    landmarks = max(1, min(tuner.landmarks, rows // 2))
+    timed = max(min(_TIMED_ROWS, rows), landmarks)
+    features = np.random.default_rng(0).normal(size=(timed, min(source.n_features, MOST_FEATURES)))
+    sample = Sample(features, features[:, :1], np.full(timed, 1.0 / timed), landmarks, True)
+    with one_blas_thread():
+        begin = clock()
+        evaluate(Gaussian(), np.eye(features.shape[1]), 1.0, sample)
+        taken = (clock() - begin) * (rows + _OVERHEAD) / (timed + _OVERHEAD) / min(worker_threads(), _AT_ONCE)
+    share = tuner.evaluations / _EVALUATIONS
+    least, most = (taken * (one + share * more) for one, more in zip(_BESIDES, _DESCENTS, strict=True))
+    return least, most
 
 
 def _solving(source: RowSource, p: int, searched: bool) -> float:
-    """Return the operations of a fit without tuning: `2.2 n p^2 + 400 n p + 34 p^3`, and those of the pilot."""
+    """Return the operations of a fit without tuning: `2.2 n p^2 + 400 n p + 34 p^3`, the pilot and an audit.
+
+    Features that cannot be held are computed twice: `3.7 n p^2`.
+    """
     n, d, t = source.n_rows, source.n_features, source.n_targets
-    direct = _PASSES * n * p**2 + (_ENTRY + 4 * d) * n * p + _CUBED[searched] * p**3
+    direct = _PASSES[8 * n * p <= DEFAULT_MEMORY_BUDGET] * n * p**2 + (_ENTRY + 4 * d) * n * p + _CUBED[searched] * p**3
     gradient = 2 * solver_cost(n, p, d, t, _SEARCHED if searched else 1).gradient
-    return min(direct, gradient) + _PILOTS * n * min(n, PILOT) ** 2
+    audit = _ENTRY * n**2 if n <= AUDITED else 0.0
+    return min(direct, gradient) + audit + _PILOTS * n * min(n, PILOT) ** 2
 
 
 def _memory(source: RowSource, p: int, searched: bool) -> float:
@@ -96,7 +118,7 @@ def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner |
     return f"{source.n_rows:,} rows: {takes}; faster: {faster}; Ctrl-C during the fit writes nothing"
 
 
-def operations_per_second(clock: Callable[[], float] = time.perf_counter, products: int = 10) -> float:
+def operations_per_second(clock: Clock, products: int = 10) -> float:
     """Return the speed of matrix products on all worker threads."""
     a = np.ones((_SIDE, _SIDE))
     with one_blas_thread():

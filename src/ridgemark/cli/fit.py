@@ -15,7 +15,7 @@ import numpy as np
 from ridgemark.cli import options as shared
 from ridgemark.cli.classify import classify_option, fit_labels
 from ridgemark.cli.data import Columns, csv_form, is_csv, open_data, open_test, set_table_options
-from ridgemark.cli.estimate import LONG, forecast
+from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
@@ -32,7 +32,6 @@ from ridgemark.rows.places import shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
-_AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
@@ -59,7 +58,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.option(
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
-    f"Certificate of the distance to exact; by default audit up to {_AUDITED:,} rows and trace beyond.",
+    f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond.",
 )
 @shared.test_option
 @classify_option
@@ -89,7 +88,7 @@ def command(
     if options["classify"]:
         if report is not None:
             raise ParameterError("--report has no page of classes yet; leave it out with --classify")
-        fit_labels(source, other, about, output, options, _AUDITED, seed=seed, force=force, as_json=as_json)
+        fit_labels(source, other, about, output, options, AUDITED, seed=seed, force=force, as_json=as_json)
         return
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
     if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
@@ -177,7 +176,7 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
     if model.solver_ == "direct":  # a gradient leaves no sums to look back with
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
-        kind = kind or ("audit" if source.n_rows <= _AUDITED else "trace")
+        kind = kind or ("audit" if source.n_rows <= AUDITED else "trace")
         keep_certificate(model, model.certify(source, kind=kind))  # type: ignore[no-untyped-call]
     return replace(
         about,
