@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,19 @@ import numpy as np
 from accuracy import Record, by_seed, machine, median, read, told
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromClassifier
 from ridgemark.errors import RidgemarkWarning
+from ridgemark.kernels import Gaussian
+from ridgemark.losses import RidgeSolution, class_loss
+from ridgemark.operators import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers import Newton
 from ridgemark.tuning import median_distance
 
 SETS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], int | None]] = {
@@ -103,6 +110,40 @@ def show(records: list[Record]) -> str:
     return "\n".join([*lines, "", *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records}))])
 
 
+def speed(folder: Path, name: str, n_rows: int = 50_000, n_landmarks: int = 1000, ridge: float = 1e-6) -> Record:
+    """Return seconds of our solver and of scikit-learn's on the same features, and distances from its finest answer.
+
+    Ours begins with the rows and evaluates the features itself; scikit-learn is given them. lbfgs has the largest
+    tolerance that reaches 1e-6 of the largest coefficient.
+    """
+    X, y, _, _ = split(folder, name, 0)
+    X, codes = StandardScaler().fit_transform(X[:n_rows]), np.unique(y[:n_rows], return_inverse=True)[1]
+    k, scaled = int(codes.max()) + 1, ridge * len(X)
+    Y = codes[:, None].astype(float) if k == 2 else np.eye(k)[codes]
+    factor = nystrom_factor(Gaussian(median_distance(X[:1000])), X[:n_landmarks], np.arange(n_landmarks))
+    begin = time.perf_counter()
+    held = Newton(RowPasses(ArrayRows(X, Y)), factor, class_loss(k), True).hold()
+    near = held.solve(scaled, RidgeSolution(np.zeros((factor.rank, Y.shape[1])), np.zeros(Y.shape[1])), 1e-6)
+    ours = replace(held, rough=False).solve(scaled, near.solution, system=near.system).solution.coefficients.T
+    found: Record = {"set": name, "rows": len(X), "classes": k, "ours": time.perf_counter() - begin}
+    B = factor.features(X)
+
+    def theirs(solver: str, tol: float) -> np.ndarray:
+        begin = time.perf_counter()
+        model = LogisticRegression(solver=solver, tol=tol, C=1.0 / scaled, max_iter=100_000).fit(B, codes)
+        found[solver] = time.perf_counter() - begin
+        return model.coef_
+
+    reference = theirs("newton-cholesky", 1e-10)
+    size = np.abs(reference).max()
+    for tol in 10.0 ** -np.arange(4, 11):
+        away = float(np.abs(theirs("lbfgs", tol) - reference).max() / size)
+        found |= {"lbfgs_tol": tol, "lbfgs_distance": away}
+        if away <= 1e-6:
+            break
+    return found | {"distance": float(np.abs(ours - reference).max() / size), "machine": machine()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("RIDGEMARK_DATA"), help="folder with NAME.npz files")
@@ -111,12 +152,16 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
     parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
+    parser.add_argument("--speed", action="store_true", help="time the solver beside scikit-learn's, on the first set")
     options = parser.parse_args()
     records = read([options.output]) if options.output.is_file() else []
     if not options.show:
         if not options.data:
             sys.exit("give --data FOLDER or set RIDGEMARK_DATA; docs/data.md says where the files come from")
         warnings.simplefilter("ignore", RidgemarkWarning)
+        if options.speed:
+            print(json.dumps(speed(Path(options.data), options.sets[0])))
+            return
         done = {(one["set"], one["seed"], one["method"]) for one in records}
         wanted = [(n, s, m) for n in options.sets for s in options.seeds for m in options.methods]
         for name, seed, method in (one for one in wanted if one not in done):

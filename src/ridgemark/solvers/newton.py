@@ -255,7 +255,10 @@ class Newton:
             solved, before = system.solve(residual), size
             size = float((residual * solved).sum())
             direction = solved + size / before * direction
-        return _centred(step), first, products
+        step = _centred(step)
+        if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
+            step = _centred(system.solve(-point.gradient))
+        return step, first, products
 
     def _curved(self, predictor: Floats, vectors: Floats, scaled_ridge: float) -> Floats:
         """Return `H V`, H the second derivative of the objective."""
