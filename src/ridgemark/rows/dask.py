@@ -125,6 +125,12 @@ class DaskRows(BaseRows):
         return Block(0, stacked.astype(self.dtype, copy=False), targets, weights)
 
 
+class _PartitionRows(ArrayRows):
+    """The rows of one partition, in memory."""
+
+    whole = False
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """How the rows of a partition are read, where it is: encoded, and with labels as indicators of classes."""
@@ -136,7 +142,7 @@ class Reading:
         """Return the rows of one partition."""
         where, kind = f"partition {number} of the", "DataFrame" if hasattr(features, "columns") else "feature array"
         given = _columns(targets, f"{where} targets"), _columns(weights, f"{where} weights")
-        rows: BaseRows = ArrayRows(_columns(features, f"{where} {kind}"), *given)
+        rows: BaseRows = _PartitionRows(_columns(features, f"{where} {kind}"), *given)
         if self.encoder is not None:
             rows = rows.encoded_by(self.encoder)
         return LabelRows(rows, *self.labels) if self.labels else rows
