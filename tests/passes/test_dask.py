@@ -34,6 +34,7 @@ OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0, "selection": 
 def cluster():
     """Two worker processes that do not write to the terminal, and a client."""
     with (
+        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as workers,

@@ -150,6 +150,8 @@ def test_the_audit_is_sampled_and_holds():
     assert distance <= audit.bound
     with pytest.raises(DataError, match="not the rows"):
         model.certify(chunked(X), chunked(-Y))
+    with pytest.raises(RidgemarkError, match='kind="audit"'):
+        model.certify(chunked(X), chunked(Y), kind="operator")
 
 
 def test_classes_are_told_apart_as_in_memory():
