@@ -132,8 +132,8 @@ class KernelMatrix(RowMatrix):
         """
         if self.passes.remote:
             raise ParameterError(
-                'this needs products with the kernel of all rows, which Dask rows do not give; ask for kind="audit", or '
-                "give the rows as an array or a file"
+                'this needs products with the kernel of all rows, not possible on Dask; ask for kind="audit", or give '
+                "the rows as an array or a file"
             )
         n, step = self.n_columns, self.columns_at_once
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
