@@ -9,11 +9,14 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, open_rows
 from ridgemark.errors import RidgemarkError
+from ridgemark.passes import dask as passes
+from ridgemark.passes import engine
 from ridgemark.rows.dask import DaskRows
 
 da = pytest.importorskip("dask.array")
@@ -31,6 +34,7 @@ OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0, "selection": 
 def cluster():
     """Two worker processes that do not write to the terminal, and a client."""
     with (
+        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as workers,
@@ -142,16 +146,16 @@ def test_a_worker_that_dies_in_any_pass_changes_nothing(fragile, memory, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_lost_between_passes_are_replaced(fragile, memory, workers):
-    rows, targets, passes = chunked(X).persist(), chunked(Y).persist(), []
+    rows, targets, seen = chunked(X).persist(), chunked(Y).persist(), []
 
     def kill(what, done, total):
-        passes.append(what)
-        if len(passes) == 3:
+        seen.append(what)
+        if len(seen) == 3:
             for pid in list(pids(fragile).values())[:workers]:
                 os.kill(pid, signal.SIGKILL)
 
     assert same(memory, NystromRidge(**OPTIONS, progress=kill).fit(rows, targets))
-    assert len(passes) > 3
+    assert len(seen) > 3
 
 
 @pytest.mark.slow
@@ -170,12 +174,36 @@ def test_rows_that_cannot_be_computed_again_are_named(fragile):
 
 @pytest.mark.slow
 def test_a_cluster_may_shrink_to_one_worker(fragile, memory):
-    rows, targets, passes = chunked(X).persist(), chunked(Y).persist(), []
+    rows, targets, seen = chunked(X).persist(), chunked(Y).persist(), []
 
     def shrink(what, done, total):
-        passes.append(what)
-        if len(passes) == 3:
+        seen.append(what)
+        if len(seen) == 3:
             fragile.retire_workers([next(iter(pids(fragile)))])
 
     assert same(memory, NystromRidge(**OPTIONS, progress=shrink).fit(rows, targets))
     assert len(pids(fragile)) == 1
+
+
+def received(dask_worker):
+    return sum(one["total"] for one in dask_worker.transfer_incoming_log)
+
+
+@pytest.mark.slow
+def test_workers_send_each_other_what_the_cost_model_says(fragile, monkeypatch):
+    expected = []  # with two workers: one copy of the task, and one sum
+
+    def total(source, work, along):
+        result = passes.total(source, work, along)
+        expected.append(len(cloudpickle.dumps(work)) + len(pickle.dumps(result)))
+        return result
+
+    def each_block(source, work, along):
+        expected.append(len(cloudpickle.dumps(work)))
+        return passes.each_block(source, work, along)
+
+    monkeypatch.setattr(engine, "total", total)
+    monkeypatch.setattr(engine, "each_block", each_block)
+    rows, targets = chunked(X).persist(), chunked(Y).persist()
+    NystromRidge(**{**OPTIONS, "n_landmarks": 300}).fit(rows, targets)
+    assert sum(fragile.run(received).values()) <= 1.5 * sum(expected)

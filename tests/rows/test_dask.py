@@ -48,6 +48,15 @@ def test_a_fit_equals_that_in_memory(options):
     assert close(memory.predict(X), model.predict(X))
 
 
+def test_a_partition_may_have_no_weight():
+    weights = np.where(np.arange(N) < 200, 0.0, WEIGHTS)
+    memory = NystromRidge(**OPTIONS, ridge=1e-4, selection="uniform").fit(X, Y, weights)
+    model = NystromRidge(**OPTIONS, ridge=1e-4, selection="uniform").fit(chunked(X), chunked(Y), chunked(weights))
+    assert close(memory.predict(X), model.predict(X))
+    with pytest.raises(DataError, match="all weights are zero"):
+        NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y), chunked(0 * weights))
+
+
 def test_targets_in_memory_belong_to_the_rows():
     memory = NystromRidge(**OPTIONS, ridge=1e-4).fit(X, Y, WEIGHTS)
     model = NystromRidge(**OPTIONS, ridge=1e-4).fit(chunked(X), Y, WEIGHTS)
@@ -117,7 +126,7 @@ def test_gaps_in_arrays_are_filled_as_in_memory():
 
 
 def test_tuning_draws_the_same_rows():
-    tuner = Tuner(rows=300, judging_rows=200, landmarks=50, evaluations=3, levels=("per_feature",))
+    tuner = Tuner(rows=200, judging_rows=100, landmarks=20, evaluations=2, levels=("shared",))
     options = {"kernel": "gaussian", "bandwidth": tuner, "n_landmarks": 30, "random_state": 0}
     memory = NystromRidge(**options).fit(X, Y)
     model = NystromRidge(**options).fit(chunked(X), chunked(Y))
@@ -141,6 +150,8 @@ def test_the_audit_is_sampled_and_holds():
     assert distance <= audit.bound
     with pytest.raises(DataError, match="not the rows"):
         model.certify(chunked(X), chunked(-Y))
+    with pytest.raises(RidgemarkError, match='kind="audit"'):
+        model.certify(chunked(X), chunked(Y), kind="operator")
 
 
 def test_classes_are_told_apart_as_in_memory():

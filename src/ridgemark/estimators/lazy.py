@@ -1,9 +1,15 @@
 """Methods of rows that stay lazy on Dask collections."""
 
 import copy
+from dataclasses import replace
 from functools import partial, wraps
 
+from sklearn.utils.validation import check_is_fitted
+
+from ridgemark.fitted import FittedModel
 from ridgemark.rows.dask import is_dask, lazy_rows
+
+_PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only
 
 
 def lazy_on_dask(method):
@@ -17,10 +23,24 @@ def lazy_on_dask(method):
         X, *more = arguments or (options.get("X"),)
         if not is_dask(X):
             return method(self, *arguments, **options)
+        check_is_fitted(self)
         options.pop("X", None)
-        return lazy_rows(partial(_call, copy.copy(self), method.__name__, more, options), X)
+        name = method.__name__
+        return lazy_rows(partial(_call, _light(self, name, more or options), name, more, options), X)
 
     return wrapped
+
+
+def _light(estimator, name, asked):
+    """Return a copy of the estimator without what the method does not need: it is sent to every worker."""
+    light = copy.copy(estimator)
+    model = light._model
+    if isinstance(model, FittedModel):
+        model = replace(model, left_out=None, choice=replace(model.choice, scores=None))
+        if name in _PLAIN and not asked:
+            model = replace(model, sums=None, calibration=None)
+        light._model = model
+    return light
 
 
 def _call(model, name, arguments, options, rows):

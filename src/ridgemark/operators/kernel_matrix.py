@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ridgemark.backends import NUMPY, Floats, Indices
+from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.blocks import cross_block, tiles
@@ -132,6 +133,11 @@ class KernelMatrix(RowMatrix):
         `|V_jt| sqrt(k(x_j, x_j))`, the second is `sum_j e_ij sizes_jt`, still to be multiplied by `sqrt(k(x_i, x_i))`.
         A part of the columns is evaluated at the rows from the first of these columns on, and used for both sides.
         """
+        if self.passes.remote:
+            raise ParameterError(
+                'this needs products with the kernel of all rows, not possible on Dask; ask for kind="audit", or give '
+                "the rows as an array or a file"
+            )
         n, step = self.n_columns, self.columns_at_once
         result = np.zeros((n, vectors.shape[1] + sizes.shape[1]))
         for start in range(0, n, step):

@@ -4,7 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -54,8 +54,8 @@ class PartitionTask:
 
 def each_block(source: DaskRows, work: PartitionTask, along: Along) -> Iterator[tuple[int, int, Any]]:
     """Yield first row, number of rows and result of each block, in row order."""
-    task = delayed_value(work)
-    calls = [delayed(_mapped)(task, *arguments) for arguments in _arguments(source, along)]
+    copies, arguments = _copies(work), _arguments(source, along)
+    calls = [delayed(_mapped)(copies[k * len(copies) // len(arguments)], *one) for k, one in enumerate(arguments)]
     for first, results in zip(source.bounds[:-1], computed(calls), strict=True):
         row = int(first)
         for n_rows, result in results:
@@ -68,16 +68,22 @@ def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
 
     A sum is sent only from one worker to another, and last to the client.
     """
-    task, calls = delayed_value(work), _arguments(source, along)
+    copies, calls = cycle(_copies(work)), _arguments(source, along)
 
     def chained(chain: Sequence[int]) -> Any:
-        so_far = None
+        so_far, task = None, next(copies)
         for k in chain:
             so_far = delayed(_added)(task, *calls[k], so_far=so_far)
         return so_far
 
     of_groups = [_tree([chained(chain) for chain in chains]) for chains in _chains(source)]
     return computed([_tree(of_groups)])[0]
+
+
+def _copies(work: PartitionTask) -> list[Any]:
+    """Return one copy of a task for each worker: Dask runs what needs a value where the value is."""
+    client = current_client()
+    return [delayed_value(work) for _ in range(max(1, 0 if client is None else len(client.nthreads())))]
 
 
 def _tree(sums: list[Any]) -> Any:

@@ -312,7 +312,7 @@ class ArrayRows(BaseRows):
                     self.finite &= part.check(rows, self.dtype)
                 else:
                     part.read(rows, DOUBLE)
-        if self._weights is not None and self._weights.in_memory:
+        if self._weights is not None and self._weights.in_memory and self.whole:
             check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
 
     def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:

@@ -119,6 +119,7 @@ class BaseRows(RowSource):
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
+    whole: bool = True  # whether there are no other rows, so that some row must have a positive weight
     finite: bool = True  # whether all features are known to be finite numbers, which need no encoding
 
     @abstractmethod
@@ -157,7 +158,7 @@ class BaseRows(RowSource):
             if block.weights is not None:
                 total_weight += float(block.weights.sum())
             yield block
-        if self.has_weights and (start, stop) == (0, self.n_rows):
+        if self.has_weights and self.whole and (start, stop) == (0, self.n_rows):
             check_total_weight(total_weight)
 
     def _regroup(self, pieces: Iterator[Block], block_rows: int, start: int, stop: int) -> Iterator[Block]:

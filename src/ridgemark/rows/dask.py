@@ -53,7 +53,9 @@ class DaskRows(BaseRows):
             raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
         parts = _partitions(features)
         aligned = [_aligned(values, features, parts) for values in (targets, weights)]
-        self._parts = list(zip(parts, *aligned, strict=True))
+        collections = features, targets, weights
+        made = [_recipes(one, given) for one, given in zip((parts, *aligned), collections, strict=True)]
+        self._parts = list(zip(*made, strict=True))
         self.collection, self.reading = features, Reading()
         found = computed([delayed(_opened)(k, *part) for k, part in enumerate(self._parts)])
         sizes = np.array([n_rows for n_rows, *_ in found], dtype=np.intp)
@@ -77,9 +79,7 @@ class DaskRows(BaseRows):
 
     def places(self, client: Any) -> dict[int, str]:
         """Return the worker that holds each partition, where the collection is persisted."""
-        from distributed import futures_of
-
-        held = {future.key[1]: future for future in futures_of(self.collection) if isinstance(future.key, tuple)}
+        held = {future.key[1]: future for future in _futures(self.collection) if isinstance(future.key, tuple)}
         workers = client.who_has(list(held.values())) if held else {}
         found = {k: workers.get(held[number].key) for k, number in enumerate(self._numbers) if number in held}
         return {k: addresses[0] for k, addresses in found.items() if addresses}
@@ -125,6 +125,53 @@ class DaskRows(BaseRows):
         return Block(0, stacked.astype(self.dtype, copy=False), targets, weights)
 
 
+class Recipe:
+    """How a partition is made: the task that reads the partition computes it, so that it is never sent."""
+
+    def __init__(self, graph: Any, key: Any) -> None:
+        self.graph, self.key = graph, key
+
+    def __call__(self) -> Any:
+        """Return the partition."""
+        return require_dask().get(self.graph, self.key)
+
+
+def _recipes(parts: list[Any], collection: Any) -> list[Any]:
+    """Return recipes of partitions that have nothing in common and no part in the workers' memory; else the partitions.
+
+    Dask may otherwise make a partition on one worker and need it on another.
+    """
+    if not is_dask(collection) or ("distributed" in sys.modules and _futures(collection)):
+        return parts
+    graph = parts[0].__dask_graph__()
+    if any(part.__dask_graph__() is not graph for part in parts):
+        return parts
+    from dask.optimization import cull
+
+    whole = dict(graph)
+    own = [cull(whole, [part.key])[0] for part in parts]
+    if sum(map(len, own)) > len(set().union(*own)):
+        return parts
+    return [Recipe(one, part.key) for one, part in zip(own, parts, strict=True)]
+
+
+def _futures(collection: Any) -> list[Any]:
+    from distributed import futures_of
+
+    found: list[Any] = futures_of(collection)
+    return found
+
+
+def _made(value: Any) -> Any:
+    return value() if isinstance(value, Recipe) else value
+
+
+class _PartitionRows(ArrayRows):
+    """The rows of one partition, in memory."""
+
+    whole = False
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """How the rows of a partition are read, where it is: encoded, and with labels as indicators of classes."""
@@ -134,9 +181,10 @@ class Reading:
 
     def __call__(self, number: int, features: Any, targets: Any, weights: Any) -> BaseRows:
         """Return the rows of one partition."""
+        features, targets, weights = map(_made, (features, targets, weights))
         where, kind = f"partition {number} of the", "DataFrame" if hasattr(features, "columns") else "feature array"
         given = _columns(targets, f"{where} targets"), _columns(weights, f"{where} weights")
-        rows: BaseRows = ArrayRows(_columns(features, f"{where} {kind}"), *given)
+        rows: BaseRows = _PartitionRows(_columns(features, f"{where} {kind}"), *given)
         if self.encoder is not None:
             rows = rows.encoded_by(self.encoder)
         return LabelRows(rows, *self.labels) if self.labels else rows
@@ -246,6 +294,7 @@ def require_dask() -> Any:
 
 def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, tuple[str, ...] | None]:
     """Return of one partition: rows, whether features are finite, sum of weights, targets and their names."""
+    part = tuple(map(_made, part))
     if not part[0].shape[0]:
         return 0, True, 0.0, 0, None
     if part[1] is not None:

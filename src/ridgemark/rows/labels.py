@@ -37,6 +37,7 @@ class LabelRows(BaseRows):
         self.n_targets = 1 if len(numbers) == 2 else len(numbers)
         self.has_weights = source.has_weights or class_weights is not None
         self.feature_names, self.target_names = source.feature_names, None
+        self.whole = getattr(source, "whole", True)
         self.reads_ahead, self.paths = getattr(source, "reads_ahead", False), getattr(source, "paths", ())
         self.encoder, self.encoded = getattr(source, "encoder", None), True  # the source's columns are features
 
