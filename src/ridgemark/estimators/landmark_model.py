@@ -1,37 +1,26 @@
-"""What a model fitted from landmarks answers: predictions, intervals, how far it is from exact, which rows drive it."""
+"""Public names of a model fitted from landmarks, and how it is saved."""
 
 from dataclasses import replace
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.certificates import certify, distance_at
-from ridgemark.diagnostics import diagnose
-from ridgemark.effects import effect_deviations, effect_values, effects_of_columns, effects_of_table, summarise_effects
+from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form, in_range
-from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
-from ridgemark.estimators.computing import computing
-from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
-from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
 from ridgemark.kernels import has_bandwidth
-from ridgemark.losses import loss_sums, same_rows
-from ridgemark.operators import Cross
-from ridgemark.path import leave_one_out
 from ridgemark.rows import ArrayRows
-from ridgemark.sampling import separate_generator
 from ridgemark.selection import Uniform, make_selection
 from ridgemark.tuning import Tuner
 
 _BEYOND = ", as a fit of Dask rows beyond memory_budget does"
-_RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
 
 
 class LandmarkModel(LandmarkEstimator):
-    """Public names of a fit from landmarks, and how it is saved; `fit` is its children's."""
+    """What all models from landmarks have in common; `fit` is its children's."""
 
     kernel_ = FittedName(lambda model: model.choice.kernel)
     bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))
@@ -141,255 +130,6 @@ class LandmarkModel(LandmarkEstimator):
             return self._passes(source), effects_of_table(table, model.rows.two_valued)
         names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
         return self._passes(source), effects_of_columns(names, model.rows.two_valued)
-
-
-class RegressionModel(LandmarkModel):
-    """What is asked of a fit of numbers."""
-
-    @lazy_on_dask
-    @computing
-    def predict(self, X, return_std=False):
-        """Return the fitted function at new rows, shape (n,) or (n, n_targets).
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        return_std : bool, default=False
-            Whether to return, second, the standard deviation of the function at each row, in the same shape: an
-            approximation that grows with the distance from landmarks and rows. A new observation scatters by the noise
-            more; `predict_interval` covers that.
-        """
-        check_is_fitted(self, "dual_coef_")
-        source = self._rows(X)
-        cross_kernel, dual_coef, intercept = self._function()
-        values = self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
-        if not return_std:
-            return values
-        sums = self._sums("a standard deviation")
-        if self.kernel_.pairwise:
-            raise DataError("a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold")
-        spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
-        return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
-
-    @lazy_on_dask
-    @computing
-    def predict_interval(self, X, coverage=0.9, adaptive=True):
-        """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
-
-        From the leave-one-out residuals of at most 4,096 calibration rows, without a refit. `calibration_.guaranteed`
-        says whether coverage of at least `1 - 2 (1 - coverage)` is proved for them (see the guide for a way to have
-        that); in practice coverage is near what was asked either way.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            The rows.
-        coverage : float or list of k floats, default=0.9
-            Target coverage: the share of new observations inside. A list gives an array of shape (n, 2, k), or
-            (n, 2, k, n_targets).
-        adaptive : bool, default=True
-            Whether the width follows the noise, estimated as a function of x from the same residuals, and grows away
-            from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
-            about the same width everywhere, and take several times longer.
-        """
-        check_is_fitted(self, "dual_coef_")
-        sums, known = self._sums("predict_interval"), self._model.calibration
-        if known is None:
-            raise DataError(
-                "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
-            )
-        several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1
-        levels = quantile_levels(coverage if several else [coverage], known.n_distinct)
-        intervals = adaptive_intervals if adaptive else jackknife_intervals
-        source = self._rows(X)
-        ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
-        self._warn_of_unseen(source)
-        ends = ends if several else ends[:, :, 0]
-        return ends[..., 0] if self._model.schema.targets.flat else ends
-
-    @computing
-    def calibrate(self, X, y=None, sample_weight=None):
-        """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
-
-        For a fit that has none: one with a given ridge, after `partial_fit`, or loaded. The rows are all of the fit's,
-        or all that `partial_fit` added to those that chose the landmarks; other rows are refused. In the second case
-        the rows had no part in any choice, and `calibration_.guaranteed` is true.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "dual_coef_")
-        with self._changing():
-            self._model = self._calibrated(X, y, sample_weight)
-        return self
-
-    @computing
-    def certify(self, X, y=None, kind="audit", sample_weight=None):
-        """Measure how far the fit is from exact kernel ridge regression on its rows.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows of the fit, as for `fit`; other rows are refused.
-        kind : {"audit", "operator", "trace"}, default="audit"
-            "audit" bounds the distance for these targets: always true up to some 90,000 rows, by one product with the
-            kernel matrix, and with probability `1 - failure_probability` on a sample of rows beyond. "operator" holds
-            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free, and
-            looks at no rows.
-
-        Returns
-        -------
-        Certificate
-            `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
-        """
-        check_is_fitted(self, "dual_coef_")
-        sums = self._sums("certify")
-        passes = self._passes_of_fit(X, y, sample_weight)
-        return certify(
-            kind,
-            passes,
-            sums,
-            landmark_indices=rows_among(self._model, passes),
-            failure_probability=self.failure_probability,
-            rng=separate_generator(self.random_state),
-        )
-
-    @computing
-    def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
-        """Bound the distance of predictions at new rows from those of exact kernel ridge regression.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource
-            Where.
-        certificate : Certificate
-            The fit's audit, from `certify`; the bounds are as certain as it is.
-        X_fit, y_fit, sample_weight
-            The rows of the fit.
-
-        Returns
-        -------
-        bounds : array of shape (n,) or (n, n_targets)
-            In units of y.
-        """
-        check_is_fitted(self, "dual_coef_")
-        sums = self._sums("distance_to_exact")
-        points = self._passes(self._rows(X))
-        training = self._passes_of_fit(X_fit, y_fit, sample_weight)
-        return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
-
-    @lazy_on_dask
-    @computing
-    def effects(self, X=None, return_std=False):
-        """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
-
-        The derivative of the prediction by the column, in units of y per unit of the column; for a column of two
-        values the prediction at the higher value minus that at the lower. For a category there is one effect for each
-        level but the first, the difference from it; for a date the derivative by elapsed time. `effects_summary` names
-        them, in the same order.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource, optional
-            The rows; by default the calibration rows, `calibration_.rows`: all rows of the fit up to 4,096.
-        return_std : bool, default=False
-            Whether to return, second, standard errors without bias: how much the noise of the targets moves the
-            effect, but not how much the ridge shrinks it. That takes as long as d times `predict(return_std=True)`.
-        """
-        passes, columns = self._effect_rows(X)
-        cross_kernel, dual_coef, _ = self._function()
-        values = effect_values(passes, cross_kernel, dual_coef, columns)
-        values = self._of_columns(in_range(values, "the effect", _RESCALE))
-        if not return_std:
-            return values
-        errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
-        return values, self._of_columns(in_range(errors, "the standard error", _RESCALE))
-
-    @computing
-    def effects_summary(self, X=None):
-        """Return the average effect of each column over rows, with standard errors and quartiles; prints as a table.
-
-        Averages are corrected for the bias of the ridge, and their standard errors hold for the population that the
-        rows are a sample of. See `effects` for the effect of a column.
-
-        Parameters
-        ----------
-        X : array, sparse matrix, DataFrame or RowSource, optional
-            The rows; by default the calibration rows. The weights of a RowSource count.
-
-        Returns
-        -------
-        EffectsSummary
-        """
-        passes, columns = self._effect_rows(X)
-        return summarise_effects(passes, self._sums("effects_summary"), columns)
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def diagnose(self):
-        """Say what state the fit is in and which rows drive it.
-
-        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` all numbers for a machine.
-
-        Returns
-        -------
-        Diagnosis
-        """
-        check_is_fitted(self, "dual_coef_")
-        model, sums = self._model, self._sums("diagnose")
-        if model.left_out is None:
-            raise DataError(
-                "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
-            )
-        names = model.schema.encoded_names
-        return diagnose(
-            sums,
-            model.left_out.values,
-            landmark_indices=model.left_out.landmark_rows,
-            scores=model.choice.scores,
-            effective_dimension=model.solution.effective_dimension,
-            n_duplicates=model.rows.n_duplicates,
-            constant_columns=tuple(names[j] for j in model.rows.constant_columns),
-        )
-
-    def _of_columns(self, values):
-        """Return effects without the last axis where the targets have none."""
-        return values[:, :, 0] if self._model.schema.targets.flat else values
-
-    def _calibrated(self, X, y, sample_weight):
-        """Return the model with leave-one-out residuals."""
-        model, fit = self._model, self._sums("calibrate")
-        passes = self._passes_of_fit(X, y, sample_weight)
-        given = loss_sums(passes, fit.factor, fit.target_origin, float(fit.scaled_ridge.min()))
-        everything = same_rows(given, fit.moments)
-        choosing = replace(model.choice.sums, gram=np.zeros_like(given.gram))
-        if not everything and not same_rows((given + choosing), fit.moments):
-            raise DataError(
-                "these are not the rows the model was fitted on, nor those added after its landmarks were chosen; "
-                "leave-one-out residuals need the rows and targets of the fit, with their weights"
-            )
-        pairwise = model.choice.kernel.pairwise
-        if pairwise and rows_among(model, passes) is None:
-            raise DataError(
-                "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
-            )
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
-        if everything:
-            model = self._with_left_out(model, passes, left_out)
-            found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
-            names = ("n_duplicates", "constant_columns", "two_valued")
-            model = replace(model, rows=replace(model.rows, **dict(zip(names, found, strict=True))))
-        return with_calibration(model, passes, left_out, everything, self.random_state)
-
-    def _with_left_out(self, model, passes, left_out):
-        in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
-        return with_left_out(model, passes, left_out)
 
 
 def row_facts(prepared, passes):

@@ -13,7 +13,8 @@ from ridgemark.estimators.base import cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
-from ridgemark.estimators.landmark_model import RegressionModel, row_facts
+from ridgemark.estimators.landmark_model import row_facts
+from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
 from ridgemark.fitting import (
     fit_to_tolerance,
