@@ -1,6 +1,7 @@
 """The rules by which columns become features, one statement each."""
 
 import datetime as dt
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -127,6 +128,11 @@ def test_a_time_span_is_a_number_of_days():
 )
 def test_untyped_values_are_read_by_their_content(values, names):
     assert list(encoded(objects(values)))[: len(names)] == names
+
+
+def test_text_that_pandas_reads_from_a_file_is_read_by_its_content():
+    frame = pd.read_csv(StringIO("a,b\n2020-01-02,u\n2021-03-04,v\n2021-05-06,u\n"))
+    assert [field.kind for field in learn_schema(open_rows(frame)).fields] == ["date", "category"]
 
 
 def test_a_typed_column_keeps_its_type():

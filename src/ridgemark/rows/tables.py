@@ -104,7 +104,7 @@ class PandasColumns(FrameColumns):
             return Column("category", codes, codes < 0, words(series.cat.categories), stated=stated)
         if "string" in name or name == "str":
             missing = series.isna().to_numpy()
-            return text_column(series.to_numpy(dtype=object), missing, stated)
+            return text_column(series.to_numpy(dtype=object), missing, stated, typed=name != "str")  # of any text read
         if isinstance(series.dtype, np.dtype):
             return array_column(series.to_numpy(), place)
         if series.dtype.kind == "M":  # with a time zone: to UTC
