@@ -40,6 +40,10 @@ class Moments:
     entry_error: float = 0.0  # sum_i w_i k(x_i, x_i) e_i^2, e_i the error of the row's kernel values
     loss: float = 0.0  # sum_i w_i l(y_i, eta_i), where the loss is expanded at some eta; w is the weight of the data
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of the sums, by which Dask plans."""
+        return object.__sizeof__(self) + self.gram.nbytes
+
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))

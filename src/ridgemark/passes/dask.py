@@ -1,6 +1,7 @@
 """The executor for partitions of Dask: each is processed where it is, by workers of the current client or threads."""
 
 import os
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,15 @@ class PartitionTask:
     block_rows: int
     weight_unit: float
     backend: Backend
+
+    def __sizeof__(self) -> int:
+        """Return the bytes that are sent, by which Dask plans; arrays are not copied for that."""
+        arrays: list[pickle.PickleBuffer] = []
+        try:
+            rest = len(pickle.dumps(self, protocol=5, buffer_callback=arrays.append))
+        except (pickle.PicklingError, AttributeError, TypeError):  # a local function, which cloudpickle sends
+            return object.__sizeof__(self)
+        return rest + sum(array.raw().nbytes for array in arrays)
 
     def results(self, first: int, along: Along, part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
         """Yield the blocks of a partition, whose first row has the number `first`, and their results."""
