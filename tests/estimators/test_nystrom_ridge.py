@@ -141,7 +141,7 @@ def test_a_handful_of_rows_and_equal_rows_just_work(rows):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ridge": 0.0}, "ridge must be a positive finite number .* got 0.0"),
+        ({"ridge": 0.0}, "ridge must be a positive finite number.* got 0.0"),
         ({"ridge": -1}, "got -1"),
         ({"ridge": "best"}, "got 'best'"),
         ({"ridge": []}, r"got \[\]"),
