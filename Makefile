@@ -7,7 +7,7 @@ BIN := .venv/bin
 OTHER_CORE := $(if $(filter aarch64 arm64,$(shell uname -m)),ARMV8,SANDYBRIDGE)
 NUMERICAL := tests/certificates tests/kernels tests/operators tests/losses tests/solvers tests/selection \
   tests/classes tests/properties tests/statements \
-  $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py) \
+  $(addprefix tests/estimators/test_, accuracy.py certify.py exact_kernel_ridge.py intervals.py partial_fit.py torch.py) \
   tests/tuning $(addprefix tests/test_, exact.py leverage.py linalg.py path.py)
 THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/test_linalg.py tests/test_path.py
 
