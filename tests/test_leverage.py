@@ -53,7 +53,7 @@ def _check(scores, K, scaled_ridge):
 
 @pytest.mark.parametrize("kind", ["cloud", "outliers", "clusters", "repeated"])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("ridge", [1e-2, pytest.param(1e-5, marks=pytest.mark.slow), 1e-8])
 def test_the_bracket_contains_the_score_of_every_row(kind, kernel, ridge):
     X = _rows(kind)
     scores = leverage_scores(X, kernel=KERNELS[kernel], ridge=ridge, n_landmarks=60, random_state=0)

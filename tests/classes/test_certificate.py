@@ -118,15 +118,15 @@ def test_all_rows_as_landmarks_are_certified_as_exact():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_sampled_bound_holds_too(n_classes):
-    X, labels = labelled(240, n_classes)
+    X, labels = labelled(150, n_classes)
     model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, n_landmarks=30, random_state=0).fit(X, labels)
     loss, passes = class_loss(n_classes), model._passes_of_fit(X, labels, None)
-    exact = exact_predictor(model.kernel_(X, X), indicators(labels, n_classes), np.ones(240), 0.24, n_classes, True)
+    exact = exact_predictor(model.kernel_(X, X), indicators(labels, n_classes), np.ones(150), 0.15, n_classes, True)
     p = model.predict_proba(X)[:, 1:] if n_classes == 2 else model.predict_proba(X)
     truth = np.sqrt(np.mean(((p - probabilities(loss, exact)) ** 2).sum(axis=1)))
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        certificate = audit_classes(passes, model._model.sums, loss, rng=rng, kernel_entries=60 * 240)
+        certificate = audit_classes(passes, model._model.sums, loss, rng=rng, kernel_entries=40 * 150)
         assert certificate.certainty == "probability"
         assert truth <= certificate.bound
 

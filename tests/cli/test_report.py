@@ -135,7 +135,7 @@ def test_training_rows_in_a_test_file_are_estimated_from_a_sample_of_hashes():
         {},
     ],
 )
-@pytest.mark.parametrize("n_targets", [1, 2])
+@pytest.mark.parametrize("n_targets", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_model_saved_from_python_has_a_page(options, n_targets):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))

@@ -110,6 +110,7 @@ def test_the_page_fits_the_browser_window_without_errors(reproduced, width, tmp_
     assert smallest >= 8  # pixels: text in figures is readable on a phone
 
 
+@pytest.mark.slow
 def test_without_the_extra_records_are_written_beside_what_is_there(tmp_path):
     output = tmp_path / "out"
     output.mkdir()

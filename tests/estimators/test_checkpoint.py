@@ -38,6 +38,7 @@ ESTIMATORS = {
     "exact": lambda: ExactKernelRidge(bandwidth=1.0, ridge=1e-4, n_landmarks=60, tol=1e-4, random_state=0),
     "exact, tuned": lambda: ExactKernelRidge(bandwidth=FEW, ridge=1e-3, n_landmarks=60, tol=1e-4, random_state=0),
 }
+QUICK = ("tuned", "gradient", "certified", "exact")
 
 
 def _labels(seed=0):
@@ -65,7 +66,9 @@ def _kill_after(monkeypatch, number):
     return count
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("leverage", "exact, tuned")), *QUICK]
+)
 def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_path, monkeypatch):
     X, y = _rows()
     make, path = ESTIMATORS[name], tmp_path / "fit.checkpoint"
@@ -291,7 +294,7 @@ def _run_until_done(data, model, kills, rng, longest):
 def test_a_killed_process_goes_on_with_its_files(ending, repeats, tmp_path):
     rng = np.random.default_rng(0)
     data = tmp_path / f"rows{ending}"
-    _write(data, *_rows(6000))
+    _write(data, *_rows(3000))
     begin = time.perf_counter()
     _run_until_done(data, tmp_path / "expected.rm", 0, rng, 0.0)
     longest = time.perf_counter() - begin

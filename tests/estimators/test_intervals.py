@@ -51,7 +51,7 @@ def test_the_noise_variance_is_found():
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("weight", [1.0, 3.0, 0.5])
+@pytest.mark.parametrize("weight", [3.0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1.0, 0.5))])
 def test_intervals_are_those_of_refits_without_each_distinct_row(intercept, weight):
     X, y = _data(60)
     w = np.full(60, weight)

@@ -26,7 +26,7 @@ def _in_batches(model, X, y, w=None):
 
 @pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
 @pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8, "gcv", [1e-3, 1e-4]], ids=str)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_seven_uneven_batches_give_what_one_fit_gives(data, ridge, weighted, intercept):
     X, y, w = data

@@ -263,7 +263,7 @@ class TestAuto:
         assert auto.scores is not None
         assert _choose(Auto(), _problem(_rare(), budget=budget + 8 * 600), 30).scores is None
 
-    @pytest.mark.parametrize("budget", [3_000_000, 2**25])
+    @pytest.mark.parametrize("budget", [3_000_000, pytest.param(2**25, marks=pytest.mark.slow)])
     def test_it_keeps_within_memory(self, budget):
         X = np.random.default_rng(0).normal(size=(20_000, 2))
         problem = _problem(X, kernel=Gaussian(0.3), budget=budget)

@@ -33,7 +33,7 @@ def _check_every_row(X, kernel, n_landmarks):
             assert truth.sum() <= scores.effective_dimension.upper + n * slack
 
 
-@pytest.mark.parametrize("name", ["gas-batch2", "protein"])
+@pytest.mark.parametrize("name", ["gas-batch2", pytest.param("protein", marks=pytest.mark.slow)])
 def test_the_bracket_holds_for_every_row_of_real_data(name):
     X = _rows(name, 1200)
     _check_every_row(X, Gaussian(median_distance(X)), 300)
