@@ -7,6 +7,7 @@ release = ridgemark.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 2
 html_theme = "furo"
+html_show_copyright = False
 html_title = f"ridgemark {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
