@@ -16,6 +16,11 @@ from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
 
 
+def slowly(*values: Any) -> list[Any]:
+    """Return values of a parameter for the slow tests alone."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def rounding(dtype: object, scale: float = 1.0) -> float:
     """A few hundred rounding errors of the precision, times the size of what was added up."""
     return 500.0 * float(np.finfo(np.dtype(dtype)).eps) * scale

@@ -117,7 +117,7 @@ def test_risk_factors_hold_for_the_risk_itself(fit_intercept):
     assert certificates[1].risk_factor < certificates[0].risk_factor
 
 
-@pytest.mark.parametrize("rho", [0.05, 0.3])
+@pytest.mark.parametrize("rho", [0.05, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_the_sampled_audit_fails_no_more_often_than_stated(rho):
     problem = _coherent()
     K, L = problem.operators()

@@ -125,7 +125,7 @@ def test_columns_that_cannot_be_kept_are_refused(options, message, model_file, d
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
-@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("compressed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_pipe_goes_in_and_predictions_come_out(compressed, model_file, data, expected):
     command = [sys.executable, "-m", "ridgemark", "predict", str(model_file), "-", "-o", "-", "--keep", "id"]
     given = gzip.compress(data.read_bytes()) if compressed else data.read_bytes()

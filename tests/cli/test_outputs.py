@@ -192,7 +192,7 @@ _PREDICT = [sys.executable, "-m", "ridgemark", "predict", "model", "new.csv", "-
 
 
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="no /dev/stdout")
-@pytest.mark.parametrize("to_file", [False, True])
+@pytest.mark.parametrize("to_file", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_standard_output_holds_only_the_table(to_file, here):
     if to_file:  # created by a shell, and not empty
         with (here / "out.csv").open("wb") as out:

@@ -25,7 +25,9 @@ from ridgemark.kernels import Gaussian, Linear
     [
         NystromRidge(),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
-        NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2),
+        pytest.param(
+            NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2), marks=pytest.mark.slow
+        ),
         pytest.param(NystromRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),
         NystromFeatures(n_landmarks=10),
         pytest.param(NystromFeatures("laplacian", n_landmarks="auto", selection="rpcholesky"), marks=pytest.mark.slow),

@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeCV
 from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.rows import unit_of_weights
 from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
-from tests.helpers import real_data, standardised
+from tests.helpers import real_data, slowly, standardised
 
 FACTORS = [1e-3, 7.0, 1e3]
 POWERS = [2.0**-10, 2.0]
@@ -55,8 +55,8 @@ def test_a_power_of_two_on_all_weights_changes_no_bit(ridge, selection):
                 assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("ridge", ["loo", "gcv", 1e-6], ids=str)
-@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("ridge", ["loo", pytest.param("gcv", marks=pytest.mark.slow), 1e-6], ids=str)
+@pytest.mark.parametrize("intercept", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_factor_on_all_weights_changes_nothing(ridge, intercept):
     X, Y, w = _data(250, targets=2)
     options = {"bandwidth": "median", "ridge": ridge, "fit_intercept": intercept}
@@ -148,7 +148,7 @@ def test_the_standard_deviation_with_weights_is_the_formula(weighted):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *slowly(1, 2, 3, 4)])
 def test_leave_one_out_with_weights_chooses_as_scikit_learn(intercept, seed):
     """Its leave-one-out drops a weighted row whole, and so does this one; alpha is lambda times the sum of weights."""
     rng = np.random.default_rng(seed)
@@ -200,7 +200,7 @@ def test_rows_given_twice_choose_the_same_ridge(how, ridge):
 
 
 @pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
-@pytest.mark.parametrize("name", ["ocean-temp", "electricity", "gas-batch2", "cal-housing", "protein"])
+@pytest.mark.parametrize("name", ["ocean-temp", "gas-batch2", *slowly("electricity", "cal-housing", "protein")])
 def test_cross_validation_chooses_no_far_worse_ridge_than_leave_one_out(name):
     """All of few rows as landmarks, where the plain criterion often takes the smallest ridge."""
     data = real_data(name)
@@ -217,7 +217,7 @@ def test_cross_validation_chooses_no_far_worse_ridge_than_leave_one_out(name):
     assert np.mean(ratios) < 1.2
 
 
-@pytest.mark.parametrize("name", ["made up", "protein", "cal-housing"])
+@pytest.mark.parametrize("name", ["made up", *slowly("protein", "cal-housing")])
 def test_doubled_weights_keep_ridge_error_and_coverage(name):
     if name == "made up":
         X, y, _ = _data(2500)

@@ -50,7 +50,7 @@ def data():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("memory_budget", [None, 500_000, 150_000], ids=["all held", "B held", "none held"])
 def test_refinement_reaches_the_dense_solution_within_its_bounds(data, fit_intercept, weighted, memory_budget):
     X, Y, w = data
