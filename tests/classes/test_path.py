@@ -14,6 +14,7 @@ from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import CurvatureSystem, Newton
 from tests.classes.problems import indicators, labelled
+from tests.helpers import slowly
 
 
 def small_set(name):
@@ -61,9 +62,7 @@ class Refits:
         return total / self.weights.sum()
 
 
-@pytest.mark.parametrize(
-    "name", ["smooth", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cancer", "wine"))]
-)
+@pytest.mark.parametrize("name", ["smooth", *slowly("cancer", "wine")])
 def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(name):
     problem = Refits(*small_set(name))
     n = len(problem.X)
@@ -77,9 +76,7 @@ def test_the_ridge_chosen_in_one_step_is_within_a_percent_of_the_best_by_refits(
     assert refitted[chosen] <= 1.01 * min(refitted.values())
 
 
-@pytest.mark.parametrize(
-    "name", ["smooth", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cancer", "wine"))]
-)
+@pytest.mark.parametrize("name", ["smooth", *slowly("cancer", "wine")])
 def test_one_step_is_within_two_percent_of_refits_for_few_effective_dimensions(name):
     problem = Refits(*small_set(name))
     n = len(problem.X)

@@ -5,11 +5,11 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 
 from ridgemark import NystromRidge
-from tests.helpers import real_data, standardised
+from tests.helpers import real_data, slowly, standardised
 
 
 @pytest.mark.parametrize("name", ["gas-batch2", "elevators", "protein"])
-@pytest.mark.parametrize("ridge", [*(pytest.param(r, marks=pytest.mark.slow) for r in (1e-2, 1e-6)), 1e-4, 1e-8])
+@pytest.mark.parametrize("ridge", [*slowly(1e-2, 1e-6), 1e-4, 1e-8])
 def test_all_rows_as_landmarks_give_scikit_learns_kernel_ridge_on_real_data(name, ridge):
     data = real_data(name)
     X, y = standardised(data["X"][:1000].astype(float)), data["y"][:1000].astype(float)

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ridgemark import NystromFeatures, NystromRidge
 from ridgemark.kernels import Gaussian, Linear
+from tests.helpers import slowly
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,7 @@ def test_predictions_are_in_single_precision_where_rows_and_targets_are(data):
     assert NystromRidge(bandwidth="median", ridge=1e-3).fit(single, y).predict(single).dtype == np.float64
 
 
-@pytest.mark.parametrize(
-    "kernel", ["linear", *(pytest.param(name, marks=pytest.mark.slow) for name in ("polynomial", "gaussian"))]
-)
+@pytest.mark.parametrize("kernel", ["linear", *slowly("polynomial", "gaussian")])
 def test_rows_stored_in_single_precision_lose_no_direction(kernel):
     """Years beside a standardised column: the kernel matrix has eigenvalues 1e-7 of the largest, and they matter."""
     rng = np.random.default_rng(1)

@@ -6,7 +6,7 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.errors import DataError
-from tests.helpers import real_data, standardised
+from tests.helpers import real_data, slowly, standardised
 
 
 def _planted(X, y, rng, far=6.0):
@@ -23,7 +23,7 @@ def _planted(X, y, rng, far=6.0):
     [
         "made up",
         "elevators",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("kin40k", "protein", "cal-housing")),
+        *slowly("kin40k", "protein", "cal-housing"),
     ],
 )
 def test_planted_outliers_are_among_the_first(name):

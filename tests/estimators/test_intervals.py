@@ -7,6 +7,7 @@ from ridgemark import NystromRidge, load, open_rows
 from ridgemark.errors import DataError, NumericalError, ParameterError
 from ridgemark.intervals import noise_variance
 from ridgemark.kernels import Gaussian
+from tests.helpers import slowly
 
 
 def _data(n=400, seed=0, d=2):
@@ -51,7 +52,7 @@ def test_the_noise_variance_is_found():
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("weight", [3.0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1.0, 0.5))])
+@pytest.mark.parametrize("weight", [3.0, *slowly(1.0, 0.5)])
 def test_intervals_are_those_of_refits_without_each_distinct_row(intercept, weight):
     X, y = _data(60)
     w = np.full(60, weight)

@@ -22,7 +22,7 @@ from ridgemark.paper.table_1 import measure_row
 from ridgemark.paper.theorem_3 import needed, open_question, theorem_3_counts
 from ridgemark.paper.theorem_4 import theorem_4
 from ridgemark.sampling import draw_sequence, draw_with_replacement
-from tests.helpers import real_data
+from tests.helpers import real_data, slowly
 
 SYNTH = TABLE_1[0]
 
@@ -165,9 +165,7 @@ def _real_designs(name):
     return Designs({name: DataSet(data["X"].astype(float), data["y"].astype(float))}, SEED)
 
 
-@pytest.mark.parametrize(
-    "position", [1, 4, 7, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 3, 5, 6, 8, 9, 10))]
-)
+@pytest.mark.parametrize("position", [1, 4, 7, *slowly(2, 3, 5, 6, 8, 9, 10)])
 def test_every_d_eff_of_the_table_on_real_data(position):
     """Whole numbers, as printed; 1450 is 1450.9 truncated; two linear Pumadyn rows print 31 where the rank is 32."""
     printed = TABLE_1[position]

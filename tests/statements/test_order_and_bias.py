@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ridgemark import bounds, exact
+from tests.helpers import slowly
 from tests.statements.designs import SKETCHES, kernel_designs
 
 DESIGNS = kernel_designs()
@@ -62,7 +63,7 @@ def test_theorem_1_holds_for_the_regularised_approximation_without_a_condition(d
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("kind", SKETCHES)
-@pytest.mark.parametrize("lambda_", [1e-4, *(pytest.param(other, marks=pytest.mark.slow) for other in (1e-1, 1e-7))])
+@pytest.mark.parametrize("lambda_", [1e-4, *slowly(1e-1, 1e-7)])
 def test_the_bias_grows_at_most_by_the_gap_over_n_lambda_for_every_signal(design, kind, lambda_):
     K, n = DESIGNS[design], 80
     rng = np.random.default_rng(2)
