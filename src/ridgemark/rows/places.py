@@ -16,6 +16,7 @@ MOST_LISTED = 12
 
 TEXT, CATEGORY = "U", "category"
 
+NUMBER_CLASSES = "or number the classes: 0, 1, ...; NystromClassifier in Python takes arrays of text labels"
 LEAVE_OUT = "leave the column out with columns=[...] (command line: --columns)"
 
 # What an array of each numpy kind (or a column of categories) holds, and the remedy.
@@ -111,7 +112,7 @@ class Place:
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
         if self.of_target:
-            remedy = "a target of regression must be a number; convert it first, for example two classes to 0 and 1"
+            remedy = f"the target must be a number; convert it, {NUMBER_CLASSES}"
         return DataTypeError(f"{self.cell(row, column)} holds {what}, {shown(value)}; {remedy}")
 
     def not_utf8(self, row: int, column: int = 0) -> DataError:

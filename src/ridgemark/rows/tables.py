@@ -197,8 +197,8 @@ def check_targets(values: Any, source: str) -> None:
         for text in () if column.levels is None else column.levels:
             if not is_number(text):
                 raise DataTypeError(
-                    f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it "
-                    "first, for example two classes to 0 and 1"
+                    f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it, "
+                    "or fit a NystromClassifier to text labels"
                 )
         if (gaps := column.gaps).any():
             raise DataError(
