@@ -103,9 +103,9 @@ def _pairwise(fit: LandmarkFit) -> bool:
 
 def _ridges(fit: LandmarkFit) -> Ridges:
     """Return the ridges of the noise, which is as smooth as the fit or smoother: four a decade."""
-    trace = fit.moments.trace_kernel
+    trace = min(fit.moments.trace_kernel, 1e299)  # beyond, sums of the kernel are out of range
     smallest = max(float(fit.scaled_ridge.min()), _SMALLEST * trace)
-    largest = min(max(10.0 * trace, smallest), 1e300)
+    largest = max(10.0 * trace, smallest)
     count = 1 + int(np.ceil(4.0 * np.log10(largest / smallest)))
     scaled = np.geomspace(largest, smallest, count)
     return Ridges(scaled / fit.moments.total_weight, scaled)
