@@ -36,11 +36,7 @@ def sum_rounding(n_terms: int, at_once: int = SUMMED_AT_ONCE) -> float:
 
 def product_in_blocks(left: Array, right: Array, at_once: int = SUMMED_AT_ONCE) -> Array:
     """Return `A V`, every entry a sum of blocks of at most `at_once` terms."""
-    total = left[:, :at_once] @ right[:at_once]
-    for start in range(at_once, left.shape[1], at_once):
-        block = slice(start, start + at_once)
-        total += left[:, block] @ right[block]
-    return total
+    return backend_of(left).product_in_blocks(left, right, at_once)
 
 
 def rounded(values: Floats, bits: int = 30) -> Floats:
@@ -52,6 +48,14 @@ def rounded(values: Floats, bits: int = 30) -> Floats:
 def sent(matrix: Array) -> Array:
     """Return a large matrix as an array of the device that computes now; other matrices as they are."""
     return current_backend().from_host(matrix) if worth_sending(len(matrix)) else matrix
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return `A B`; of two large matrices, by the device that computes now."""
+    if not worth_sending(min(left.shape + right.shape)):
+        return left @ right
+    backend = current_backend()
+    return backend.to_host(backend.from_host(left) @ backend.from_host(right))
 
 
 def worth_sending(n_rows: int) -> bool:

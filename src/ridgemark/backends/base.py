@@ -81,6 +81,10 @@ class Backend:
         """Return an uninitialised array in the precision of `like`, in float64 without it."""
         return self.xp.empty(shape, dtype=self.xp.float64 if like is None else like.dtype, device=self.device)
 
+    def bits(self, values: Array) -> Array:
+        """Return the 64 bits of every float64 as an integer, signed where the library has no other."""
+        raise NotImplementedError
+
     def take(self, rows: Array, numbers: Array) -> Array:
         """Return the rows with these numbers."""
         return self.xp.take(rows, numbers, axis=0)
@@ -107,9 +111,14 @@ class Backend:
         count = rows.shape[0]
         if count == 0:
             return self.xp.zeros((rows.shape[1],), dtype=rows.dtype, device=self.device)
-        ordered = self.xp.sort(rows, axis=0)
+        lower, upper = (count - 1) // 2, count // 2
+        ordered = self.ordered(rows, lower, upper)
         # Each half is divided before the sum, which would overflow for values near the end of the range.
-        return ordered[(count - 1) // 2, :] / 2.0 + ordered[count // 2, :] / 2.0
+        return ordered[lower, :] / 2.0 + ordered[upper, :] / 2.0
+
+    def ordered(self, rows: Array, lower: int, upper: int) -> Array:
+        """Return a copy with the values of each column in order, at least at these two positions."""
+        return self.xp.sort(rows, axis=0)
 
     def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
         """Return the matrix product, in `out` where given; overflow gives inf or nan without a warning."""
@@ -118,6 +127,14 @@ class Backend:
             return product
         out[...] = product
         return out
+
+    def product_in_blocks(self, left: Array, right: Array, at_once: int) -> Array:
+        """Return the matrix product, every entry a sum of blocks of at most `at_once` terms."""
+        total = left[:, :at_once] @ right[:at_once]
+        for start in range(at_once, left.shape[1], at_once):
+            block = slice(start, start + at_once)
+            total += left[:, block] @ right[block]
+        return total
 
     def gram(self, rows: Array) -> Array:
         """Return `rows' rows` in float64; NumPy computes half of it, so that it is exactly symmetric."""

@@ -45,6 +45,12 @@ class NumpyBackend(Backend):
     def count(self, mask: Floats, axis: int | None = None) -> Any:
         return np.count_nonzero(mask, axis=axis)
 
+    def bits(self, values: Floats) -> Any:
+        return values.view(np.uint64)
+
+    def ordered(self, rows: Floats, lower: int, upper: int) -> Floats:
+        return np.partition(rows, (lower, upper), axis=0)
+
     def matmul(self, left: Floats, right: Floats, out: Floats | None = None) -> Floats:
         # Callers check the result for values outside the range.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,5 +1,6 @@
 """The backend on torch tensors, on a GPU or in host memory: the only module that imports torch."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ridgemark.backends.base import Array, Backend
 
 _PANEL = 1024  # columns of a product of which half is computed
 _HOST_MEMORY = 2**30  # bytes that large matrices may take where tensors are in host memory
+_COPYING = 8  # threads that copy a large matrix to the host
 _PINNED = 2**26  # largest copy, in bytes, that goes through page-locked memory: more of it takes long to allocate
 
 
@@ -39,7 +41,18 @@ class TorchBackend(Backend):
         return torch.from_numpy(values if fit else values.copy()).to(self.device, dtype)
 
     def to_host(self, values: Array) -> NDArray[Any]:
-        return values.detach().cpu().numpy()
+        values = values.detach()
+        if self.device.type == "cpu" or values.nbytes <= _PINNED or not values.is_contiguous():
+            return values.cpu().numpy()
+        # Memory that is used for the first time costs more than the copy, and less in several threads.
+        host = np.empty(values.shape, dtype=_numpy_dtype(values))
+        step = max(1, _PINNED // 2 * len(values) // values.nbytes)
+        with ThreadPoolExecutor(_COPYING) as pool:
+            list(pool.map(lambda first: _copy_rows(values, host, first, first + step), range(0, len(values), step)))
+        return host
+
+    def bits(self, values: Array) -> Array:
+        return values.view(torch.int64)
 
     def free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else _HOST_MEMORY
@@ -50,6 +63,15 @@ class TorchBackend(Backend):
 
     def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
         return torch.matmul(left, right, out=out)
+
+    def product_in_blocks(self, left: Array, right: Array, at_once: int) -> Array:
+        # All blocks at once: thousands of small products take longer to start than to compute.
+        whole = left.shape[1] // at_once * at_once
+        total = left[:, whole:] @ right[whole:]
+        if whole:
+            blocks = left[:, :whole].unflatten(1, (-1, at_once)).transpose(0, 1)
+            total += (blocks @ right[:whole].unflatten(0, (-1, at_once))).sum(dim=0)
+        return total
 
     def gram(self, rows: Array) -> Array:
         """Return `rows' rows` in float64, exactly symmetric: half of the products are computed, panel by panel."""
@@ -108,6 +130,18 @@ class TorchBackend(Backend):
                 raise
             raise np.linalg.LinAlgError(str(error)) from error
         return values, vectors
+
+
+def _copy_rows(values: Array, host: NDArray[Any], first: int, last: int) -> None:
+    """Copy some rows through page-locked memory."""
+    rows = values[first:last]
+    staged = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
+    staged.copy_(rows)
+    np.copyto(host[first:last], staged.numpy())
+
+
+def _numpy_dtype(values: Array) -> np.dtype[Any]:
+    return torch.empty(0, dtype=values.dtype).numpy().dtype
 
 
 def _dtype(values: NDArray[Any]) -> torch.dtype:

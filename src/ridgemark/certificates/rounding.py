@@ -81,4 +81,4 @@ def residual_rounding(fit: LandmarkFit) -> float:
 
 def condition(fit: LandmarkFit) -> Floats:
     """Return a bound on the condition number of the matrix of the landmark problem, per target."""
-    return 1.0 + fit.centred.size / fit.scaled_ridge
+    return 1.0 + fit.size / fit.scaled_ridge

@@ -295,7 +295,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             rng = make_generator(self.random_state)
             setting = settle_kernel(passes, recipe, rng)
             prepared = prepare(setting, recipe.after(setting.tuning), rng)
-            factor, moments, origin = prepared.factor, prepared.moments, prepared.target_origin
+            factor, moments, origin = prepared.factor, prepared.moments.on_host(), prepared.target_origin
             choice, spent = self._choice(prepared), Cost(0, 0)
             tuning = setting.tuning
             rows = row_facts(prepared, passes)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import NUMPY, Floats, backend_of
 from ridgemark.backends.devices import moved, on_host
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
@@ -47,6 +47,10 @@ class Moments:
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))
+
+    def on_host(self) -> Moments:
+        """Return the sums with the Gram matrix in host memory."""
+        return on_host(self, backend_of(self.gram))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
@@ -134,8 +138,11 @@ def loss_sums(
     scaled_ridge: float | None = None,
     loss: Loss = SQUARED,
     at: RidgeSolution | None = None,
+    stays: bool = False,
 ) -> Moments:
     """Return the moments of the features and of the loss's targets, in one pass.
+
+    With `stays`, a Gram matrix that was summed on a device stays there.
 
     The reference whitens features before their products are summed. For a known ridge, whitening is deferred as far as
     the rounding error is negligible relative to the ridge.
@@ -143,6 +150,7 @@ def loss_sums(
     origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
     on_device = at is None  # losses of labels are computed on the host
     backend, factor = passes.placed(factor) if on_device else (NUMPY, factor)
+    factor = factor.on_host() if backend is NUMPY else factor
     whitening = whiten_before(factor)
     if scaled_ridge is not None:
         whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
@@ -150,7 +158,9 @@ def loss_sums(
     if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows
         whitening = whiten_before(factor)
         moments = _sum(passes, LossSums(whitening, loss, origin, at))
-    return on_host(_finished(moments, whitening), backend)
+    moments = _finished(moments, whitening)
+    gram = moments.gram if stays else on_host(moments.gram, backend)
+    return replace(on_host(moments.without_products(), backend), gram=gram)
 
 
 def _sum(passes: RowPasses, task: LossSums) -> Moments:

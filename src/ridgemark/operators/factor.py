@@ -1,9 +1,9 @@
 """The Nystrom approximation `L = C W^+ C'` as features: landmarks and the whitener of their kernel."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from ridgemark.linalg import (
     inverse_triangle_,
     numerical_rank,
     pivoted_cholesky,
+    product,
     symmetric_eigen,
     worth_sending,
 )
+
+_PANEL = 256  # columns whose absolute values are taken at once
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,25 @@ class NystromFactor:
         root[self.kept] = self.triangle
         return root
 
+    def on_host(self) -> Self:
+        """Return the factor with its matrices in host memory."""
+        matrices = on_host((self.landmark_kernel, self.triangle), backend_of(self.triangle))
+        return replace(self, landmark_kernel=matrices[0], triangle=matrices[1])
+
+    def combine(self, coefficients: Array) -> Array:
+        """Return `N c`, the coefficients of the landmarks' kernel values for those of the features."""
+        combined = np.zeros((self.cross_kernel.n_landmarks, *coefficients.shape[1:]))
+        combined[self.kept] = product(self.triangle, coefficients)
+        return combined
+
     @cached_property
     def feature_sizes(self) -> Array:
         """`sum_m |T_mj| |k(., z_m)|` for every feature `b_j = sum_m T_mj k(., z_m)`; its rounding is relative to it."""
-        return self.function_size(abs(self.whitener))
+        lengths, sizes = np.sqrt(np.diagonal(self.landmark_kernel))[self.kept], np.zeros(self.rank)
+        for first in range(0, self.rank, _PANEL):  # small temporary arrays
+            last = first + _PANEL
+            sizes[first:last] = lengths[:last] @ abs(self.triangle[:last, first:last])
+        return sizes
 
     def function_size(self, dual_coef: Array) -> Array:
         """Return `sum_j |c_j| |k(., z_j)|`, a bound on the norm of a function of the landmarks, per target."""
@@ -77,17 +95,24 @@ class NystromFactor:
 
 
 def nystrom_factor(
-    kernel: Kernel, landmarks: Any, indices: Indices | None = None, backend: Backend = NUMPY
+    kernel: Kernel,
+    landmarks: Any,
+    indices: Indices | None = None,
+    backend: Backend = NUMPY,
+    stays: bool = False,
 ) -> NystromFactor:
-    """Whiten the landmark kernel; nothing is added to its diagonal."""
+    """Whiten the landmark kernel; nothing is added to its diagonal.
+
+    With `stays`, matrices that were computed on a device stay there.
+    """
     cross_kernel = kernel.bind(landmarks, indices, backend)
     block = block_of_landmarks(cross_kernel, landmarks)
     landmark_kernel = _symmetric(check_range(backend_of(block).double(block)))
     triangle, kept = pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
     triangle = inverse_triangle_(triangle)
-    landmark_kernel, triangle = on_host((landmark_kernel, triangle), backend_of(block))
     kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept], backend)
-    return NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+    factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
+    return factor if stays else factor.on_host()
 
 
 def block_of_landmarks(cross_kernel: CrossKernel, landmarks: Any) -> Array:

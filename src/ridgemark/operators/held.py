@@ -14,6 +14,7 @@ from ridgemark.passes import Workspace
 from ridgemark.rows import Block
 
 _FREE = 6 * 2**30  # bytes that stay free for what is computed beside the matrix
+_ONE_BY_ONE = 2  # vectors up to which one product each is faster than one with all, which reads the matrix slowly
 _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 
@@ -80,7 +81,10 @@ class HeldMatrix:
     def _product(self, left: Array, right: Array) -> Array:
         if not self.single:
             return product_in_blocks(left, right)
-        return self.backend.double(left @ self.backend.xp.astype(right, left.dtype))
+        right = self.backend.xp.astype(right, left.dtype)
+        if right.shape[1] > _ONE_BY_ONE:
+            return self.backend.double(left @ right)
+        return self.backend.double(self.backend.xp.stack([left @ column for column in right.T], axis=1))
 
 
 def hold_on_device(matrix: RowMatrix, single: bool) -> None:

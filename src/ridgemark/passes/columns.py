@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
+from ridgemark.backends import backend_of
+from ridgemark.backends.devices import on_host
 from ridgemark.linalg import rounded
 
 Floats = NDArray[np.float64]
@@ -30,7 +32,7 @@ class Columns:
     def of(cls, features: Any, weights: Floats) -> Columns:
         """Return the columns of some rows; rows of weight zero are left out."""
         present = weights > 0
-        if not present.all():
+        if not bool(present.all()):
             features, weights = features[present], weights[present]
         if features.shape[0] == 0:
             nothing = np.zeros(features.shape[1])
@@ -86,11 +88,12 @@ class Columns:
         return np.where((units > 0.0) & np.isfinite(units), units, 1.0)
 
 
-def _dense_summary(features: Floats, weights: Floats) -> tuple[Any, ...]:
-    low, high = features.min(axis=0), features.max(axis=0)
-    mean = np.clip(weights @ features / weights.sum(), low, high)
-    two_valued = ((features == low) | (features == high)).all(axis=0)
-    return mean, weights @ (features - mean) ** 2, low, high, two_valued
+def _dense_summary(features: Any, weights: Any) -> tuple[Any, ...]:
+    backend = backend_of(features)
+    low, high = backend.xp.min(features, axis=0), backend.xp.max(features, axis=0)
+    mean = backend.within(weights @ features / weights.sum(), low, high)
+    two_valued = backend.xp.all((features == low) | (features == high), axis=0)
+    return on_host((mean, weights @ (features - mean) ** 2, low, high, two_valued), backend)
 
 
 def _sparse_summary(features: Any, weights: Floats) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
 from ridgemark.passes.sample import SampledRows, sample_rows
+from ridgemark.passes.survey import Survey
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import (
@@ -30,7 +31,7 @@ from ridgemark.rows import (
     unit_of_weights,
 )
 from ridgemark.rows.dask import DaskRows
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
 
 Result = TypeVar("Result")
 
@@ -385,7 +386,7 @@ class RowPasses:
     def _survey(self) -> tuple[DistinctRows, Columns]:
         self.require_memory()
         if self._surveyed is None:
-            weights, task = self.weights(), BlockFunction("distinct rows", _survey)
+            weights, task = self.weights(), Survey()
             hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
             self._surveyed = find_distinct(hashes, weights), columns
         return self._surveyed
@@ -403,11 +404,6 @@ class RowPasses:
             distinct = self.distinct_rows()
             self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
         return self._groups
-
-
-def _survey(block: Block) -> tuple[NDArray[np.uint64], Columns]:
-    """Return the hash of every row, and the columns' means and extents."""
-    return row_hashes(block), Columns.of(block.features, row_weights(block))
 
 
 def _weight_and_count(block: Block) -> Floats:

@@ -115,7 +115,7 @@ def _left_out_parts(
     fits = inverse[:, :, None] * solver.rotated[:, None, :]
     return {
         "cross_kernel": factor.cross_kernel,
-        "rotate": factor.whitener @ solver.rotation,
+        "rotate": factor.combine(solver.rotation),
         "offset": solver.feature_mean @ solver.rotation,
         "inverse": inverse,
         "fits": fits.reshape(len(inverse), len(scaled_ridges) * len(origin)),

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.backends import NUMPY, backend_of
 from ridgemark.rows import Block
 
 Floats = NDArray[np.float64]
@@ -120,6 +121,11 @@ def row_hashes(block: Block) -> NDArray[np.uint64]:
     """Hash each row: multiply and xor-shift every value, then sum with odd multipliers; a zero adds nothing."""
     features = block.features
     multipliers = np.random.default_rng(0).integers(0, 2**63, features.shape[1], dtype=np.uint64) * 2 + 1
+    backend = backend_of(features)
+    if backend is not NUMPY:
+        # Devices have signed integers only; their products wrap around to the same bits.
+        hashed = backend.xp.sum(_mixed(features, backend.from_host(multipliers.view(np.int64))), axis=1)
+        return backend.to_host(hashed).view(np.uint64)
     if sparse.issparse(features):
         running = np.zeros(len(features.data) + 1, dtype=np.uint64)
         np.cumsum(_mixed(features.data, multipliers[features.indices]), out=running[1:])
@@ -132,7 +138,13 @@ def row_hashes(block: Block) -> NDArray[np.uint64]:
 
 def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
     # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
-    bits = (values + 0.0).view(np.uint64)
-    mixed = (bits ^ (bits >> np.uint64(32))) * multiplier
-    hashed: NDArray[np.uint64] = (mixed ^ (mixed >> np.uint64(29))) * multiplier
+    bits = backend_of(values).bits(values + 0.0)
+    mixed = (bits ^ _shifted(bits, 32)) * multiplier
+    hashed: NDArray[np.uint64] = (mixed ^ _shifted(mixed, 29)) * multiplier
     return hashed
+
+
+def _shifted(bits: Any, count: int) -> Any:
+    """Return the bits moved to the right, with zeros on the left."""
+    # In signed integers copies of the sign come in from the left.
+    return bits >> np.uint64(count) if isinstance(bits, np.ndarray) else (bits >> count) & (2 ** (64 - count) - 1)

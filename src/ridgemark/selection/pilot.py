@@ -92,9 +92,9 @@ def draw_pilot(
     drawn = draw_distinct(distinct.totals(weights), n_pilot, rng).indices
     del weights  # n numbers, not needed any more
     rows = passes.take(distinct.indices[drawn])
-    factor = nystrom_factor(kernel, rows.features, rows.indices)
+    factor = nystrom_factor(kernel, rows.features, rows.indices, stays=True)
     counts = distinct.totals(passes.row_counts())[drawn]
-    return Pilot(factor, loss_sums(passes, factor, target_origin, smallest_ridge), counts)
+    return Pilot(factor.on_host(), loss_sums(passes, factor, target_origin, smallest_ridge), counts)
 
 
 def refined_scores(

@@ -59,6 +59,7 @@ def conjugate_gradient(
     tol: Floats,
     max_products: int,
     rounding: Rounding | None = None,
+    recompute: bool = True,
 ) -> GradientSolution:
     """Solve `A x = b` for every column b of `right`, from zero, each column with its own step lengths.
 
@@ -86,8 +87,11 @@ def conjugate_gradient(
         Largest number of products with A.
     rounding : callable, optional
         Bounds the rounding error of a product. The rounding error of the returned residual is summed from it.
+    recompute : bool, default=True
+        Whether products take the iterates too. Without them a product is of half the size, and residuals are the
+        recursive ones, for a caller who measures the residual of the solution.
     """
-    descent = _Descent(product, precondition, right, tol, rounding)
+    descent = _Descent(product, precondition, right, tol, rounding, recompute)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
     solution, residual, _ = descent.smooth
@@ -102,9 +106,15 @@ class _Descent:
     """
 
     def __init__(
-        self, product: Operator, precondition: Operator, right: Floats, tol: Floats, rounding: Rounding | None
+        self,
+        product: Operator,
+        precondition: Operator,
+        right: Floats,
+        tol: Floats,
+        rounding: Rounding | None,
+        recompute: bool,
     ) -> None:
-        n_columns = right.shape[1]
+        n_columns, self.recompute = right.shape[1], recompute
         self.rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
         self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
@@ -124,9 +134,12 @@ class _Descent:
         on = self.running
         rz = self._update_directions()
         d = self.directions[:, on]
-        of_d, of_x = np.split(self.product(np.hstack([d, self.x[:, on]]), np.tile(on, 2)), 2, axis=1)
+        if self.recompute:
+            of_d, of_x = np.split(self.product(np.hstack([d, self.x[:, on]]), np.tile(on, 2)), 2, axis=1)
+            recomputed = self.right[:, on] - of_x
+        else:
+            of_d, recomputed = self.product(d, on), self.recursive[:, on]
         self.n_products += 1
-        recomputed = self.right[:, on] - of_x
         difference = _norms(recomputed - self.recursive[:, on])
         curvature = _dots(d, of_d)
         moves = (rz > 0) & (curvature > 0) & (difference < _ROUNDING_SHARE * _norms(recomputed))

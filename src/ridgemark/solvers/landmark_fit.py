@@ -40,20 +40,25 @@ class CentredMoments:
     """
 
     def __init__(self, moments: Moments, fit_intercept: bool) -> None:
-        self.fit_intercept, self.total_weight = fit_intercept, moments.total_weight
-        self.gram, self.cross, square, n = moments.gram, moments.cross, moments.target_square, moments.total_weight
-        self.feature_mean, self.target_mean = np.zeros(len(self.gram)), np.zeros(self.cross.shape[1])
+        self.fit_intercept, self.total_weight, self._gram = fit_intercept, moments.total_weight, moments.gram
+        self.cross, square, n = moments.cross, moments.target_square, moments.total_weight
+        self.feature_mean, self.target_mean = np.zeros(len(self._gram)), np.zeros(self.cross.shape[1])
         if fit_intercept:
             self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
-            self.gram = self.gram - n * np.outer(self.feature_mean, self.feature_mean)
             self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
             square = square - n * self.target_mean**2
         self.target_variance = np.maximum(square, 0.0) / n
 
     @cached_property
+    def gram(self) -> Floats:
+        """`Bc'W Bc`."""
+        mean = backend_of(self._gram).from_host(self.feature_mean)
+        return self._gram - self.total_weight * (mean[:, None] * mean) if self.fit_intercept else self._gram
+
+    @cached_property
     def size(self) -> float:
         """The Frobenius norm of the Gram matrix, a bound on its largest eigenvalue."""
-        return float(np.linalg.norm(self.gram))
+        return float(backend_of(self.gram).xp.linalg.norm(self.gram))
 
     def with_intercept(self, coefficients: Floats) -> RidgeSolution:
         """Return the solution with these coefficients and the intercept for which the mean residual is zero."""
@@ -170,6 +175,7 @@ class LandmarkFit:
     training_error: Floats  # (targets,): the weighted mean squared residual
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
     spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
+    known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where it is at hand
 
     @cached_property
     def centred(self) -> CentredMoments:
@@ -181,10 +187,15 @@ class LandmarkFit:
         """The eigendecomposition of the moments, for every ridge."""
         return self.spectral or SpectralSolver(self.moments, self.fit_intercept)
 
-    @property
+    @cached_property
+    def size(self) -> float:
+        """The Frobenius norm of the centred Gram matrix."""
+        return self.centred.size if self.known_size is None else self.known_size
+
+    @cached_property
     def dual_coef(self) -> Floats:
         """The coefficients of the landmarks' kernel values, shape (p, targets)."""
-        return self.factor.whitener @ self.solution.coefficients
+        return self.factor.combine(self.solution.coefficients)
 
     @property
     def intercept(self) -> Floats:
@@ -207,9 +218,11 @@ def solve_landmarks(
     elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
     `residual_dimension` more.
     """
-    smallest, one = float(scaled_ridge.min()), None
+    smallest, one, size = float(scaled_ridge.min()), None, None
     if spectral is None and len(np.unique(scaled_ridge)) == 1:
-        one = solve_one_ridge(CentredMoments(moments, fit_intercept), smallest)
+        centred = CentredMoments(moments, fit_intercept)
+        one, size = solve_one_ridge(centred, smallest), centred.size
+    moments = moments.on_host()
     if one is not None:
         solution, error, lower = one.solution, one.training_error, one.effective_dimension
     else:
@@ -221,5 +234,5 @@ def solve_landmarks(
     dimension = Bracket(lower, upper)
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
-        *(solution, error, dimension, spectral),
+        *(solution, error, dimension, spectral, size),
     )

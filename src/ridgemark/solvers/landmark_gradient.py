@@ -197,6 +197,7 @@ class _NormalEquations:
             right,
             np.full(right.shape[1], tol),
             max_products,
+            recompute=self.cross is self.exact,  # otherwise `solve` measures the residual in double precision
         )
 
 
