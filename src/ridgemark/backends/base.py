@@ -1,6 +1,7 @@
 """The array operations that kernels and solvers use, for any library that follows the array API standard."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from math import inf
 from typing import Any, ClassVar, TypeAlias
@@ -14,6 +15,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
 _PANEL = 256  # columns of a product that is subtracted from an array
+
+
+@cache
+def _module(name: str) -> Any:
+    return import_module(name)
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Backend:
     @property
     def xp(self) -> Any:
         """The module with the functions of the standard."""
-        return import_module(self.namespace)
+        return _module(self.namespace)
 
     def from_host(self, values: Any, like: Array | None = None) -> Array:
         """Return a NumPy array as an array of the backend, in the precision of `like` where given.

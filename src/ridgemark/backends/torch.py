@@ -42,8 +42,9 @@ class TorchBackend(Backend):
 
     def to_host(self, values: Array) -> NDArray[Any]:
         values = values.detach()
-        if self.device.type == "cpu" or values.nbytes <= _PINNED or not values.is_contiguous():
+        if self.device.type == "cpu" or values.nbytes <= _PINNED:
             return values.cpu().numpy()
+        values = values.contiguous()
         # Memory that is used for the first time costs more than the copy, and less in several threads.
         host = np.empty(values.shape, dtype=_numpy_dtype(values))
         step = max(1, _PINNED // 2 * len(values) // values.nbytes)

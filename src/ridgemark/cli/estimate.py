@@ -23,7 +23,7 @@ AUDITED = 10_000  # up to this many rows an audit (one product with the kernel m
 LONG = 10.0  # seconds; a longer run is announced beforehand
 _MATRICES = 6  # p x p arrays that a fit holds at once
 _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
-_SEARCHED = 41  # ridges searched; their residuals and squared residuals are held at once
+_SEARCHED = 49  # ridges searched; their residuals and squared residuals are held at once
 _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
 _SIDE = 384  # size of the matrices whose product measures the speed
 
@@ -62,7 +62,7 @@ def estimate(
     else:
         most = least = min(n, int(n_landmarks))
     rate = operations_per_second(clock)
-    tuning = (0.0, 0.0) if tuner is None else _tuning(source, tuner, clock)
+    tuning = (0.0, 0.0) if tuner is None else _tuning(source, tuner.sizes(n_landmarks), tuner.evaluations, clock)
     low, high = (
         share * _solving(source, p, searched) / rate + seconds
         for share, p, seconds in zip(_SOLVING, (least, most), tuning, strict=True)
@@ -70,10 +70,10 @@ def estimate(
     return Estimate(low, high, tuning[1], _memory(source, most, searched), most)
 
 
-def _tuning(source: RowSource, tuner: Tuner, clock: Clock) -> tuple[float, float]:
+def _tuning(source: RowSource, sizes: tuple[int, int, int], evaluations: int, clock: Clock) -> tuple[float, float]:
     """Return the seconds that tuning takes, at least and at most: one evaluation on a few rows is timed."""
-    rows = max(2, min(tuner.rows, 3 * source.n_rows // 4))
-    landmarks = max(1, min(tuner.landmarks, rows // 2))
+    rows = max(2, min(sizes[0], 3 * source.n_rows // 4))
+    landmarks = max(1, min(sizes[2], rows // 2))
     timed = max(min(_TIMED_ROWS, rows), landmarks)
     features = np.random.default_rng(0).normal(size=(timed, min(source.n_features, MOST_FEATURES)))
     sample = Sample(features, features[:, :1], np.full(timed, 1.0 / timed), landmarks, True)
@@ -81,7 +81,7 @@ def _tuning(source: RowSource, tuner: Tuner, clock: Clock) -> tuple[float, float
         begin = clock()
         evaluate(Gaussian(), np.eye(features.shape[1]), 1.0, sample)
         taken = (clock() - begin) * (rows + _OVERHEAD) / (timed + _OVERHEAD) / min(worker_threads(), _AT_ONCE)
-    share = tuner.evaluations / _EVALUATIONS
+    share = evaluations / _EVALUATIONS
     least, most = (taken * (one + share * more) for one, more in zip(_BESIDES, _DESCENTS, strict=True))
     return least, most
 

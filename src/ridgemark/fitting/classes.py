@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
+_DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         ridge = float(recipe.ridge)
         start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
     else:
-        ridges = recipe.ridges(prepared.moments)
+        ridges = recipe.ridges(prepared.moments, _DECADES)
         first = _first_position(prepared, recipe, ridges)
         search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
         if isinstance(recipe.ridge, str):

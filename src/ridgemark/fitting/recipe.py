@@ -79,11 +79,11 @@ class Recipe:
         counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
         return selection.needs_ridge or counted
 
-    def ridges(self, moments: Moments) -> Ridges:
-        """Return the ridges to search: those given, or ten decades below the kernel's mean diagonal."""
+    def ridges(self, moments: Moments, decades: int = 12) -> Ridges:
+        """Return the ridges to search: those given, or twelve decades below the kernel's mean diagonal."""
         if isinstance(self.ridge, str):
             mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
-            ridges = default_ridges(mean_diagonal, moments.total_weight)
+            ridges = default_ridges(mean_diagonal, moments.total_weight, decades)
         else:
             ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
         descending = np.sort(ridges)[::-1]
@@ -101,12 +101,12 @@ def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
     return scaled
 
 
-def default_ridges(mean_diagonal: float, total_weight: float = 1.0) -> Floats:
-    """Return the path searched when none is given: ten decades down from the kernel's mean diagonal, four a decade.
+def default_ridges(mean_diagonal: float, total_weight: float = 1.0, decades: int = 12) -> Floats:
+    """Return the path searched when none is given: some decades down from the kernel's mean diagonal, four in each.
 
     Ridges that leave the floating-point range when multiplied by the sum of weights are not searched.
     """
-    ridges = (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -10, 41)
+    ridges = (mean_diagonal if mean_diagonal > 0 else 1.0) * np.logspace(0, -decades, 4 * decades + 1)
     usable: Floats = ridges[_in_range(ridges * total_weight)]
     if not len(usable):
         raise NumericalError(

@@ -109,7 +109,8 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
             passes.require_memory()
         return replace(settle_kernel(passes.passes_over_sample(), recipe, rng), all_rows=passes)
     distinct = passes.distinct_rows()
-    kernel, tuning = choose_kernel(recipe.kernel, recipe.bandwidth, passes, rng, recipe.ridge, recipe.fit_intercept)
+    given = recipe.ridge, recipe.fit_intercept, recipe.n_landmarks
+    kernel, tuning = choose_kernel(recipe.kernel, recipe.bandwidth, passes, rng, *given)
     total_weight = float(passes.row_counts().sum())
     if not isinstance(recipe.ridge, str):
         scaled_ridges(np.atleast_1d(recipe.ridge), total_weight)

@@ -15,6 +15,7 @@ from ridgemark.rows import Block
 
 _FREE = 6 * 2**30  # bytes that stay free for what is computed beside the matrix
 _ONE_BY_ONE = 2  # vectors up to which one product each is faster than one with all, which reads the matrix slowly
+_TOGETHER = 8  # blocks of a pass that are held as one
 _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 
@@ -46,7 +47,11 @@ class HeldMatrix:
     def __init__(self, matrix: RowMatrix, backend: Backend, single: bool) -> None:
         task = MatrixBlocks(matrix.evaluate, matrix.n_columns, single)
         self.backend, self.single = backend, single
-        self.parts: list[Array] = matrix.passes.reduce(task, stays=True).parts
+        self.parts: list[Array]
+        parts, self.parts = matrix.passes.reduce(task, stays=True).parts, []
+        while parts:  # few large blocks: the more there are, the longer their products take to start
+            self.parts.append(backend.xp.concat(parts[:_TOGETHER]))
+            del parts[:_TOGETHER]
         self._weights: list[Array] | None = None
         self._row_counts = matrix.passes.row_counts
 

@@ -106,7 +106,7 @@ def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.in
 
     The same as `np.unique` in half the memory: for a long file these are the largest arrays.
     """
-    order = np.argsort(hashes, kind="stable")
+    order = np.argsort(hashes)
     fresh = np.ones(len(order), dtype=bool)
     ranked = hashes[order]
     np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
@@ -114,7 +114,9 @@ def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.in
     group = np.empty(len(order), dtype=np.intp)
     group[order] = np.cumsum(fresh)
     group -= 1
-    return order[fresh], group
+    starts = np.flatnonzero(fresh)
+    first = order if len(starts) == len(order) else np.minimum.reduceat(order, starts)
+    return first, group
 
 
 def row_hashes(block: Block) -> NDArray[np.uint64]:

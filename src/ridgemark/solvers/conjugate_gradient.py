@@ -59,7 +59,7 @@ def conjugate_gradient(
     tol: Floats,
     max_products: int,
     rounding: Rounding | None = None,
-    recompute: bool = True,
+    recompute_every: int = 1,
 ) -> GradientSolution:
     """Solve `A x = b` for every column b of `right`, from zero, each column with its own step lengths.
 
@@ -87,11 +87,11 @@ def conjugate_gradient(
         Largest number of products with A.
     rounding : callable, optional
         Bounds the rounding error of a product. The rounding error of the returned residual is summed from it.
-    recompute : bool, default=True
-        Whether products take the iterates too. Without them a product is of half the size, and residuals are the
-        recursive ones, for a caller who measures the residual of the solution.
+    recompute_every : int, default=1
+        Steps of which one takes the product with the iterates too. In the others a product is of half the size, and
+        residuals are the recursive ones, for a caller who measures the residual of the solution.
     """
-    descent = _Descent(product, precondition, right, tol, rounding, recompute)
+    descent = _Descent(product, precondition, right, tol, rounding, recompute_every)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
     solution, residual, _ = descent.smooth
@@ -112,9 +112,9 @@ class _Descent:
         right: Floats,
         tol: Floats,
         rounding: Rounding | None,
-        recompute: bool,
+        recompute_every: int,
     ) -> None:
-        n_columns, self.recompute = right.shape[1], recompute
+        n_columns, self.recompute_every = right.shape[1], recompute_every
         self.rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
         self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
         self.running = np.arange(n_columns)
@@ -134,7 +134,7 @@ class _Descent:
         on = self.running
         rz = self._update_directions()
         d = self.directions[:, on]
-        if self.recompute:
+        if self.n_products % self.recompute_every == self.recompute_every - 1:
             of_d, of_x = np.split(self.product(np.hstack([d, self.x[:, on]]), np.tile(on, 2)), 2, axis=1)
             recomputed = self.right[:, on] - of_x
         else:

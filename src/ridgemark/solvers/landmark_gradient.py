@@ -22,6 +22,8 @@ from ridgemark.solvers.conjugate_gradient import (
     conjugate_gradient,
 )
 
+# Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
+_MEASURED_EVERY = 4
 _HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
 
 
@@ -197,7 +199,7 @@ class _NormalEquations:
             right,
             np.full(right.shape[1], tol),
             max_products,
-            recompute=self.cross is self.exact,  # otherwise `solve` measures the residual in double precision
+            recompute_every=1 if self.cross is self.exact else _MEASURED_EVERY,
         )
 
 

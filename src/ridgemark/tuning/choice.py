@@ -23,6 +23,7 @@ def choose_kernel(
     rng: np.random.Generator,
     ridge: Any = "loo",
     fit_intercept: bool = True,
+    n_landmarks: Any = "auto",
 ) -> tuple[Kernel, TuningResult | None]:
     """Return the kernel with its bandwidth or metric, and how it was tuned.
 
@@ -32,7 +33,8 @@ def choose_kernel(
     tuner = make_tuner(bandwidth)
     by_default = isinstance(bandwidth, str) and bandwidth in ("auto", "median")
     if tuner is not None and has_bandwidth(kernel) and issubclass(NAMED[kernel], StationaryKernel):
-        return _tuned(tuner, kernel, passes, ridge, fit_intercept, rng)
+        _check_targets(passes)
+        return tuner.tune(kernel, passes, ridge, fit_intercept, rng, n_landmarks)
     if by_default and has_bandwidth(kernel):
         return _by_median(kernel, passes, rng), None
     if tuner is not None and not by_default:
@@ -63,15 +65,12 @@ def make_tuner(bandwidth: Any) -> Tuner | None:
     return None
 
 
-def _tuned(
-    tuner: Tuner, kernel: Any, passes: RowPasses, ridge: Any, fit_intercept: bool, rng: np.random.Generator
-) -> tuple[Kernel, TuningResult]:
+def _check_targets(passes: RowPasses) -> None:
     if not passes.source.n_targets:
         raise ParameterError(
             'a bandwidth is tuned to targets, and there are none here; give bandwidth="median", a number or one per '
             "feature"
         )
-    return tuner.tune(kernel, passes, ridge, fit_intercept, rng)
 
 
 def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kernel:

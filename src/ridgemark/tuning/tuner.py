@@ -25,7 +25,9 @@ Floats = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4))
 _MOST_FOR_MATRIX = 200  # features of a matrix
-_RIDGES = np.logspace(-8.5, 0.0, 18)  # searched for the small models
+_RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
+# Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
+_LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 
 
 class Tuner(Parameterised):
@@ -39,12 +41,13 @@ class Tuner(Parameterised):
 
     Parameters
     ----------
-    rows : int, default=4000
-        Distinct rows to tune on.
+    rows : int, optional
+        Distinct rows to tune on; by default ten for each of the landmarks below.
     judging_rows : int, default=3000
         Other distinct rows, at most a quarter of all, that stop and choose.
-    landmarks : int, default=400
-        Landmarks of the small models, at most half of the rows.
+    landmarks : int, optional
+        Landmarks of the small models, at most half of the rows. By default 400; where the fit is given the number of
+        its own landmarks a sixth of those, 400 to 800: a metric found with few landmarks is too smooth for many.
     evaluations : int, default=40
         Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
     patience : int, default=3
@@ -64,9 +67,9 @@ class Tuner(Parameterised):
 
     def __init__(
         self,
-        rows: int = 4000,
+        rows: int | None = None,
         judging_rows: int = 3000,
-        landmarks: int = 400,
+        landmarks: int | None = None,
         evaluations: int = 40,
         patience: int = 3,
         levels: Sequence[str] = LEVELS,
@@ -81,16 +84,23 @@ class Tuner(Parameterised):
         self.kernels = kernels
 
     def tune(
-        self, kernel: Any, passes: RowPasses, ridge: Any, fit_intercept: bool, rng: np.random.Generator
+        self,
+        kernel: Any,
+        passes: RowPasses,
+        ridge: Any,
+        fit_intercept: bool,
+        rng: np.random.Generator,
+        n_landmarks: Any = "auto",
     ) -> tuple[Kernel, TuningResult]:
         """Return the tuned kernel, and how it was tuned.
 
-        `kernel` is a family by name, or "auto"; `ridge` a lambda, several to search, or the name of a criterion.
+        `kernel` is a family by name, or "auto"; `ridge` a lambda, several to search, or the name of a criterion;
+        `n_landmarks` the number of the fit's landmarks, where it is given.
         """
         begin = perf_counter()
         self._check()
         families = self._families(kernel)
-        rows = draw_rows(passes, self.rows, self.judging_rows, self.landmarks, fit_intercept, rng)
+        rows = draw_rows(passes, *self.sizes(n_landmarks), fit_intercept, rng)
         levels, only_shared = self._levels(families, rows)
         trials = 2 * min(len(families), MOST_FAMILIES)
         descents = 0 if levels == ("shared",) else trials + (4 if "metric" in levels else 2)
@@ -135,6 +145,8 @@ class Tuner(Parameterised):
     def _check(self) -> None:
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
             value = getattr(self, name)
+            if value is None and name in ("rows", "landmarks"):
+                continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise ParameterError(f"Tuner: {name} must be a positive integer, got {value!r}")
         levels = self.levels
@@ -142,6 +154,12 @@ class Tuner(Parameterised):
             raise ParameterError(
                 f"Tuner: levels must be one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
             )
+
+    def sizes(self, n_landmarks: Any = "auto") -> tuple[int, int, int]:
+        """Return the numbers of tuning rows, judging rows and landmarks, for a fit with so many landmarks."""
+        wanted = int(n_landmarks) // _PART if isinstance(n_landmarks, int | np.integer) else 0
+        landmarks = min(max(wanted, _LANDMARKS), _MOST_LANDMARKS) if self.landmarks is None else self.landmarks
+        return _ROWS_PER_LANDMARK * landmarks if self.rows is None else self.rows, self.judging_rows, landmarks
 
     def _families(self, kernel: Any) -> list[Any]:
         """Return the families to try, as kernels whose bandwidth is to be set."""
