@@ -18,13 +18,17 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from ridgemark import NystromFeatures, NystromRidge
 from ridgemark.kernels import Gaussian, Linear
+from ridgemark.tuning import Tuner
 from tests.helpers import slowly
+
+FEW = Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=2, kernels=("gaussian",))
 
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(),
+        NystromRidge(bandwidth=FEW),
+        pytest.param(NystromRidge(), marks=pytest.mark.slow),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         pytest.param(
             NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2), marks=pytest.mark.slow
