@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ridgemark.errors import DataError, MissingExtraError, RidgemarkError, RidgemarkWarning
-from ridgemark.rows.arrays import ArrayRows, Columns, as_columns
+from ridgemark.rows.array_columns import Columns, as_columns
+from ridgemark.rows.arrays import ArrayRows
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights
 from ridgemark.rows.cells import DOUBLE
 from ridgemark.rows.column import ColumnEncoder

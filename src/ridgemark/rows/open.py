@@ -7,7 +7,8 @@ from typing import Any, Literal
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import Columns, as_columns, select_rows
+from ridgemark.rows.array_columns import Columns, as_columns
+from ridgemark.rows.arrays import select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.csv import CsvRows

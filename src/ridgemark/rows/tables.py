@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
-from ridgemark.rows.arrays import Columns, as_array
+from ridgemark.rows.array_columns import Columns, as_array
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.cells import check_integers, float_dtype, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
