@@ -57,11 +57,11 @@ def synthetic_signal(points: Floats) -> Floats:
     return np.asarray(kernel(points[:, None], middle)[:, 0] / kernel(middle)[0, 0])
 
 
-def synthetic_scores(n_rows: int = N_ROWS, seed: int = SEED, ridge: float = RIDGE * RISK_TOLERANCE) -> SyntheticScores:
+def synthetic_scores(seed: int = SEED) -> SyntheticScores:
     """Return the exact scores behind Table 1's first row and the left panel of Figure 1."""
-    points = synthetic_points(n_rows, seed)
+    points = synthetic_points(seed=seed)
     spectrum = exact.kernel_spectrum(points[:, None], Bernoulli(order=2))
-    scaled_ridge = n_rows * ridge
+    scaled_ridge = N_ROWS * RIDGE * RISK_TOLERANCE
     return SyntheticScores(
         points,
         exact.leverage_scores(spectrum, scaled_ridge),
