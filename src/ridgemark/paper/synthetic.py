@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.kernels import Bernoulli
-
-Floats = NDArray[np.float64]
 
 SEED = 0
 """The published seed; the standard deviation of d_eff over draws of the points is 0.7."""

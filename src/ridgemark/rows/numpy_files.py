@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.array_columns import ArrayColumns, MatrixColumns
+from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, bomb, is_bomb, reading, unreadable
 from ridgemark.rows.places import listed, shown

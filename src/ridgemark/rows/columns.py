@@ -1,7 +1,6 @@
-"""Columns with random access to rows: of arrays and sparse matrices, encoded, or at some of their rows."""
+"""Columns of one object, read as checked floats: what all kinds share, and those that are encoded, kept or sparse."""
 
 import copy
-import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
@@ -10,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ridgemark.errors import DataError, DataTypeError
+from ridgemark.errors import DataError
 from ridgemark.rows.base import Array, Features, Rows
-from ridgemark.rows.cells import DOUBLE, float_dtype, has_gaps, numbers
+from ridgemark.rows.cells import DOUBLE, float_dtype, numbers
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, ColumnEncoder, number_column
+from ridgemark.rows.column import Column, ColumnEncoder
 from ridgemark.rows.places import Place, row_of
-
-_SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
 
 
 class Columns(ABC):
@@ -83,80 +80,6 @@ class Columns(ABC):
         return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
 
-class MatrixColumns(Columns):
-    """Columns of one array (n, k) with one dtype, in memory or in a file; an array (n,) is one column."""
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], source: str, names: tuple[str, ...] | None, in_memory: bool
-    ) -> None:
-        _require_dimensions(shape, source, 1, 2)
-        n_rows, n_columns = shape if len(shape) == 2 else (*shape, 1)
-        super().__init__(Header(source, n_columns, names), n_rows, in_memory)
-        self.vector = len(shape) == 1
-        self.stored_dtype = dtype
-        if dtype.kind not in "fbiu":
-            raise Place(source, None, str).wrong_kind(dtype.kind, dtype)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 for float16 and float32 arrays, float64 for all others."""
-        return float_dtype([self.stored_dtype])
-
-    @property
-    def selection(self) -> slice | list[int]:
-        """Index of the chosen columns: a slice if they are adjacent, which gives a view instead of a copy."""
-        first, last = self.which[0], self.which[-1] + 1
-        return slice(first, last) if self.which == tuple(range(first, last)) else list(self.which)
-
-    @abstractmethod
-    def values(self, rows: Rows) -> Array:
-        """Return the stored values (n, k) of some rows, not checked."""
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
-        """Return the checked floats (n, k) of some rows."""
-        return numbers(self.values(rows), dtype, self.place(rows))
-
-    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
-        """Refuse infinities, and return whether no value is missing."""
-        return not has_gaps(numbers(self.values(rows), dtype, self.place(rows), gaps=True))
-
-    def columns(self, rows: Rows) -> list[Column]:
-        """Return the columns at some rows."""
-        return [number_column(values) for values in np.ascontiguousarray(self.values(rows).T)]
-
-
-class ArrayColumns(MatrixColumns):
-    """Columns of a dense array, which may be memory-mapped: only the requested rows are read and converted."""
-
-    def __init__(self, array: Array, source: str, names: tuple[str, ...] | None = None) -> None:
-        super().__init__(array.shape, array.dtype, source, names, in_memory=not _is_mapped(array))
-        self._array = array.reshape(-1, 1) if array.ndim == 1 else array
-
-    def release(self, row: int) -> None:
-        """Release the pages of a memory map before this row: they stay in the system's cache, not in this process.
-
-        A row still in use is read again from the cache. A copy-on-write map would lose changes, so it is skipped.
-        """
-        mapped = self._array
-        pages: Any = getattr(mapped, "_mmap", None)  # None for an unpickled map, which is a copy in memory
-        if isinstance(mapped, np.memmap) and pages is not None and mapped.mode != "c" and mapped.flags.c_contiguous:
-            first = mapped.offset % mmap.ALLOCATIONGRANULARITY  # offset of the array in its map
-            length = (first + row * mapped.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
-            if length and hasattr(pages, "madvise"):
-                pages.madvise(mmap.MADV_DONTNEED, 0, length)
-
-    def values(self, rows: Rows) -> Array:
-        """Return the stored values (n, k) of some rows."""
-        columns = self.selection  # a view of a memory map reads nothing yet
-        if self.in_memory or isinstance(rows, slice):
-            return self._array[rows][:, columns]
-        values = np.empty((len(rows), len(self.which)), self._array.dtype)
-        for k in range(0, len(rows), _SCATTERED):
-            values[k : k + _SCATTERED] = self._array[rows[k : k + _SCATTERED]][:, columns]
-            self.release(self.n_rows)
-        return values
-
-
 class EncodedColumns(Columns):
     """The columns of a table, encoded as features block by block."""
 
@@ -217,7 +140,7 @@ class SparseColumns(Columns):
     """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
 
     def __init__(self, matrix: Any, source: str) -> None:
-        _require_dimensions(matrix.shape, source, 2)
+        require_dimensions(matrix.shape, source, 2)
         super().__init__(Header(source, matrix.shape[1]), matrix.shape[0])
         csr = sparse.csr_array(matrix)
         if not csr.has_canonical_format:
@@ -248,38 +171,7 @@ class SparseColumns(Columns):
         return values.astype(dtype, copy=False)
 
 
-def as_columns(values: Any, source: str) -> Columns:
-    """Return array-like values as `Columns`; a `Columns` object is returned unchanged."""
-    if isinstance(values, Columns):
-        return values
-    if sparse.issparse(values):
-        return SparseColumns(values, source)
-    return ArrayColumns(as_array(values, source), source)
-
-
-def as_array(values: Any, source: str) -> Array:
-    """Return array-like values as an array; refuse masked values and values that numpy cannot convert."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = np.argwhere(np.ma.getmaskarray(values))[0][0]
-        raise DataError(
-            f"{source} is a masked array, and row {row} has a masked value; fill it in or drop the row first"
-        )
-    try:
-        return values if isinstance(values, np.memmap) else np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DataTypeError(
-            f"{source} cannot be made into an array of numbers ({error}); give rows of equal length"
-        ) from error
-
-
-def _require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> None:
+def require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> None:
+    """Refuse an array of another number of dimensions."""
     if len(shape) not in allowed:
         raise DataError(f"{source} must be two-dimensional, one row for each observation; got shape {shape}")
-
-
-def _is_mapped(array: Any) -> bool:
-    while array is not None:
-        if isinstance(array, np.memmap):
-            return True
-        array = getattr(array, "base", None)
-    return False
