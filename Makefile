@@ -16,6 +16,9 @@ THREADED := tests/certificates tests/solvers tests/operators tests/passes tests/
 demo: .venv/report
 	$(BIN)/ridgemark demo
 
+# Tests start many processes, each of which would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # As many tests at a time as there are cores; each has one BLAS thread.
 test: .venv/dev
 	$(BIN)/pytest -m "not slow" -n auto --dist worksteal

@@ -1,5 +1,6 @@
 """Imports, version, docstrings and extras of the package."""
 
+import json
 import re
 import subprocess
 import sys
@@ -17,13 +18,37 @@ def _run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_importing_ridgemark_loads_nothing_heavier_than_scikit_learn():
+@pytest.fixture(scope="module")
+def imported():
+    """What a process that imports ridgemark finds: one process for all questions."""
+    code = f"""
+import json, sys, ridgemark
+found = {{"numpy at once": "numpy" in sys.modules, "all listed": {{*ridgemark.__all__}} <= {{*dir(ridgemark)}}}}
+import numpy, scipy, sklearn.base, sklearn.utils.validation
+before = set(sys.modules)
+found["names"] = [ridgemark.tuning.Tuner.__name__, ridgemark.errors.__name__]
+from ridgemark import *
+found["same"] = NystromRidge is ridgemark.NystromRidge is ridgemark.estimators.NystromRidge
+found["same"] &= bounds is ridgemark.bounds
+found["heavy"] = [name for name in {HEAVY!r} if name in set(sys.modules) - before]
+print(json.dumps(found))
+"""
+    return json.loads(_run(code))
+
+
+def test_importing_ridgemark_loads_nothing_heavier_than_scikit_learn(imported):
     """scikit-learn itself imports pandas if installed, so only the modules that ridgemark adds are checked."""
-    before = "import sys, numpy, scipy, sklearn.base, sklearn.utils.validation; before = set(sys.modules)"
-    assert (
-        _run(f"{before}; from ridgemark import *; print([m for m in {HEAVY!r} if m in set(sys.modules) - before])")
-        == "[]"
-    )
+    assert imported["heavy"] == []
+
+
+def test_importing_ridgemark_imports_no_numpy_until_a_name_is_used(imported):
+    assert not imported["numpy at once"]
+
+
+def test_public_names_and_modules_are_found_and_listed(imported):
+    assert imported["all listed"]
+    assert imported["names"] == ["Tuner", "ridgemark.errors"]
+    assert imported["same"]
 
 
 def test_importing_ridgemark_needs_none_of_the_optional_packages():
@@ -39,22 +64,6 @@ from ridgemark import *
 print(ridgemark.__version__)
 """
     assert _run(code) == ridgemark.__version__
-
-
-def test_importing_ridgemark_imports_no_numpy_until_a_name_is_used():
-    imported = "print('numpy' in sys.modules)"
-    assert _run(f"import sys, ridgemark; {imported}; ridgemark.NystromRidge; {imported}").split() == ["False", "True"]
-
-
-def test_public_names_and_modules_are_found_and_listed():
-    code = """
-import ridgemark
-print({*ridgemark.__all__} <= {*dir(ridgemark)})
-print(ridgemark.tuning.Tuner.__name__, ridgemark.errors.__name__)
-from ridgemark import *
-print(NystromRidge is ridgemark.NystromRidge is ridgemark.estimators.NystromRidge, bounds is ridgemark.bounds)
-"""
-    assert _run(code).split("\n") == ["True", "Tuner ridgemark.errors", "True True"]
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -39,10 +39,10 @@ def product_in_blocks(left: Array, right: Array, at_once: int = SUMMED_AT_ONCE) 
     return backend_of(left).product_in_blocks(left, right, at_once)
 
 
-def rounded(values: Floats, bits: int = 30) -> Floats:
-    """Return positive numbers rounded to so many bits: a factor on all weights then changes none of them."""
+def rounded(values: Floats) -> Floats:
+    """Return positive numbers rounded to 30 bits: a factor on all weights then changes none of them."""
     mantissas, exponents = np.frexp(values)
-    return np.ldexp(np.round(np.ldexp(mantissas, bits)), exponents - bits)
+    return np.ldexp(np.round(np.ldexp(mantissas, 30)), exponents - 30)
 
 
 def sent(matrix: Array) -> Array:

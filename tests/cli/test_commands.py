@@ -14,6 +14,7 @@ from ridgemark import __version__
 from ridgemark.cli import COMMANDS, commands, demo
 from ridgemark.cli.options import columns
 from ridgemark.tuning import Tuner
+from tests.helpers import slowly
 
 
 def run(*arguments):
@@ -55,8 +56,8 @@ def test_the_demo_compares_fits_and_prints_the_pages_path_last(ridgemark, tmp_pa
 
 
 def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):
-    tuner = Tuner(rows=900, judging_rows=300, landmarks=100, evaluations=15, kernels=["matern52"])
-    for name, value in {"_FITTED": 1500, "_LANDMARKS": 300, "_COUNTS": (), "_TUNER": tuner}.items():
+    tuner = Tuner(rows=600, judging_rows=200, landmarks=80, evaluations=15, kernels=["matern52"])
+    for name, value in {"_FITTED": 1000, "_LANDMARKS": 200, "_COUNTS": (), "_TUNER": tuner}.items():
         monkeypatch.setattr(demo, name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -88,8 +89,7 @@ def test_the_demo_says_which_extra_a_page_needs(ridgemark, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     "arguments",
-    [("demo", "--seed", "x"), ("nonsense",)]
-    + [pytest.param(other, marks=pytest.mark.slow) for other in (("demo", "--seed", "-1"), ("demo", "--x"))],
+    [("nonsense",), *slowly(("demo", "--seed", "x"), ("demo", "--seed", "-1"), ("demo", "--x"))],
 )
 def test_a_users_error_is_exit_code_2_without_a_traceback(arguments):
     result = run(*arguments)
@@ -155,12 +155,13 @@ def test_the_list_of_commands_has_no_truncated_sentence(ridgemark):
         (("info", "--j"), {"--json"}),
     ],
 )
-def test_the_shell_completes_commands_and_options(typed, completed):
+def test_the_shell_completes_commands_and_options(typed, completed, ridgemark, monkeypatch):
     words = {"COMP_WORDS": " ".join(["ridgemark", *typed]), "COMP_CWORD": str(len(typed))}
-    environment = os.environ | words | {"_RIDGEMARK_COMPLETE": "bash_complete"}
-    code = "import sys; sys.argv[0] = 'ridgemark'; from ridgemark.__main__ import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert {line.split(",")[1] for line in done.stdout.splitlines()} == completed
+    for name, value in (words | {"_RIDGEMARK_COMPLETE": "bash_complete"}).items():
+        monkeypatch.setenv(name, value)
+    code, out, errors = ridgemark()
+    assert (code, errors) == (0, [])
+    assert {line.split(",")[1] for line in out.splitlines()} == completed
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -136,11 +136,11 @@ def test_a_pipe_goes_in_and_predictions_come_out(compressed, model_file, data, e
     assert np.array_equal(np.array([row[1] for row in found], dtype=float), expected)
 
 
-def test_an_empty_standard_input_is_refused_in_one_line(model_file):
-    command = [sys.executable, "-m", "ridgemark", "predict", str(model_file), "-", "-o", "-"]
-    done = subprocess.run(command, input="", capture_output=True, check=False, text=True)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert "standard-input" in done.stderr
+def test_an_empty_standard_input_is_refused_in_one_line(model_file, ridgemark, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    code, out, errors = ridgemark("predict", model_file, "-", "-o", "-")
+    assert (code, out, len(errors)) == (2, "", 1)
+    assert "standard-input" in errors[0]
 
 
 def test_a_reader_that_leaves_early_is_no_error(model_file, tmp_path):

@@ -293,10 +293,12 @@ def fail(error):
     ("step", "error"),
     [
         ("ridgemark.cli.fit.held_out", OSError(5, "Input/output error")),
-        ("ridgemark.cli.fit.held_out", MemoryError()),
         ("ridgemark.cli.fit.measure", KeyboardInterrupt()),
         ("ridgemark.cli.fit.write_page", OSError(28, "No space left on device")),
-        ("ridgemark.estimators.NystromRidge.certify", OSError(5, "Input/output error")),
+        pytest.param("ridgemark.cli.fit.held_out", MemoryError(), marks=pytest.mark.slow),
+        pytest.param(
+            "ridgemark.estimators.NystromRidge.certify", OSError(5, "Input/output error"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_model_is_kept_whatever_fails_after_the_fit(step, error, here, ridgemark, monkeypatch):

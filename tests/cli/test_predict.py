@@ -10,6 +10,7 @@ import pytest
 from ridgemark import NystromRidge, load
 from ridgemark.cli import predict as module
 from ridgemark.cli.predict import _parts
+from tests.helpers import slowly
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_one_target_is_one_column_in_every_format(rows, data, ridgemark, tmp_pat
     assert np.array_equal(read(tmp_path / "p.npy"), read(tmp_path / "p.csv"))
 
 
-@pytest.mark.parametrize("ending", ["csv", "npy"])
+@pytest.mark.parametrize("ending", ["npy", *slowly("csv")])
 def test_memory_does_not_grow_with_the_rows(ending, model_file, ridgemark, tmp_path, small_parts):
     peaks = []
     for n in (10_000, 10_000, 130_000):  # the first run also counts what is imported

@@ -1,12 +1,14 @@
 """`ridgemark reproduce`: files, page, errors."""
 
 import csv
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
@@ -23,17 +25,6 @@ TABLES = {
 }  # fmt: skip
 
 
-def run(*arguments, **environment):
-    inherited = {name: value for name, value in os.environ.items() if name != "RIDGEMARK_DATA"}
-    return subprocess.run(
-        [sys.executable, "-m", "ridgemark", "reproduce", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=inherited | environment,
-    )
-
-
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """A quick run with only one small data set in the data folder."""
@@ -44,25 +35,31 @@ def reproduced(tmp_path_factory):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
     np.savez_compressed(data / "gas-batch2.npz", X=X, y=np.sin(X[:, 0]) + 0.1 * rng.normal(size=60))
-    result = run("--quick", "--output", folder / "out", "--data", data)
-    assert result.returncode == 0, result.stderr
-    return folder / "out", result
+    arguments = ["--quick", "--output", folder / "out", "--data", data]
+    out, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+        patch.delenv("RIDGEMARK_DATA", raising=False)
+        patch.setattr(sys, "argv", ["ridgemark", "reproduce", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert not stop.value.code, errors.getvalue()
+    return folder / "out", out.getvalue(), errors.getvalue()
 
 
 def test_the_pages_path_is_printed_last_and_nothing_on_stderr(reproduced):
-    output, result = reproduced
-    assert result.stdout.splitlines()[-1] == str(output / "index.html")
-    assert result.stderr == ""
+    output, out, errors = reproduced
+    assert out.splitlines()[-1] == str(output / "index.html")
+    assert errors == ""
 
 
 def test_page_records_and_tables_are_written_and_nothing_else(reproduced):
-    output, _ = reproduced
+    output = reproduced[0]
     assert {path.name for path in output.iterdir()} == {"index.html", "records.json"} | {f"{t}.csv" for t in TABLES}
     assert [path.name for path in output.parent.iterdir() if path.name.startswith(".")] == []
 
 
 def test_records_hold_seed_versions_and_parameters(reproduced):
-    output, _ = reproduced
+    output = reproduced[0]
     records = json.loads((output / "records.json").read_text())
     assert records["settings"] == {"seed": 0, "repeats": 2, "quick": True}
     assert records["versions"]["ridgemark"] == __version__
@@ -73,7 +70,7 @@ def test_records_hold_seed_versions_and_parameters(reproduced):
 
 
 def test_tables_have_a_header_and_rows_of_its_length(reproduced):
-    output, _ = reproduced
+    output = reproduced[0]
     for name in TABLES:
         with (output / f"{name}.csv").open(newline="") as file:
             header, *rows = csv.reader(file)

@@ -9,6 +9,7 @@ import pytest
 from ridgemark import NystromRidge, exact, load
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.solvers import solver_cost
+from tests.helpers import slowly
 
 
 def _data(n=900, seed=0):
@@ -25,7 +26,7 @@ def _distance(model, X, y):
     return np.sqrt(np.mean((model.predict(X) - twin.fitted) ** 2)), twin
 
 
-@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("intercept", [True, *slowly(False)])
 def test_every_kind_bounds_the_distance_to_exact(intercept, tmp_path):
     X, y = _data()
     model = NystromRidge(bandwidth="median", n_landmarks=80, ridge=1e-4, fit_intercept=intercept, random_state=0).fit(
@@ -60,7 +61,7 @@ def test_other_rows_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["audit", "operator"])
-@pytest.mark.parametrize("ridge", ["loo", 1e-4])
+@pytest.mark.parametrize("ridge", ["loo", *slowly(1e-4)])
 def test_the_tolerance_is_a_promise(kind, ridge):
     X, y = _data(800)
     model = NystromRidge(
@@ -111,7 +112,7 @@ def test_a_promise_that_cannot_be_kept_says_why():
 class TestTheGradient:
     """For many landmarks, without the products of their features."""
 
-    @pytest.mark.parametrize("selection", ["leverage", "uniform", "kmeans"])
+    @pytest.mark.parametrize("selection", ["leverage", *slowly("uniform", "kmeans")])
     @pytest.mark.parametrize("weighted", [False, True])
     def test_it_finds_what_the_direct_solver_finds(self, selection, weighted):
         X, y = _data(1200)

@@ -16,7 +16,6 @@ from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
 from ridgemark.passes.journal import _MAGIC
 from ridgemark.tuning import Tuner
-from tests.helpers import slowly
 
 FEW = Tuner(rows=200, judging_rows=80, landmarks=40, evaluations=4, kernels=("gaussian", "matern32"))
 
@@ -67,8 +66,11 @@ def _kill_after(monkeypatch, number):
     return count
 
 
-@pytest.mark.parametrize("name", [*slowly("leverage", "exact, tuned"), *QUICK])
-def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [*((name, 3) for name in QUICK), *(pytest.param(name, 12, marks=pytest.mark.slow) for name in ESTIMATORS)],
+)
+def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, kills, tmp_path, monkeypatch):
     X, y = _rows()
     make, path = ESTIMATORS[name], tmp_path / "fit.checkpoint"
     expected = _bytes(make().fit(X, y), tmp_path)
@@ -76,7 +78,7 @@ def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, tmp_pat
         count = _kill_after(context, -1)
         assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
     assert count[0] > 5
-    for number in sorted({1, 2, count[0] - 1, *range(3, count[0], max(1, count[0] // 2))}):
+    for number in {int(k) for k in np.linspace(1, count[0] - 1, kills)}:
         with monkeypatch.context() as context:
             _kill_after(context, number)
             with pytest.raises(Killed):
@@ -149,7 +151,7 @@ def test_without_a_seed_the_fit_goes_on_with_the_one_it_drew(tmp_path, monkeypat
 
 def test_a_torn_end_is_not_read(tmp_path, monkeypatch):
     X, y = _rows()
-    make, path = ESTIMATORS["leverage"], tmp_path / "c"
+    make, path = ESTIMATORS["certified"], tmp_path / "c"
     expected = _bytes(make().fit(X, y), tmp_path)
     with monkeypatch.context() as context:
         _kill_after(context, 5)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from ridgemark import NystromFeatures, NystromRidge
+from ridgemark import NystromFeatures, NystromRidge, tuning
 from ridgemark.kernels import Gaussian, Linear
 from tests.helpers import slowly
 
@@ -24,7 +24,8 @@ from tests.helpers import slowly
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(),
+        NystromRidge(bandwidth=tuning.Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=2)),
+        pytest.param(NystromRidge(), marks=pytest.mark.slow),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         pytest.param(
             NystromRidge(kernel=Gaussian(1.0) + Linear(), fit_intercept=False, ridge=1e-2), marks=pytest.mark.slow

@@ -20,11 +20,7 @@ def _planted(X, y, rng, far=6.0):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "made up",
-        "elevators",
-        *slowly("kin40k", "protein", "cal-housing"),
-    ],
+    ["made up", *slowly("elevators", "kin40k", "protein", "cal-housing")],
 )
 def test_planted_outliers_are_among_the_first(name):
     rng = np.random.default_rng(0)

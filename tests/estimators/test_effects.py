@@ -224,6 +224,6 @@ def test_population_averages_are_within_two_errors_in_two_hundred_simulations():
 
 
 def test_population_averages_are_within_two_errors():
-    # Of 20 with a probability of 0.9 fewer than 14 have a probability of 0.002.
-    shares = _simulated(20)
-    assert (shares >= 14 / 20).all(), shares
+    # Of 10 with a probability of 0.9 fewer than 6 have a probability of 0.002.
+    shares = _simulated(10)
+    assert (shares >= 6 / 10).all(), shares

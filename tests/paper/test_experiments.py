@@ -165,7 +165,7 @@ def _real_designs(name):
     return Designs({name: DataSet(data["X"].astype(float), data["y"].astype(float))}, SEED)
 
 
-@pytest.mark.parametrize("position", [1, 4, 7, *slowly(2, 3, 5, 6, 8, 9, 10)])
+@pytest.mark.parametrize("position", [1, 4, *slowly(2, 3, 5, 6, 7, 8, 9, 10)])
 def test_every_d_eff_of_the_table_on_real_data(position):
     """Whole numbers, as printed; 1450 is 1450.9 truncated; two linear Pumadyn rows print 31 where the rank is 32."""
     printed = TABLE_1[position]
@@ -197,7 +197,7 @@ def test_cross_validation_searches_bandwidths_and_needs_targets():
 
 @pytest.fixture(scope="module")
 def small_figure():
-    return figure_1(SEED, 12, (10, 20, 48, 120))
+    return figure_1(SEED, 6, (10, 20, 48, 120))
 
 
 def test_figure_1_approximate_leverage_follows_exact_leverage_below_uniform(small_figure):

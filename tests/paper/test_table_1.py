@@ -36,6 +36,7 @@ def test_gas_rbf_rows_are_reproduced(name, ridge, effective, operator):
     assert d_eff < d_mof < d_mof_operator
 
 
+@pytest.mark.slow
 def test_pumadyn_rbf_rows_are_reproduced():
     spectrum = _gaussian_spectrum(real_data("pumadyn-32nm")["X"][:2000], 5.0)
     for ridge, effective, operator in [(1.3e-2, 1336.7, 1997.2), (5e-2, 746.6, 1989.2), (0.5, 142.2, 1897.2)]:

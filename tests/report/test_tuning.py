@@ -92,8 +92,15 @@ def test_without_judging_rows_the_page_gives_the_reason_and_no_levels():
     assert "<svg" not in text
 
 
-def test_a_bandwidth_that_is_given_has_no_section():
-    page = page_of(fitted(bandwidth="median"))
+@pytest.fixture(scope="module")
+def untuned():
+    """A model whose bandwidth was given, and its page."""
+    model = fitted(bandwidth="median")
+    return model, page_of(model)
+
+
+def test_a_bandwidth_that_is_given_has_no_section(untuned):
+    page = untuned[1]
     assert section(page, "tuned") == ""
     assert section(page, "columns") != ""
 
@@ -108,9 +115,9 @@ def test_importances_are_bars_of_at_most_twenty_columns():
     assert "share of the mean squared gradient of the prediction times the column&#x27;s variance" in text
 
 
-def test_average_effects_are_a_table_and_effects_at_rows_figures():
-    model = fitted(bandwidth="median")
-    text = section(page_of(model), "columns")
+def test_average_effects_are_a_table_and_effects_at_rows_figures(untuned):
+    model, page = untuned
+    text = section(page, "columns")
     summary = model.effects_summary()
     assert f"Average effects over {summary.n_rows} rows" in text
     for k in range(4):

@@ -27,6 +27,7 @@ from ridgemark.selection import (
     make_selection,
 )
 from ridgemark.selection.count import work_limit
+from tests.helpers import slowly
 
 DRAWN = [
     Auto(),
@@ -207,10 +208,11 @@ class TestLeverage:
         problem = _problem(_rare(), ridge=1.0)
         assert _choose(Leverage(), problem, 50).scores.scaled_ridge == problem.sketch_ridge
 
-    def test_certain_rows_are_always_taken(self):
+    @pytest.mark.parametrize("seeds", [3, *slowly(20)])
+    def test_certain_rows_are_always_taken(self, seeds):
         X, rare = _rare(), np.arange(588, 600)
         for p in (30, 60):
-            for seed in range(20):
+            for seed in range(seeds):
                 assert np.isin(rare, _choose(Leverage(), _problem(X, ridge=1e-3), p, seed).indices).all()
 
     def test_the_pilot_grows_with_the_number_of_landmarks(self):
@@ -227,7 +229,7 @@ class TestLeverage:
         rows = _choose(Leverage(), _problem(X[repeated]), 40)
         assert set(repeated[rows.indices]) == set(weighted.indices)
 
-    @pytest.mark.parametrize("repeats", [3, pytest.param(40, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("repeats", [1, *slowly(40)])
     def test_the_stated_guarantee_holds(self, repeats):
         """With c at least (28/3) log(2n/rho) the largest eigenvalue of K - L is at most 2 n gamma."""
         rng, n, rho, scaled_ridge = np.random.default_rng(1), 960, 0.05, 0.2
@@ -263,9 +265,12 @@ class TestAuto:
         assert auto.scores is not None
         assert _choose(Auto(), _problem(_rare(), budget=budget + 8 * 600), 30).scores is None
 
-    @pytest.mark.parametrize("budget", [3_000_000, pytest.param(2**25, marks=pytest.mark.slow)])
-    def test_it_keeps_within_memory(self, budget):
-        X = np.random.default_rng(0).normal(size=(20_000, 2))
+    @pytest.mark.parametrize(
+        ("n", "budget"),
+        [(8000, 3_000_000), *(pytest.param(20_000, one, marks=pytest.mark.slow) for one in (3_000_000, 2**25))],
+    )
+    def test_it_keeps_within_memory(self, n, budget):
+        X = np.random.default_rng(0).normal(size=(n, 2))
         problem = _problem(X, kernel=Gaussian(0.3), budget=budget)
         tracemalloc.start()
         try:
@@ -308,7 +313,7 @@ def _heavy_tails(rng):
     return rng.standard_t(2, size=(500, 2))
 
 
-@pytest.mark.parametrize("design", [_even, _regimes, _heavy_tails])
+@pytest.mark.parametrize("design", [_regimes, *slowly(_even, _heavy_tails)])
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seeds", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_auto_and_leverage_are_close_to_the_best_selection(design, times, seeds):

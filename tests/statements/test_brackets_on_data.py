@@ -35,8 +35,8 @@ def _check_every_row(X, kernel, n_landmarks):
 
 @pytest.mark.parametrize("name", ["gas-batch2", pytest.param("protein", marks=pytest.mark.slow)])
 def test_the_bracket_holds_for_every_row_of_real_data(name):
-    X = _rows(name, 1200)
-    _check_every_row(X, Gaussian(median_distance(X)), 300)
+    X = _rows(name, 800)
+    _check_every_row(X, Gaussian(median_distance(X)), 200)
 
 
 @pytest.mark.slow
@@ -48,10 +48,10 @@ def test_the_bracket_holds_for_every_row_of_more_real_data(name, n_landmarks):
 
 
 def test_the_bracket_holds_for_every_row_with_a_matrix_as_metric():
-    X = _rows("protein", 1000)
+    X = _rows("protein", 600)
     metric = np.random.default_rng(0).normal(size=(X.shape[1], 4)) / X.shape[1]
     for family in (Gaussian, Matern32):
-        _check_every_row(X, family(metric=metric), 250)
+        _check_every_row(X, family(metric=metric), 150)
 
 
 def test_the_bracket_holds_for_every_row_of_the_synthetic_design():

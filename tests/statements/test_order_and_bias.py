@@ -1,5 +1,7 @@
 """Appendix A: the order of the approximations, Theorem 1, Lemma 3, and the bound that needs no condition."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,12 @@ from tests.helpers import slowly
 from tests.statements.designs import SKETCHES, kernel_designs
 
 DESIGNS = kernel_designs()
+# Every design and every kind of sketch once; all pairs in the slow tests.
+EACH_DESIGN_AND_KIND = pytest.mark.parametrize(
+    ("design", "kind"),
+    [*zip(DESIGNS, SKETCHES, strict=True)]
+    + [pytest.param(*pair, marks=pytest.mark.slow) for pair in itertools.product(DESIGNS, SKETCHES)],
+)
 
 
 def _largest_eigenvalue(matrix):
@@ -25,8 +33,7 @@ def _worst_signal(L, K, scaled_ridge):
     return (K + scaled_ridge * np.eye(n)) @ np.linalg.svd(ratio)[2][0]
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("kind", SKETCHES)
+@EACH_DESIGN_AND_KIND
 def test_the_regularised_approximation_lies_below_nystrom_and_nystrom_below_the_kernel(design, kind):
     K = DESIGNS[design]
     rounding = 1e-11 * _largest_eigenvalue(K)
@@ -40,8 +47,7 @@ def test_the_regularised_approximation_lies_below_nystrom_and_nystrom_below_the_
         assert _largest_eigenvalue(-below) <= rounding
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("kind", SKETCHES)
+@EACH_DESIGN_AND_KIND
 def test_theorem_1_holds_for_the_regularised_approximation_without_a_condition(design, kind):
     K, n, lambda_, gamma = DESIGNS[design], 80, 1e-3, 1e-2
     rng = np.random.default_rng(1)
@@ -61,8 +67,7 @@ def test_theorem_1_holds_for_the_regularised_approximation_without_a_condition(d
     assert spoke > 0
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("kind", SKETCHES)
+@EACH_DESIGN_AND_KIND
 @pytest.mark.parametrize("lambda_", [1e-4, *slowly(1e-1, 1e-7)])
 def test_the_bias_grows_at_most_by_the_gap_over_n_lambda_for_every_signal(design, kind, lambda_):
     K, n = DESIGNS[design], 80
@@ -117,8 +122,7 @@ def test_lemma_3_fails_without_its_condition():
     assert scaled_ridge / 3 < bounds.theorem_1_minimum_lambda(3, t, _largest_eigenvalue(K), 1.0)
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("kind", SKETCHES)
+@EACH_DESIGN_AND_KIND
 def test_the_variance_never_grows_when_the_kernel_shrinks(design, kind):
     K, n = DESIGNS[design], 80
     rng = np.random.default_rng(5)

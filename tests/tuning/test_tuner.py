@@ -15,6 +15,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
+SHARED = Tuner(**SMALL.get_params() | {"levels": ("shared",)})
 
 
 def product_of_two(n=600, d=6, seed=0, noise=0.1):
@@ -56,7 +57,7 @@ def test_a_matrix_finds_a_direction():
     assert model.bandwidth_ is None
     direction = np.linalg.svd(model.metric_)[0][:, 0]
     assert abs(direction @ np.ones(4)) / 2.0 > 0.95
-    simpler = NystromRidge(bandwidth="shared", n_landmarks=100, random_state=0).fit(X, y)
+    simpler = NystromRidge(bandwidth=SHARED, n_landmarks=100, random_state=0).fit(X, y)
     assert rmse(model, new, truth) < 0.7 * rmse(simpler, new, truth)
 
 
@@ -64,9 +65,7 @@ def test_a_matrix_finds_a_direction():
 def test_noise_is_not_tuned():
     rng = np.random.default_rng(0)
     X, y, new, truth = (rng.normal(size=shape) for shape in ((300, 50), 300, (500, 50), 500))
-    tuned, shared = (
-        NystromRidge(bandwidth=how, random_state=0).fit(X, y) for how in ("auto", Tuner(levels=("shared",)))
-    )
+    tuned, shared = (NystromRidge(bandwidth=how, random_state=0).fit(X, y) for how in (SMALL, SHARED))
     assert rmse(tuned, new, truth) < 1.03 * rmse(shared, new, truth)
 
 

@@ -6,15 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from ridgemark import NystromRidge
+from ridgemark.backends import Floats
 
-Floats = NDArray[np.float64]
 Calls = Mapping[str, Callable[[], Any]]
 
 _BLOCK = 4096

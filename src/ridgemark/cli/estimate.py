@@ -25,7 +25,7 @@ _MATRICES = 6  # p x p arrays that a fit holds at once
 _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
 _SEARCHED = 49  # ridges searched; their residuals and squared residuals are held at once
 _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
-_SIDE = 384  # size of the matrices whose product measures the speed
+_SIDE, _PRODUCTS = 384, 10  # size and number of the matrix products that measure the speed
 
 # Operations, in units of those of a matrix product, that fits were measured to take.
 _PASSES = {True: 2.2, False: 3.7}  # n p^2, where the features of all rows can be held, and where they cannot
@@ -118,13 +118,13 @@ def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner |
     return f"{source.n_rows:,} rows: {takes}; faster: {faster}; Ctrl-C during the fit writes nothing"
 
 
-def operations_per_second(clock: Clock, products: int = 10) -> float:
+def operations_per_second(clock: Clock) -> float:
     """Return the speed of matrix products on all worker threads."""
     a = np.ones((_SIDE, _SIDE))
     with one_blas_thread():
         a @ a
         begin = clock()
-        for _ in range(products):
+        for _ in range(_PRODUCTS):
             a @ a
         taken = clock() - begin
-    return worker_threads() * products * 2.0 * _SIDE**3 / max(taken, 1e-6)
+    return worker_threads() * _PRODUCTS * 2.0 * _SIDE**3 / max(taken, 1e-6)

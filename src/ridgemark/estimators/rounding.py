@@ -1,16 +1,14 @@
 """Fits that rounding has spoilt, found by what they predict for their own rows."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.losses import Moments
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit
-
-Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FEW_DIGITS = 64  # machine epsilons: below this share of the kernel less than two digits of a difference are known

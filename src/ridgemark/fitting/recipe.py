@@ -17,6 +17,7 @@ from ridgemark.losses import Moments
 from ridgemark.parameters import real_number
 from ridgemark.path import Ridges
 from ridgemark.selection import make_selection
+from ridgemark.selection.base import positive_count
 from ridgemark.selection.count import ALL_ROWS_UP_TO
 from ridgemark.tuning import TuningResult
 
@@ -43,6 +44,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_ridge(self.ridge)
+        if not (isinstance(self.n_landmarks, str) and self.n_landmarks == "auto"):
+            positive_count(self.n_landmarks, "n_landmarks", ' or "auto"')
         _check_one_of("solver", self.solver, SOLVERS)
         if self.certify_with is not None:
             _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate, audit_classes, certify
 from ridgemark.fitted import Tolerance
 from ridgemark.fitting.classes import FittedClasses, fit_classes
@@ -21,7 +21,6 @@ from ridgemark.path import leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
 
-Floats = NDArray[np.float64]
 Fitted = TypeVar("Fitted", Tuned, FittedClasses)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import bounds, exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.kernels import Bernoulli
 from ridgemark.paper.divide_and_conquer import averaging_risk, kernel_evaluations, random_parts
@@ -14,7 +14,6 @@ from ridgemark.paper.sketching import approximate_scores, columns_risk
 from ridgemark.paper.synthetic import NOISE_VARIANCE, RIDGE, RISK_TOLERANCE, synthetic_points, synthetic_signal
 from ridgemark.sampling import draw_sequence
 
-Floats = NDArray[np.float64]
 Measured = tuple[float, float]  # kernel evaluations, risk
 
 N_ROWS = 1000

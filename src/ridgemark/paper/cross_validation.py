@@ -3,17 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.kernels import Linear
 from ridgemark.paper.data import standardised
 from ridgemark.paper.designs import Designs
 from ridgemark.paper.printed import PrintedRow, gaussian
 from ridgemark.paper.synthetic import RISK_TOLERANCE
-
-Floats = NDArray[np.float64]
 
 BANDWIDTHS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 _DECADES = 10

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError
 from ridgemark.rows import open_rows
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

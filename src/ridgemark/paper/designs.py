@@ -3,16 +3,14 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.kernels import Kernel
 from ridgemark.paper.data import DataSet, Sets, how_to_get, standardised
 from ridgemark.paper.printed import MOST_ROWS, PrintedRow
 from ridgemark.paper.synthetic import N_ROWS, NOISE_VARIANCE, synthetic_points, synthetic_signal
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

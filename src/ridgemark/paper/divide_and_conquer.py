@@ -4,10 +4,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.errors import ParameterError
 from ridgemark.exact import Risk
-
-Floats = NDArray[np.float64]
 
 
 def random_parts(n_rows: int, n_parts: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:

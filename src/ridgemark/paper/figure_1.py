@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.kernels import Bernoulli
 from ridgemark.paper.sketching import columns_risk, diagonal
@@ -28,7 +29,6 @@ from ridgemark.rows import open_rows
 from ridgemark.sampling import draw_sequence
 from ridgemark.selection import Problem, RPCholesky
 
-Floats = NDArray[np.float64]
 Chooser = Callable[[int, np.random.Generator], NDArray[np.intp]]
 
 COLUMNS = (10, 15, 20, 25, 30, 40, 48, 60, 80, 120, 160)

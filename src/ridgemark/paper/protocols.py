@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.paper.cross_validation import fitted, leave_one_out_error, leave_one_out_ridge
-
-Floats = NDArray[np.float64]
 
 PROTOCOLS: Mapping[str, str] = {
     "targets": (

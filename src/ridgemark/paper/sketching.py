@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Risk, Spectrum
 from ridgemark.sampling import Draw, draw_with_replacement
-
-Floats = NDArray[np.float64]
 
 
 def sketch(indices: NDArray[np.intp], weights: Floats, n_rows: int) -> Any:

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import exact
+from ridgemark.backends import Floats
 from ridgemark.kernels import Bernoulli
-
-Floats = NDArray[np.float64]
 
 SEED = 0
 """The published seed; the standard deviation of d_eff over draws of the points is 0.7."""
@@ -57,11 +55,11 @@ def synthetic_signal(points: Floats) -> Floats:
     return np.asarray(kernel(points[:, None], middle)[:, 0] / kernel(middle)[0, 0])
 
 
-def synthetic_scores(n_rows: int = N_ROWS, seed: int = SEED, ridge: float = RIDGE * RISK_TOLERANCE) -> SyntheticScores:
+def synthetic_scores(seed: int = SEED) -> SyntheticScores:
     """Return the exact scores behind Table 1's first row and the left panel of Figure 1."""
-    points = synthetic_points(n_rows, seed)
+    points = synthetic_points(seed=seed)
     spectrum = exact.kernel_spectrum(points[:, None], Bernoulli(order=2))
-    scaled_ridge = n_rows * ridge
+    scaled_ridge = N_ROWS * RIDGE * RISK_TOLERANCE
     return SyntheticScores(
         points,
         exact.leverage_scores(spectrum, scaled_ridge),

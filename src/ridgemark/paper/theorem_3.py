@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ridgemark import bounds, exact
+from ridgemark.backends import Floats
 from ridgemark.exact import Spectrum
 from ridgemark.kernels import Bernoulli, Gaussian
 from ridgemark.paper.data import standardised
@@ -17,8 +17,6 @@ from ridgemark.paper.sketching import columns_risk
 from ridgemark.paper.synthetic import N_ROWS, RISK_TOLERANCE
 from ridgemark.sampling import draw_sequence
 from ridgemark.tuning import median_distance
-
-Floats = NDArray[np.float64]
 
 FAILURE_PROBABILITY = 0.05
 TOLERABLE = 1.05

@@ -1,8 +1,8 @@
 """The only loops over rows: tasks run over numbered blocks, by an executor that keeps the blocks' order."""
 
-from ridgemark.passes.engine import RowPasses
 from ridgemark.passes.journal import Journal, Key, open_journal
 from ridgemark.passes.progress import Progress, progress_callback
+from ridgemark.passes.row_passes import RowPasses
 from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
 from ridgemark.passes.threads import ThreadExecutor, read_ahead
 

@@ -1,39 +1,27 @@
-"""Passes over one source: run a task on every block, stack or add up the results, and keep count of the cost."""
+"""Run a task on every block of one source, stack or add up the results, and keep count of the cost."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from operator import attrgetter
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend, Floats, Indices
+from ridgemark.backends import NUMPY, Backend
 from ridgemark.backends.devices import current_backend, on_host
 from ridgemark.errors import ParameterError
-from ridgemark.passes.columns import Columns
 from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.survey import Survey
-from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace, prepared
+from ridgemark.passes.task import Cost, Part, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
-from ridgemark.rows import (
-    DEFAULT_MEMORY_BUDGET,
-    ArrayRows,
-    Block,
-    RowSource,
-    block_rows_for,
-    row_weights,
-    unit_of_weights,
-)
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
 from ridgemark.rows.dask import DaskRows
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
 
 Result = TypeVar("Result")
+
 
 # Blocks beyond this many rows run no faster and fall out of the processor's cache; wide blocks beyond half of it.
 _LARGEST_BLOCK = 2048
@@ -49,7 +37,7 @@ _VECTORS = 8
 _BLOCKS_AT_WORK = 4
 
 
-class RowPasses:
+class TaskRunner:
     """Runs tasks over one source and keeps count; on the device of `computing_on` where they are made.
 
     Parameters
@@ -80,10 +68,6 @@ class RowPasses:
         self.backend = current_backend()
         self.executor = ThreadExecutor()
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
-        self._weights: Floats | None = None
-        self._surveyed: tuple[DistinctRows, Columns] | None = None
-        self._groups: RowGroups | None = None
-        self._sampled: tuple[SampledRows, int, Columns] | None = None
 
     @property
     def budget(self) -> int:
@@ -99,15 +83,13 @@ class RowPasses:
         """Whether rows stay on workers and the vectors of one number for each row exceed the budget."""
         return self.remote and 8 * self.source.n_rows * _VECTORS > self.budget
 
-    @property
-    def n_distinct(self) -> int:
-        """Number of distinct rows; an estimate from the sample beyond the memory budget."""
-        return self.sample()[1] if self.beyond_memory else len(self.distinct_rows())
-
-    @property
-    def total_weight(self) -> float:
-        """The sum of weights."""
-        return self.columns().weight if self.beyond_memory else float(self.row_counts().sum())
+    def require_memory(self) -> None:
+        """Refuse vectors of one number for each row that exceed the budget."""
+        if self.beyond_memory:
+            raise ParameterError(
+                f"this needs {_VECTORS} numbers for each of {self.source.n_rows:,} rows in the memory of this process, "
+                f"more than memory_budget={self.budget}; give at least {8 * self.source.n_rows * _VECTORS}"
+            )
 
     @property
     def n_passes(self) -> int:
@@ -311,101 +293,3 @@ class RowPasses:
     def _bytes_per_row(self, width: int) -> int:
         # A block holds its rows twice (as read, and scaled) and up to four arrays of the task's width.
         return 8 * (2 * self.source.n_features + 4 * width + self.source.n_targets)
-
-    def take(self, indices: Indices) -> Block:
-        """Return some rows, in float64."""
-        return prepared(self.source.take(indices), self.weight_unit)
-
-    def targets(self) -> Floats:
-        """Return the targets of every row."""
-        return self.map(BlockFunction("targets", attrgetter("targets")))
-
-    def weights(self) -> Floats | None:
-        """Return the weight of every row; None where rows have none."""
-        if self._weights is None and (self.source.has_weights or self.weight_unit != 1.0):
-            self._weights = self.map(BlockFunction("weights", row_weights))
-        return self._weights
-
-    def normalise_weights(self) -> None:
-        """Take as unit of the weights the power of two nearest the mean positive weight.
-
-        Weights are relative. In this unit a factor that is a power of two changes no bit of a result.
-        """
-        if self.beyond_memory and self.source.has_weights:
-            total, count = self.reduce(BlockFunction("weights", _weight_and_count))
-            self.weight_unit *= unit_of_weights(np.array([total / count]))
-        weights = None if self.beyond_memory else self.weights()
-        if weights is not None:
-            unit = unit_of_weights(weights)
-            self.weight_unit *= unit
-            self._weights = weights / unit
-
-    def row_counts(self) -> Floats:
-        """Return the weight of every row; ones where rows have none."""
-        self.require_memory()
-        weights = self.weights()
-        return np.ones(self.source.n_rows) if weights is None else weights
-
-    def distinct_rows(self) -> DistinctRows:
-        """Find equal rows by a 64-bit hash of their bits.
-
-        Two different rows have the same hash with probability at most n^2/2^64. The result is kept: a second call takes
-        no pass.
-        """
-        return self._survey()[0]
-
-    def columns(self) -> Columns:
-        """Return means and extents of the columns, found in the pass that finds equal rows."""
-        return self.sample()[2] if self.beyond_memory else self._survey()[1]
-
-    def sample(self) -> tuple[SampledRows, int, Columns]:
-        """Return a uniform sample of the distinct rows, an estimate of their number, and the columns; it is kept.
-
-        The sample has the rows with the smallest hashes, so a row is in it with all that equal it. It takes one pass;
-        another where many rows are equal, so that too few distinct ones were found.
-        """
-        if self._sampled is None:
-            self._sampled = sample_rows(lambda task: self._run(task, ()), self.source.n_rows)
-        return self._sampled
-
-    def passes_over_sample(self) -> Self:
-        """Return passes over the sample, in memory."""
-        rows = self.sample()[0]
-        source = ArrayRows(rows.features, rows.targets if self.source.n_targets else None, rows.weights)
-        source.feature_names, source.encoder = self.source.feature_names, getattr(self.source, "encoder", None)
-        return type(self)(source, self.memory_budget, self.progress)
-
-    def require_memory(self) -> None:
-        """Refuse vectors of one number for each row that exceed the budget."""
-        if self.beyond_memory:
-            raise ParameterError(
-                f"this needs {_VECTORS} numbers for each of {self.source.n_rows:,} rows in the memory of this process, "
-                f"more than memory_budget={self.budget}; give at least {8 * self.source.n_rows * _VECTORS}"
-            )
-
-    def _survey(self) -> tuple[DistinctRows, Columns]:
-        self.require_memory()
-        if self._surveyed is None:
-            weights, task = self.weights(), Survey()
-            hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
-            self._surveyed = find_distinct(hashes, weights), columns
-        return self._surveyed
-
-    def _hashes_and_columns(self, task: Task) -> tuple[NDArray[np.uint64], Columns]:
-        hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
-        for block, (block_hashes, block_columns) in self._run(task, ()):
-            hashes[block.start : block.start + block.n_rows] = block_hashes
-            columns = columns + block_columns
-        return hashes, columns
-
-    def row_groups(self) -> RowGroups:
-        """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""
-        if self._groups is None:
-            distinct = self.distinct_rows()
-            self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
-        return self._groups
-
-
-def _weight_and_count(block: Block) -> Floats:
-    weights = row_weights(block)
-    return np.array([weights.sum(), np.count_nonzero(weights)])

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.backends import Floats
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import KEPT_HASHES
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

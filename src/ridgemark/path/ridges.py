@@ -5,15 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
-
-Floats = NDArray[np.float64]
-
 
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
 

@@ -2,9 +2,9 @@
 
 import copy
 import mmap
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,74 +15,12 @@ from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_to
 from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.column import Column, ColumnEncoder, number_column
-from ridgemark.rows.places import Place, row_of
+from ridgemark.rows.columns import Columns, EncodedColumns, KeptColumns, SparseColumns, require_dimensions
+from ridgemark.rows.places import Place
 
 _CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
 _SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
 _IN_USE = 8  # earlier blocks that may still be in use when another one is read
-
-
-class Columns(ABC):
-    """Some columns of one object, read as checked floats.
-
-    Parameters
-    ----------
-    header : Header
-        All columns of the object.
-    n_rows : int
-        Number of rows.
-    in_memory : bool
-        Whether the object is checked as a whole on opening, which is cheap for data in memory.
-    """
-
-    def __init__(self, header: Header, n_rows: int, in_memory: bool = True) -> None:
-        self.header = header
-        self.n_rows = n_rows
-        self.in_memory = in_memory
-        self.which = tuple(range(header.n_columns))
-        self.vector = False  # True for a one-dimensional array, whose single column has no name or position
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64, as these columns need."""
-
-    @abstractmethod
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
-        """Return the checked floats (n, k) of some rows."""
-
-    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
-        """Check values that need no encoding, and return whether all are finite numbers; others are allowed here."""
-        self.read(rows, dtype)
-        return True
-
-    def columns(self, rows: Rows) -> list[Column]:
-        """Return the columns at some rows as they are, to be encoded."""
-        raise DataError(
-            f"{self.header.source} is sparse and holds only numbers; give the table the model was fitted on"
-        )
-
-    def whole(self) -> list[Column] | None:
-        """Return the columns at all rows where reading converts them, which is then done once; otherwise None."""
-        return None
-
-    def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
-        """Release memory of the rows before this one, which a pass has finished reading."""
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """Names of these columns, or None."""
-        return self.header.names_of(self.which)
-
-    def only(self, which: Sequence[int]) -> Self:
-        """Return some of the columns, by their positions in the whole object."""
-        narrower = copy.copy(self)
-        narrower.which = tuple(which)
-        return narrower
-
-    def place(self, rows: Rows) -> Place:
-        """Return the `Place` of the cells of some rows."""
-        return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
 
 class MatrixColumns(Columns):
@@ -91,7 +29,7 @@ class MatrixColumns(Columns):
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], source: str, names: tuple[str, ...] | None, in_memory: bool
     ) -> None:
-        _require_dimensions(shape, source, 1, 2)
+        require_dimensions(shape, source, 1, 2)
         n_rows, n_columns = shape if len(shape) == 2 else (*shape, 1)
         super().__init__(Header(source, n_columns, names), n_rows, in_memory)
         self.vector = len(shape) == 1
@@ -157,97 +95,6 @@ class ArrayColumns(MatrixColumns):
             values[k : k + _SCATTERED] = self._array[rows[k : k + _SCATTERED]][:, columns]
             self.release(self.n_rows)
         return values
-
-
-class EncodedColumns(Columns):
-    """The columns of a table, encoded as features block by block."""
-
-    def __init__(self, table: Columns, encoder: ColumnEncoder) -> None:
-        super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
-        self._table, self._encoder = table, encoder
-        self._whole = table.whole()
-        self.release = table.release  # type: ignore[method-assign]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64, or that of the table where its columns are the features."""
-        return self._table.dtype if self._encoder.keeps_columns else DOUBLE
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
-        """Return the features (n, k) of some rows."""
-        columns = self._table.columns(rows) if self._whole is None else [column[rows] for column in self._whole]
-        start = rows.start if isinstance(rows, slice) else -1
-        return self._encoder(start, columns, self._table.place(rows)).astype(dtype, copy=False)
-
-
-class KeptColumns(Columns):
-    """Columns at some of their rows, given by number."""
-
-    def __init__(self, columns: Columns, rows: npt.NDArray[np.intp]) -> None:
-        super().__init__(columns.header, len(rows), columns.in_memory)
-        self.which, self.vector = columns.which, columns.vector
-        self._columns, self._rows = columns, rows
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """That of the columns."""
-        return self._columns.dtype
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
-        """Return the checked floats (n, k) of some rows."""
-        return self._columns.read(self._rows[rows], dtype)
-
-    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
-        """Return whether all values are finite numbers."""
-        return self._columns.check(self._rows[rows], dtype)
-
-    def columns(self, rows: Rows) -> list[Column]:
-        """Return the columns at some rows."""
-        return self._columns.columns(self._rows[rows])
-
-    def whole(self) -> list[Column] | None:
-        """Return the columns at all rows, where these are converted once."""
-        whole = self._columns.whole()
-        return None if whole is None else [column[self._rows] for column in whole]
-
-    def place(self, rows: Rows) -> Place:
-        """Return the place of the cells of some rows."""
-        return self._columns.place(self._rows[rows])
-
-
-class SparseColumns(Columns):
-    """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
-
-    def __init__(self, matrix: Any, source: str) -> None:
-        _require_dimensions(matrix.shape, source, 2)
-        super().__init__(Header(source, matrix.shape[1]), matrix.shape[0])
-        csr = sparse.csr_array(matrix)
-        if not csr.has_canonical_format:
-            csr = csr.copy()  # the caller's matrix is not changed
-            csr.sum_duplicates()
-        place = self._stored_place(csr)
-        self._csr = sparse.csr_array(
-            (numbers(csr.data, float_dtype([csr.dtype]), place), csr.indices, csr.indptr), shape=csr.shape
-        )
-
-    def _stored_place(self, csr: Any) -> Place:
-        def cell(position: int) -> str:
-            row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
-            return f"row {row}, column {csr.indices[position]}"
-
-        return Place(self.header.source, None, cell)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 for float32 matrices, float64 for all others."""
-        return float_dtype([self._csr.dtype])
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
-        """Return some rows (n, k) as CSR."""
-        values = self._csr[rows]
-        if len(self.which) < self.header.n_columns or self.which != tuple(range(self.header.n_columns)):
-            values = values[:, list(self.which)]
-        return values.astype(dtype, copy=False)
 
 
 class ArrayRows(BaseRows):
@@ -419,11 +266,6 @@ def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns 
     if isinstance(given, dict | set | bool):
         raise ParameterError(f"{source} must be column names, positions or an array; got a {type(given).__name__}")
     return None, as_columns(given, source)
-
-
-def _require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> None:
-    if len(shape) not in allowed:
-        raise DataError(f"{source} must be two-dimensional, one row for each observation; got shape {shape}")
 
 
 def _require_matrix(features: Columns) -> None:

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ridgemark.errors import DataError, MissingExtraError, RidgemarkError, RidgemarkWarning
-from ridgemark.rows.arrays import ArrayRows, Columns, as_columns
+from ridgemark.rows.arrays import ArrayRows, as_columns
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights
 from ridgemark.rows.cells import DOUBLE
 from ridgemark.rows.column import ColumnEncoder
+from ridgemark.rows.columns import Columns
 from ridgemark.rows.labels import LabelRows
 from ridgemark.rows.tables import check_targets, is_a, table_columns
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import Columns, as_columns, select_rows
+from ridgemark.rows.arrays import as_columns, select_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import BaseRows, RowSource
+from ridgemark.rows.columns import Columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file

@@ -20,8 +20,6 @@ from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import Draw
 from ridgemark.selection.pilot import Pilot, draw_pilot, refined_scores
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:

@@ -10,7 +10,7 @@ import numpy as np
 from ridgemark import bounds
 from ridgemark.leverage import Bracket
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET
-from ridgemark.selection.base import Problem, Selection, positive_count
+from ridgemark.selection.base import Problem, Selection
 from ridgemark.selection.pilot import PILOT
 
 ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: the exact solution is cheap
@@ -63,7 +63,7 @@ def count_landmarks(
     if own is not None:
         return LandmarkCount(own, "given with the landmarks")
     if not (isinstance(n_landmarks, str) and n_landmarks == "auto"):
-        return LandmarkCount(min(positive_count(n_landmarks, "n_landmarks", ' or "auto"'), available), "given")
+        return LandmarkCount(min(int(n_landmarks), available), "given")
     if available <= ALL_ROWS_UP_TO:
         return LandmarkCount(available, f"all {available} distinct rows")
     scores = problem.scores(PILOT, 0, rng)

@@ -6,11 +6,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.leverage import landmark_spectrum, posterior_scores
 from ridgemark.sampling import Draw, draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
-
-Floats = NDArray[np.float64]
 
 
 class Recursive(Selection):

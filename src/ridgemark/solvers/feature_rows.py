@@ -61,7 +61,7 @@ def held_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
     entries = np.empty((passes.source.n_rows, factor.rank), dtype=np.float32)
     passes.map(MatrixEntries(partial(feature_block, factor), factor.rank), out=entries)
     source = _HeldRows(entries, passes.targets(), passes.weights())
-    matrix = RowMatrix(_HeldPasses(source, passes.memory_budget, passes.progress), _in_double, factor.rank)
+    matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _features, factor.rank)
     return FeatureRows(matrix, None, matrix)
 
 
@@ -82,14 +82,6 @@ class _HeldRows(BaseRows):
         return Block(start, self._features[rows], self._targets[rows], weights)
 
 
-class _HeldPasses(RowPasses):
-    """Passes that leave blocks in single precision: a task converts the part that it works on, in scratch memory."""
-
-    def _prepared(self, block: Block) -> Block:
-        return block
-
-
-def _in_double(block: Block, workspace: Workspace) -> Floats:
-    features = workspace.array("cross", block.features.shape)
-    np.copyto(features, block.features)
+def _features(block: Block, workspace: Workspace) -> Floats:
+    features: Floats = block.features  # a pass gives them in double precision
     return features

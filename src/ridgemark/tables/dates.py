@@ -1,11 +1,9 @@
 """Dates and times as numbers: the year, cycles of the year and of the day, and the time elapsed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
-
-Floats = NDArray[np.float64]
 
 ELAPSED = "elapsed days"
 PARTS = ("year", "day of year sin", "day of year cos", "time of day sin", "time of day cos", ELAPSED)

@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
 from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
 from ridgemark.tables.values import float_values, moments, parsed, text_levels
-
-Floats = NDArray[np.float64]
 
 _SHOWN = 3  # unseen levels that a message names
 

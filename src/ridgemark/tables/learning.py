@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.errors import ColumnWarning, DataError, ParameterError, warn_user
 from ridgemark.rows.base import Array, BaseRows
 from ridgemark.rows.choice import Header
@@ -17,8 +18,6 @@ from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.encoding import Encoder
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
 from ridgemark.tables.values import Content, content_of, float_values, moments, parsed, text_levels
-
-Floats = NDArray[np.float64]
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted

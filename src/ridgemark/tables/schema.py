@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.tables.dates import PARTS
-
-Floats = NDArray[np.float64]
 
 MOST_LEVELS = 100  # that become a column of 0 and 1 each
 VALUE, MISSING = "value", "missing"  # parts besides those of a date

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, numbers
 from ridgemark.rows.column import MOMENT, Column, in_utc, words
 from ridgemark.rows.places import Place
 
-Floats = NDArray[np.float64]
 Content = Literal["number", "boolean", "date", "text"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import Kernel, RadialKernel
-
-Floats = NDArray[np.float64]
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = 1e-10

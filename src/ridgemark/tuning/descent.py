@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import RadialKernel
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
 from ridgemark.tuning.metrics import Metrics
-
-Floats = NDArray[np.float64]
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from ridgemark.backends import Floats
 from ridgemark.linalg import rounded
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.tuning.criterion import Sample
-
-Floats = NDArray[np.float64]
 
 FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
 MOST_FEATURES = 500  # beyond which one bandwidth serves all columns, and sparse rows stay sparse

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.record import Level
 from ridgemark.tuning.search import Found, Search, Shared
-
-Floats = NDArray[np.float64]
 
 LEVELS = ("shared", "per_feature", "metric")
 _LEAST_GAIN = {"per_feature": 0.002, "metric": 0.005}  # share of the judged error that a level must save

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ridgemark.backends import Floats
 from ridgemark.kernels import RadialKernel
 from ridgemark.tuning.criterion import Evaluation, with_metric
-
-Floats = NDArray[np.float64]
 
 _FURTHEST = 25.0  # largest |log bandwidth|, in units of the columns
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import worker_threads
 from ridgemark.passes import Journal, Key, RowPasses
 from ridgemark.rows import ArrayRows
@@ -20,7 +20,6 @@ from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
 from ridgemark.tuning.record import Descended, TriedKernel
 
-Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
