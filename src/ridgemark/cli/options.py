@@ -165,6 +165,13 @@ table_options = together(
         default="ignore",
     ),
 )
+data_option = click.option(
+    "--data",
+    envvar="RIDGEMARK_DATA",
+    show_envvar=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
+)
 role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
 seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
