@@ -1,8 +1,8 @@
 """`NystromClassifier` beside other classifiers, on real data with columns as they are.
 
-Rows are split as in benchmarks/accuracy.py. "covtype-1" is class 1 of covtype100k against the rest, on at most 60,000
-training rows; "covtype-7" has all seven classes. Every fit is one line of JSON in the output, fits that are there
-already are not run again, and `--show` makes the table of docs/classification.md: medians over the seeds.
+Rows are split as by `ridgemark bench --accuracy`. "covtype-1" is class 1 of covtype100k against the rest, on at most
+60,000 training rows; "covtype-7" has all seven classes. Every fit is one line of JSON in the output, fits that are
+there already are not run again, and `--show` makes the table of docs/classification.md: medians over the seeds.
 
 Run: python benchmarks/classes.py --data FOLDER (or set RIDGEMARK_DATA) --output FILE; then --output FILE --show.
 """
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy import Record, by_seed, machine, median, read, told
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
@@ -30,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromClassifier
+from ridgemark.cli.scoreboard import Record, by_seed, machine, median, read, told
 from ridgemark.errors import RidgemarkWarning
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss

@@ -16,31 +16,18 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import NystromRidge
+from ridgemark.cli.peers import nystroem
 from ridgemark.errors import RidgeEdgeWarning
-from ridgemark.fitting.recipe import default_ridges
-from ridgemark.tuning import median_distance
 
 SETS = ("elevators", "protein", "kin40k", "cal-housing")
 
 
 def ours(seed: int):
     return NystromRidge(bandwidth="median", random_state=seed)
-
-
-def theirs(X: np.ndarray, seed: int):
-    few = min(1000, len(X))
-    bandwidth = median_distance(X[np.random.default_rng(seed).choice(len(X), few, replace=False)])
-    return make_pipeline(
-        Nystroem(gamma=1 / (2 * bandwidth**2), n_components=few, random_state=seed),
-        RidgeCV(alphas=len(X) * default_ridges(1.0)),
-    )
 
 
 def fitted(model, X, y, X_test, y_test) -> tuple[float, float, object]:
@@ -62,7 +49,7 @@ def compare(X: np.ndarray, y: np.ndarray, seeds: range) -> tuple[np.ndarray, lis
         mean, spread = y_train.mean(), y_train.std()
         parts = X_train, (y_train - mean) / spread, X_test, (y_test - mean) / spread
         error, seconds, model = fitted(ours(seed), *parts)
-        peer_error, peer_seconds, _ = fitted(theirs(X_train, seed), *parts)
+        peer_error, peer_seconds, _ = fitted(nystroem(X_train, seed), *parts)
         rows.append([error, seconds, peer_error, peer_seconds])
         landmarks.append(model.n_landmarks_)
     return np.array(rows), landmarks

@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import Floats
+from ridgemark.errors import ParameterError
 from ridgemark.intervals.deviations import unit_variance
-from ridgemark.kernels import CrossKernel, RadialKernel
+from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.operators import CrossTask
@@ -300,6 +301,7 @@ def _inverse(fit: LandmarkFit) -> Floats:
     return np.asarray(1.0 / (fit.solver.spectrum[:, None] + fit.scaled_ridge))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coef: Floats) -> Floats | None:
     """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over a thousand distinct rows.
 
@@ -307,10 +309,13 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     not known, and for very many columns; zero for every column if the fit is constant.
     """
     n_features = passes.source.n_features
-    if not isinstance(kernel, RadialKernel) or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
-        return None
+    if kernel.stays_on_host or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
+        return None  # a function or values given by the user have no gradient
     rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
-    gradients = kernel.gradient(rows, _dense(landmarks)).of_functions(dual_coef)
+    try:
+        gradients = kernel.gradient(rows, _dense(landmarks)).of_functions(dual_coef)
+    except ParameterError:  # a class of the user's without a gradient
+        return None
     # The product first: a gradient is small where the column's unit is large.
     squares = (gradients * rows.std(axis=0)[:, None]) ** 2
     by_target = squares.mean(axis=0)

@@ -56,6 +56,22 @@ def test_options_of_columns_reach_the_schema(ridgemark, tmp_path):
     assert "missing" in said[-1]
 
 
+def test_names_with_commas_stand_in_double_quotes(ridgemark, tmp_path):
+    table, y = messy()
+    data = tmp_path / "t.parquet"
+    table.assign(y=y).to_parquet(data)
+    fit = ("fit", data, "--target", "y", "--bandwidth", "median", "--output", tmp_path / "m")
+    code, _, said = ridgemark(*fit, "--drop", "id,city, name")
+    assert code == 2
+    assert """there is no column 'city' in the table; did you mean 'city, name', one name? On the""" in said[-1]
+    assert """quote it: '"city, name"'""" in said[-1]
+    assert ridgemark(*fit, "--drop", "id", "--drop", '"city, name"')[0] == 0
+    assert not [name for name in load(tmp_path / "m").encoded_names_ if name == "id" or name.startswith("city")]
+    keep = ("predict", tmp_path / "m", data, "-o", tmp_path / "p.csv", "--keep", '"city, name",id')
+    assert ridgemark(*keep)[0] == 0
+    assert (tmp_path / "p.csv").read_text().startswith('"city, name",id,prediction\n')
+
+
 def test_a_fit_with_a_checkpoint_is_the_same_and_removes_it(ridgemark, tmp_path):
     table, y = messy()
     data = tmp_path / "t.parquet"

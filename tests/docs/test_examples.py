@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = [m.name for m in pkgutil.walk_packages(ridgemark.__path__, "ridgemark.") if not m.name.endswith("__main__")]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [page for page in (ROOT / "README.md", *DOCS) if "import" in python_code(page)]  # others show fragments
-OPTIONAL = r"^(?:import|from) ((?:dask|polars|torch)[\w.]*)"
+OPTIONAL = r"^(?:import|from) ((?:dask|distributed|polars|torch)[\w.]*)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -10,8 +10,10 @@ from ridgemark.effects import Effect, effect_values
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.intervals.deviations import unit_variance
 from ridgemark.kernels import (
+    Bernoulli,
     Cosine,
     Gaussian,
+    Laplacian,
     Linear,
     Matern12,
     Matern32,
@@ -35,6 +37,8 @@ KERNELS = [
     Cosine(),
     2.0 * Gaussian(1.0) + 0.5 * Linear(),
     Gaussian(2.0) * Polynomial(2) + Matern52(1.0),
+    Laplacian([1.0, 2.0, 3.0]),
+    Laplacian(2.0) * Gaussian(1.5) + Linear(),
 ]
 
 
@@ -58,6 +62,37 @@ def test_effects_are_finite_differences(kernel):
     for j in range(3):
         up, down = (model.predict(rows + sign * step * np.eye(3)[j]) for sign in (1, -1))
         assert found[:, j] == pytest.approx((up - down) / (2 * step), abs=1e-6 * abs(found).max())
+
+
+@pytest.mark.parametrize("order", [1, 2, 8])
+def test_effects_of_periodic_functions_are_finite_differences(order):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, size=(200, 1))
+    y = np.sin(2 * np.pi * X[:, 0]) + 0.1 * rng.normal(size=200)
+    model = NystromRidge(Bernoulli(order), ridge=1e-6, n_landmarks=20, random_state=0).fit(X, y)
+    rows, step = rng.uniform(-2, 2, size=(50, 1)), 1e-6
+    found = model.effects(rows)
+    slopes = (model.predict(rows + step) - model.predict(rows - step)) / (2 * step)
+    assert found[:, 0] == pytest.approx(slopes, abs=1e-6 * abs(found).max())
+
+
+@pytest.mark.parametrize("kernel", [Laplacian([1.0, 2.0, 3.0]), Matern12(2.0), Bernoulli(1)], ids=repr)
+def test_effects_at_landmarks_are_means_of_both_sides(kernel):
+    X, y = _data(40)
+    X = X[:, :1] if kernel == Bernoulli(1) else X
+    model = _fitted(kernel, X, y, selection=X[:9])
+    found, step = model.effects(X[:9]), 1e-6
+    for j in range(X.shape[1]):
+        up, down = (model.predict(X[:9] + sign * step * np.eye(X.shape[1])[j]) for sign in (1, -1))
+        assert found[:, j] == pytest.approx((up - down) / (2 * step), abs=1e-5 * abs(found).max())
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(2.0), Linear(), Gaussian(2.0) + Polynomial(2)], ids=repr)
+def test_importances_are_those_of_the_effects(kernel):
+    X, y = _data()
+    model = _fitted(kernel, X, y)
+    shares = (model.effects(X) ** 2).mean(axis=0) * X.var(axis=0)
+    assert model.feature_importances_ == pytest.approx(shares / shares.sum(), rel=1e-8)
 
 
 def test_effects_far_from_the_origin_keep_their_digits():
@@ -195,12 +230,19 @@ def test_without_sums_there_are_effects_but_no_errors(tmp_path):
         loaded.effects(X, return_std=True)
 
 
-@pytest.mark.parametrize("kernel", [lambda X, Z: X @ Z.T, "laplacian", "precomputed"])
-def test_kernels_without_derivatives_say_so(kernel):
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (lambda X, Z: X @ Z.T, r"the derivatives of \w+ by the columns are not known"),
+        ("precomputed", "has no derivatives by columns: its rows hold kernel values"),
+    ],
+)
+def test_kernels_without_derivatives_say_so(kernel, words):
     X, y = _data(40)
     X = X @ X.T if kernel == "precomputed" else X
     model = NystromRidge(kernel, ridge=1e-2, n_landmarks=9, random_state=0).fit(X, y)
-    with pytest.raises(ParameterError, match=r"the derivatives of \w+ by the columns are not known"):
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(ParameterError, match=words):
         model.effects(X)
 
 

@@ -18,7 +18,7 @@ from ridgemark import __version__
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
 
 COMMANDS = {
-    "bench": "Time a fit against its bare arithmetic and scikit-learn.",
+    "bench": "Time a fit, or compare the accuracy of the defaults with peers.",
     "certify": "Bound how far a model is from exact.",
     "demo": "Run a small example and write a page about it.",
     "effects": "Say what each column does to the predictions.",

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,18 @@ def option(names: str, kind: Any, help: str, metavar: str | None = None, default
     return click.option(*names.split(), default=default, show_default=True, type=kind, metavar=metavar, help=help)
 
 
+def column_option(names: str, help: str) -> Command:
+    """Return an option that names columns; given several times, it names all of them."""
+    return click.option(
+        *names.split(),
+        multiple=True,
+        type=columns,
+        metavar="COLUMNS",
+        help=help,
+        callback=lambda _context, _option, lists: list(chain.from_iterable(lists)) or None,
+    )
+
+
 def output_option(help: str) -> Command:
     """Return the option that names the file to write, which is required."""
     return click.option("--output", "-o", required=True, type=OUTPUT, help=help)
@@ -116,14 +129,11 @@ def together(*options: Command) -> Command:
     return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)
 
 
-target_option = option(
-    "--target -t",
-    columns,
-    "Target column, or several separated by commas; a name with a comma stands in double quotes.",
-    "COLUMNS",
+target_option = column_option(
+    "--target -t", "Target column, or several separated by commas; a name with a comma stands in double quotes."
 )
-columns_option = option(
-    "--columns", columns, "Feature columns separated by commas; by default all columns without another role.", "COLUMNS"
+columns_option = column_option(
+    "--columns", "Feature columns separated by commas; by default all columns without another role."
 )
 weight_option = option("--weight", key, "Column of sample weights; a weight of 2 counts the row twice.", "COLUMN")
 form_options = together(
@@ -137,9 +147,11 @@ form_options = together(
     option("--decimal", click.Choice([".", ","]), "Decimal mark of a CSV file; by default a point."),
 )
 table_options = together(
-    option("--categorical", columns, "Columns that are categories, besides those of text.", "COLUMNS"),
-    option("--numeric", columns, "Columns to read as numbers, whatever they hold.", "COLUMNS"),
-    option("--drop", columns, "Columns to leave out.", "COLUMNS"),
+    column_option("--categorical", "Columns that are categories, besides those of text."),
+    column_option("--numeric", "Columns to read as numbers, whatever they hold."),
+    column_option(
+        "--drop", "Columns to leave out, separated by commas; a name with a comma in double quotes: '\"area, m2\",id'."
+    ),
     option(
         "--missing",
         click.Choice(["fill", "error"]),
@@ -152,6 +164,13 @@ table_options = together(
         "Levels that the fit has not seen are zeros in a prediction, or refused.",
         default="ignore",
     ),
+)
+data_option = click.option(
+    "--data",
+    envvar="RIDGEMARK_DATA",
+    show_envvar=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
 )
 role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")

@@ -46,7 +46,7 @@ def _coverages(text: str) -> list[float]:
 )
 @click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
 @click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
-@shared.option("--keep", shared.columns, "Columns of DATA to write before the predictions, as they are.", "COLUMNS")
+@shared.column_option("--keep", "Columns of DATA to write before the predictions, as they are.")
 @shared.columns_option
 @shared.form_options
 @shared.force_option

@@ -32,13 +32,7 @@ _PAGE = "index.html"
     type=shared.PATH,
     help="Output folder: new, empty, or from an earlier run, whose files are replaced.",
 )
-@click.option(
-    "--data",
-    envvar="RIDGEMARK_DATA",
-    show_envvar=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder with the real data sets as NAME.npz with arrays X and y (docs/data.md).",
-)
+@shared.data_option
 @shared.seed_option
 @shared.count_option("--repeats", "Number of random draws of the columns.", Settings.repeats)
 @click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")

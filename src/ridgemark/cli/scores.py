@@ -26,12 +26,7 @@ from ridgemark.rows.places import shown
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
 @shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
-@shared.option(
-    "--target -t",
-    shared.columns,
-    "Target column, not a feature; used to choose lambda.",
-    "COLUMNS",
-)
+@shared.column_option("--target -t", "Target column, not a feature; used to choose lambda.")
 @shared.columns_option
 @shared.form_options
 @shared.weight_option

@@ -112,8 +112,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     tuning_ : TuningResult
         Levels, trajectories, how each was judged and what was chosen; where the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
-        Each column's share of the mean squared gradient of the prediction times the column's variance; for kernels of
-        the distance. They sum to one; a column that becomes several features has the sum of theirs.
+        Each column's share of the mean squared gradient of the prediction times the column's variance; for every
+        kernel with known derivatives. They sum to one; a column that becomes several features has the sum of theirs.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath

@@ -112,12 +112,12 @@ class Kernel(Parameterised, ABC):
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return the derivatives `dk(x, z)/dx` of dense rows with dense landmarks.
 
-        Kernels of the distance (but for a derivative that does not exist where x = z, which is left out), linear,
-        polynomial and cosine kernels have them, and so do sums, products and multiples of these.
+        All kernels have them but those given as functions or values, and so do sums, products and multiples. Where a
+        kernel has a kink at `x_j = z_j`, the mean of the derivatives on both sides is returned: zero.
         """
         raise ParameterError(
-            f"the derivatives of {self._short_name()} by the columns are not known; use a gaussian, matern, "
-            "power_exponential, linear, polynomial or cosine kernel, or sums and products of these"
+            f"the derivatives of {self._short_name()} by the columns are not known; use a kernel by name, such as "
+            "gaussian, matern52 or laplacian, or sums and products of such kernels"
         )
 
     @property

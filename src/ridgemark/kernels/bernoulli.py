@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import Array, Backend, Floats, Indices
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, same_for_all, unit_roundoff
+from ridgemark.kernels.gradient import Gradient, Term
 
 _HIGHEST_ORDER = 8  # above it the kernel equals one cosine to machine precision
 
@@ -44,13 +45,16 @@ class Bernoulli(Kernel):
     def _block(self, rows: Any, prepared: Any, out: Array | None, backend: Backend) -> Array:
         self._check_one_feature(rows)
         points, coefficients = prepared
-        turn = rows[:, 0, None] - points[None, :]
-        turn -= backend.floor(turn)
-        block = turn * coefficients[0] + coefficients[1]
-        for coefficient in coefficients[2:]:
-            block *= turn
-            block += coefficient
-        return block
+        return _polynomial(_turns(rows, points, backend), coefficients)
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk/dx = (-1)^(order-1) B_{2 order - 1}({x - z}) / (2 order - 1)!`; zero at the kink of order 1."""
+        points, coefficients = self._prepare(landmarks, None, NUMPY)
+        degree, turns = len(coefficients) - 1, _turns(rows, points, NUMPY)
+        slope = _polynomial(turns, [(degree - k) * value for k, value in enumerate(coefficients[:-1])])
+        if degree == 2:
+            slope[turns == 0.0] = 0.0
+        return Gradient([Term(slope, np.ones_like(rows), np.zeros_like(landmarks))])
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         points, coefficients = prepared
@@ -73,6 +77,22 @@ class Bernoulli(Kernel):
     def _check_one_feature(self, rows: Any) -> None:
         if rows.shape[1] != 1:
             raise DataError(f"Bernoulli takes rows of one feature, got {rows.shape[1]}; select one column")
+
+
+def _turns(rows: Array, points: Array, backend: Backend) -> Array:
+    """Return the fractional part of `x - z`."""
+    turns = rows[:, 0, None] - points[None, :]
+    turns -= backend.floor(turns)
+    return turns
+
+
+def _polynomial(at: Array, coefficients: list[float]) -> Array:
+    """Return the polynomial with these coefficients, two or more, highest power first."""
+    values = at * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        values *= at
+        values += coefficient
+    return values
 
 
 def _bernoulli_numbers(last: int) -> list[Fraction]:

@@ -11,6 +11,7 @@ from scipy import sparse
 from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, count_rows
+from ridgemark.kernels.gradient import Gradient
 
 _DIAGONAL_ROWS = 32  # rows of each block whose diagonal is taken
 
@@ -145,6 +146,12 @@ class Precomputed(Kernel):
                 f"got row {indices.max()}"
             )
         return rows[np.arange(len(indices)), indices]
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        raise ParameterError(
+            "a precomputed kernel has no derivatives by columns: its rows hold kernel values, not the columns they "
+            "were computed from; fit the columns with a kernel by name, such as gaussian"
+        )
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Indices:
         if indices is None:

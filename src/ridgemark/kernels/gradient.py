@@ -18,25 +18,61 @@ class Term:
     u: Floats  # (rows, d)
     v: Floats  # (p, d)
 
+    def of_functions(self, coefficients: Floats) -> Floats:
+        n_landmarks, n_features = self.v.shape
+        pulls = (self.v[:, :, None] * coefficients[:, None, :]).reshape(n_landmarks, -1)
+        by_landmarks = (self.slope @ pulls).reshape(len(self.slope), n_features, -1)
+        return by_landmarks + self.u[:, :, None] * (self.slope @ coefficients)[:, None, :]
+
+    def sums(self, weights: Floats) -> Floats:
+        return self.slope.T @ (weights[:, None] * self.u) + self.v * (self.slope.T @ weights)[:, None]
+
+    def column(self, number: int) -> Floats:
+        return self.slope * (self.u[:, number, None] + self.v[:, number])
+
+
+@dataclass(frozen=True, eq=False)
+class SignTerm:
+    """`slope(x_i, z_m) sign(x_ij - z_mj) / width_j`: that of a kernel of absolute differences.
+
+    Where `x_ij = z_mj` the sign is zero: the mean of the derivatives on both sides.
+    """
+
+    slope: Floats  # (rows, p)
+    rows: Floats  # (rows, d)
+    landmarks: Floats  # (p, d)
+    widths: Floats  # (d,)
+
+    def of_functions(self, coefficients: Floats) -> Floats:
+        return np.stack([self.column(j) @ coefficients for j in range(len(self.widths))], axis=1)
+
+    def sums(self, weights: Floats) -> Floats:
+        return np.stack([weights @ self.column(j) for j in range(len(self.widths))], axis=1)
+
+    def column(self, number: int) -> Floats:
+        signs = np.sign(self.rows[:, number, None] - self.landmarks[:, number])
+        signs *= self.slope
+        signs /= self.widths[number]
+        return signs
+
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
     """`dk(x_i, z_m)/dx` of every row and landmark, a sum of terms."""
 
-    terms: Sequence[Term]
+    terms: Sequence[Term | SignTerm]
 
     def of_functions(self, coefficients: Floats) -> Floats:
         """Return the gradients of `f(x) = sum_m a_m k(x, z_m)`, one for each column of a: (rows, d, targets)."""
-        return np.asarray(sum(_of_functions(term, coefficients) for term in self.terms))
+        return np.asarray(sum(term.of_functions(coefficients) for term in self.terms))
 
     def sums(self, weights: Floats) -> Floats:
         """Return `sum_i w_i dk(x_i, z_m)/dx` for every landmark, shape (p, d)."""
-        parts = (t.slope.T @ (weights[:, None] * t.u) + t.v * (t.slope.T @ weights)[:, None] for t in self.terms)
-        return np.asarray(sum(parts))
+        return np.asarray(sum(term.sums(weights) for term in self.terms))
 
     def column(self, number: int) -> Floats:
         """Return `dk(x_i, z_m)/dx_j` for one column j, shape (rows, p)."""
-        return np.asarray(sum(t.slope * (t.u[:, number, None] + t.v[:, number]) for t in self.terms))
+        return np.asarray(sum(term.column(number) for term in self.terms))
 
     def times(self, factor: float | Floats) -> Gradient:
         """Return the gradient of the kernel times a number, or of `factor(x_i, z_m) k` with this factor held fixed."""
@@ -44,10 +80,3 @@ class Gradient:
 
     def __add__(self, other: Gradient) -> Gradient:
         return Gradient([*self.terms, *other.terms])
-
-
-def _of_functions(term: Term, coefficients: Floats) -> Floats:
-    n_landmarks, n_features = term.v.shape
-    pulls = (term.v[:, :, None] * coefficients[:, None, :]).reshape(n_landmarks, -1)
-    by_landmarks = (term.slope @ pulls).reshape(len(term.slope), n_features, -1)
-    return by_landmarks + term.u[:, :, None] * (term.slope @ coefficients)[:, None, :]

@@ -20,7 +20,7 @@ from ridgemark.kernels.distances import (
     prepare_landmarks,
     rounding_of_values,
 )
-from ridgemark.kernels.gradient import Gradient, Term
+from ridgemark.kernels.gradient import Gradient, SignTerm, Term
 from ridgemark.kernels.projection import Projection
 
 _NEGLIGIBLE = 100.0  # exp(-100) is about 1e-44
@@ -152,6 +152,11 @@ class Laplacian(StationaryKernel):
 
     def __init__(self, bandwidth: Any = 1.0) -> None:
         self.bandwidth = bandwidth
+
+    def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
+        """Return `dk/dx_j = -k sign(x_j - z_j)/bandwidth_j`, with `sign(0) = 0`."""
+        widths = bandwidths(self.bandwidth, rows.shape[1], "Laplacian")
+        return Gradient([SignTerm(-self.bind(landmarks)(rows), rows, landmarks, np.full(rows.shape[1], widths))])
 
     def _profile(self, distances: Array, backend: Backend) -> Array:
         return backend.exp_(distances)

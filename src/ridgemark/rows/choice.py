@@ -77,28 +77,34 @@ class Header:
         """Return the positions of columns given by name or position; `role` names the parameter in messages."""
         if keys is None:
             return ()
-        positions = tuple(self._position(key, role) for key in as_keys(keys, role))
+        keys = as_keys(keys, role)
+        positions = tuple(self._position(key, role, keys) for key in keys)
         twice = [j for j, count in Counter(positions).items() if count > 1]
         if twice:
             raise ParameterError(f"{role} has {self._shown(twice[0])} more than once; give each column once")
         return positions
 
-    def _position(self, key: Key, role: str) -> int:
+    def _position(self, key: Key, role: str, keys: Sequence[Key]) -> int:
         # A name takes precedence over a position: frames may have integers as names.
         if self.names is not None and str(key) in self.names:
             return self.names.index(str(key))
         if not isinstance(key, str) and -self.n_columns <= key < self.n_columns:
             return key % self.n_columns
-        raise self.no_column(key, role)
+        raise self._no_column(key, role, keys)
 
-    def no_column(self, key: Key, role: str) -> DataError:
-        """Return the error for a missing column; it lists the existing ones."""
+    def _no_column(self, key: Key, role: str, keys: Sequence[Key]) -> DataError:
+        """Return the error for a missing column, one of these keys; it lists the existing ones."""
         what = shown(key) if isinstance(key, str) else str(key)
         if self.names is None:
             there = f"its columns have no names, only the positions 0 to {self.n_columns - 1}"
             return DataError(f"{role}: there is no column {what} in {self.source}; {there}")
         near = difflib.get_close_matches(str(key), self.names, n=1)
         hint = f"did you mean {shown(near[0])}? " if near else ""
+        texts = [str(one) for one in keys]
+        for name in self.names:  # a name with commas that was split at them
+            parts = [part.strip() for part in name.split(",")]
+            if str(key) in parts and any(texts[k : k + len(parts)] == parts for k in range(len(texts))):
+                hint = f"did you mean {shown(name)}, one name? On the command line quote it: '\"{name}\"'. "
         return DataError(
             f"{role}: there is no column {what} in {self.source}; {hint}its columns are {listed(self.names)}"
         )
