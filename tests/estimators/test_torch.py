@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
 from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 
@@ -111,6 +111,11 @@ def test_scores_agree():
     for name in ("lower", "upper"):
         ours, theirs = (getattr(model.leverage_scores_, name) for model in (one, other))
         assert np.abs(ours - theirs).max() <= 1e-8
+    options = {"bandwidth": 2.0, "ridge": 1e-3, "n_landmarks": 80, "random_state": 0}
+    ours, theirs = (leverage_scores(rows, **options, sample_weight=WEIGHTS) for rows in (X, torch.from_numpy(X)))
+    assert isinstance(theirs.upper, np.ndarray)
+    assert np.abs(ours.upper - theirs.upper).max() <= 1e-8
+    assert ours.effective_dimension.lower == pytest.approx(theirs.effective_dimension.lower)
 
 
 @pytest.mark.parametrize("budget", [None, 2**22])
@@ -223,6 +228,8 @@ def test_own_kernels_stay_on_the_host():
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
         NystromRidge(**OPTIONS, device="gpu").fit(X, Y)
+    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
+        leverage_scores(X, ridge=1e-3, device="gpu")
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match=r"device='cuda' needs a GPU that torch finds"):
             NystromRidge(**OPTIONS, device="cuda").fit(X, Y)

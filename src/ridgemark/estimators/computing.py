@@ -44,12 +44,12 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
         if _kind.get() is not None:  # called by another such method
             return method(self, *args, **kwargs)
         rows = args[0] if args else kwargs.get("X")
-        given = _library(rows)
+        given = library_of(rows)
         if method.__name__ != "fit" and rows is not None:
             _check_kind(self, given, method.__name__)
-        args = tuple(_as_numpy(one) for one in args)
-        kwargs = {name: _as_numpy(one) for name, one in kwargs.items()}
-        with _on_device(self.device, given):
+        args = tuple(as_numpy(one) for one in args)
+        kwargs = {name: as_numpy(one) for name, one in kwargs.items()}
+        with on_device(self.device, given):
             answer = method(self, *args, **kwargs)
         return answer if given is NUMPY else _in_library(answer, given)
 
@@ -57,7 +57,8 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _on_device(device: Any, given: Backend) -> Iterator[None]:
+def on_device(device: Any, given: Backend) -> Iterator[None]:
+    """Compute on the parameter `device`; where that is the CPU, tensors on their own."""
     backend = device_backend(device)
     if backend is NUMPY and _kind_of(given) == "torch":
         backend = given
@@ -73,7 +74,7 @@ def _on_device(device: Any, given: Backend) -> Iterator[None]:
         _kind.reset(token)
 
 
-def _library(values: Any) -> Backend:
+def library_of(values: Any) -> Backend:
     """Return the backend of an array that is answered in its own library; NumPy's for all other values."""
     if array_api_compat.is_torch_array(values):
         return backend_of(values)
@@ -101,8 +102,9 @@ def _check_kind(estimator: Any, backend: Backend, method: str) -> None:
         )
 
 
-def _as_numpy(value: Any) -> Any:
-    backend = _library(value)
+def as_numpy(value: Any) -> Any:
+    """Return an array of another library as a NumPy array, and every other value as it is."""
+    backend = library_of(value)
     if backend is NUMPY:
         return value
     try:
