@@ -216,6 +216,30 @@ def test_tensors_without_an_array_are_refused():
             NystromRidge(**OPTIONS, ridge=1e-4).fit(rows, Y)
 
 
+def test_partitions_of_dask_are_computed_on_the_workers_device(monkeypatch):
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    from ridgemark.backends.torch import TorchBackend
+    from ridgemark.losses.sums import LossSums
+
+    plain, seen = LossSums.__call__, []
+
+    def watched(task, block, workspace):
+        seen.append((id(task), workspace.backend.namespace, type(block.features)))
+        return plain(task, block, workspace)
+
+    monkeypatch.setattr(LossSums, "__call__", watched)
+    monkeypatch.setattr("ridgemark.estimators.computing.device_backend", lambda device: TorchBackend("cpu"))
+    rows, options = da.from_array(X, chunks=(300, 4)), OPTIONS | {"selection": "uniform", "ridge": 1e-5}
+    with dask.config.set(scheduler="synchronous"):
+        model = NystromRidge(**options).fit(rows, Y)
+        found = model.predict(rows).compute()
+    assert len(seen) == 3
+    assert len(set(seen)) == 1  # the task was sent to the device once
+    assert seen[0][1:] == ("array_api_compat.torch", torch.Tensor)
+    monkeypatch.undo()
+    assert np.abs(NystromRidge(**options).fit(X, Y).predict(X) - found).max() <= CLOSE
+
+
 def test_own_kernels_stay_on_the_host():
     def kernel(left, right):
         assert isinstance(left, np.ndarray)
