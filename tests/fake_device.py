@@ -54,7 +54,7 @@ def fake_device(monkeypatch):
     """Enter a fake device in everything that estimators compute on tensors."""
     from ridgemark.estimators import computing
 
-    plain, from_host = computing._on_device, TorchBackend.from_host
+    plain, from_host = computing.on_device, TorchBackend.from_host
 
     def sent(backend, values, like=None):
         with torch._C.DisableTorchFunction():
@@ -67,5 +67,6 @@ def fake_device(monkeypatch):
             yield
 
     monkeypatch.setattr(TorchBackend, "from_host", sent)
-    monkeypatch.setattr(computing, "_on_device", on_device)
+    for place in ("estimators.computing", "functions"):
+        monkeypatch.setattr(f"ridgemark.{place}.on_device", on_device)
     yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.utils.estimator_checks import check_estimator
 
 from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
@@ -19,6 +21,16 @@ from ridgemark.rows import Block
 def slowly(*values: Any) -> list[Any]:
     """Return values of a parameter for the slow tests alone."""
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def pass_scikit_learn(estimator: Any) -> None:
+    """Run scikit-learn's checks; those of array libraries are in test_array_api, as they need a variable to be set."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the checks warn about what they skip
+        results = check_estimator(estimator, on_skip=None, on_fail=None)
+    failed = {r["check_name"]: repr(r["exception"]) for r in results if r["status"] == "failed"}
+    assert [name for name in failed if "array_api" not in name] == [], failed
+    assert sum(r["status"] == "passed" for r in results) > 40
 
 
 def rounding(dtype: object, scale: float = 1.0) -> float:

@@ -84,7 +84,7 @@ class Form(_Frozen):
     targets: Targets | None  # None where a fit needs none
     n_encoded: int  # features that the kernel sees
     table: Schema | None  # how columns become features; None where they are features as they are
-    arrays: str = "numpy"  # "torch" where rows were tensors
+    arrays: str = "numpy"  # the library of the rows: "torch" where they were tensors
 
     def __post_init__(self) -> None:
         super().__post_init__()

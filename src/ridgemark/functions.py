@@ -7,9 +7,9 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark import exact
-from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
+from ridgemark.estimators.computing import as_numpy, library_of, on_device
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
@@ -24,8 +24,6 @@ from ridgemark.tables import encoded_by_content
 from ridgemark.tuning import choose_kernel
 
 
-@one_blas_thread()
-@np.errstate(over="ignore", invalid="ignore")  # overflows are reported as errors of the package
 def leverage_scores(
     X: Any,
     *,
@@ -36,6 +34,7 @@ def leverage_scores(
     n_landmarks: int | None = None,
     refine: int = 0,
     sample_weight: Any = None,
+    device: str = "cpu",
     random_state: Any = None,
     progress: Any = False,
 ) -> ScoreBracket:
@@ -46,7 +45,7 @@ def leverage_scores(
 
     Parameters
     ----------
-    X : array, sparse matrix, DataFrame, of Dask too, or RowSource
+    X : array, sparse matrix, tensor, DataFrame, of Dask too, or RowSource
         The rows; columns that are not numbers are encoded as `NystromRidge` does.
     ridge : float
         Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.
@@ -60,6 +59,8 @@ def leverage_scores(
         Number of times to redraw the pilot by the scores found; each takes two more passes.
     sample_weight : array of shape (n,), optional
         Sample weights; a weight of 2 counts the row twice.
+    device : str, default="cpu"
+        As for `NystromRidge`: where blocks of rows are computed. The scores are NumPy arrays.
     random_state : int, RandomState, Generator or None
         Random seed.
     progress : bool or callable, default=False
@@ -81,21 +82,22 @@ def leverage_scores(
     """
     if not 0 < real_number(ridge) < np.inf:
         raise ParameterError(f"ridge must be a positive finite number (lambda), got {ridge!r}")
-    source = _encoded(_open(X, sample_weight), kernel)
-    rng, told = make_generator(random_state), progress_callback(progress)
-    passes = RowPasses(source, progress=told)
-    distinct = passes.distinct_rows()
-    made, _ = choose_kernel(kernel, bandwidth, passes, rng)
-    scaled_ridge = float(ridge) * float(passes.row_counts().sum())
-    if method == "exact":
-        return _exact_scores(passes, made, scaled_ridge)
-    if method != "approximate":
+    if method not in ("approximate", "exact"):
         raise ParameterError(f'method must be "approximate" or "exact", got {method!r}')
     n_pilot = PILOT if n_landmarks is None else positive_count(n_landmarks, "n_landmarks")
     rounds = 0 if refine == 0 else positive_count(refine, "refine")
-    passes = RowPasses(source, progress=told)  # counts the cost of the scores, without that of the bandwidth
-    pilot = draw_pilot(passes, made, distinct, n_pilot, rng, smallest_ridge=scaled_ridge)
-    return refined_scores(passes, made, distinct, pilot, scaled_ridge, rounds, rng)
+    with on_device(device, library_of(X)):
+        source = _encoded(_open(as_numpy(X), as_numpy(sample_weight)), kernel)
+        rng, told = make_generator(random_state), progress_callback(progress)
+        passes = RowPasses(source, progress=told)
+        distinct = passes.distinct_rows()
+        made, _ = choose_kernel(kernel, bandwidth, passes, rng)
+        scaled_ridge = float(ridge) * float(passes.row_counts().sum())
+        if method == "exact":
+            return _exact_scores(passes, made, scaled_ridge)
+        passes = RowPasses(source, progress=told)  # counts the cost of the scores, without that of the bandwidth
+        pilot = draw_pilot(passes, made, distinct, n_pilot, rng, smallest_ridge=scaled_ridge)
+        return refined_scores(passes, made, distinct, pilot, scaled_ridge, rounds, rng)
 
 
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:

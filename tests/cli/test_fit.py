@@ -1,5 +1,6 @@
 """The commands fit, predict, certify and scores: files, numbers, errors."""
 
+import copy
 import csv
 import io
 import json
@@ -225,6 +226,16 @@ def test_certify_measures_the_fit(folder, fitted, model_file, ridgemark):
     assert out.startswith("Fitted values are within")
 
 
+def test_the_device_may_be_another_than_that_of_the_fit(folder, fitted, ridgemark, tmp_path):
+    copy.copy(fitted[0]).set_params(device="nowhere").save(tmp_path / "m")
+    for command in (("predict", "--output", tmp_path / "p.csv"), ("certify", "--target", "y")):
+        arguments = command[0], tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS, *command[1:]
+        code, _, errors = ridgemark(*arguments)
+        assert (code, len(errors)) == (2, 1)
+        assert "got 'nowhere'" in errors[0]
+        assert ridgemark(*arguments, "--device", "cpu")[0] == 0
+
+
 def test_certify_asks_for_the_rows_of_the_fit(folder, model_file, ridgemark):
     code, _, errors = ridgemark("certify", model_file, folder / "new.csv")
     assert (code, len(errors)) == (2, 1)
@@ -329,6 +340,8 @@ def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
         (("fit", "no_y.npz"), "--target, or store it in the file as the array y"),
         (("scores", "rows.csv", "--ridge", "0", "--columns", "a"), "ridge must be a positive"),
         (("scores", "none.csv", "--ridge", "1"), "there is no file"),
+        (("scores", "rows.csv", "--ridge", "1", "--columns", "a", "--device", "gpu"), "device must be .cpu.*got 'gpu'"),
+        (("fit", "rows.csv", "--target", "y", "--columns", "a", "--device", "gpu"), "device must be .cpu.*got 'gpu'"),
     ],
 )
 def test_a_users_error_is_one_line_exit_code_2_and_no_file(

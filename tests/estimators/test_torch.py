@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
 from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 
@@ -111,6 +111,11 @@ def test_scores_agree():
     for name in ("lower", "upper"):
         ours, theirs = (getattr(model.leverage_scores_, name) for model in (one, other))
         assert np.abs(ours - theirs).max() <= 1e-8
+    options = {"bandwidth": 2.0, "ridge": 1e-3, "n_landmarks": 80, "random_state": 0}
+    ours, theirs = (leverage_scores(rows, **options, sample_weight=WEIGHTS) for rows in (X, torch.from_numpy(X)))
+    assert isinstance(theirs.upper, np.ndarray)
+    assert np.abs(ours.upper - theirs.upper).max() <= 1e-8
+    assert ours.effective_dimension.lower == pytest.approx(theirs.effective_dimension.lower)
 
 
 @pytest.mark.parametrize("budget", [None, 2**22])
@@ -176,7 +181,7 @@ def test_targets_and_weights_of_any_kind_follow_the_rows():
 
 def test_rows_of_another_kind_are_refused():
     model = NystromRidge(**OPTIONS, ridge=1e-4)
-    with pytest.raises(DataTypeError, match=r"fitted on torch tensors, got rows in host memory.*torch\.as_tensor"):
+    with pytest.raises(DataTypeError, match=r"fitted on torch tensors, got rows in host memory.*torch\.asarray"):
         model.fit(torch.from_numpy(X), Y).predict(X)
     with pytest.raises(DataTypeError, match=r"got torch tensors; convert them: X\.cpu"):
         model.fit(X, Y).predict(torch.from_numpy(X))
@@ -211,6 +216,30 @@ def test_tensors_without_an_array_are_refused():
             NystromRidge(**OPTIONS, ridge=1e-4).fit(rows, Y)
 
 
+def test_partitions_of_dask_are_computed_on_the_workers_device(monkeypatch):
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    from ridgemark.backends.torch import TorchBackend
+    from ridgemark.losses.sums import LossSums
+
+    plain, seen = LossSums.__call__, []
+
+    def watched(task, block, workspace):
+        seen.append((id(task), workspace.backend.namespace, type(block.features)))
+        return plain(task, block, workspace)
+
+    monkeypatch.setattr(LossSums, "__call__", watched)
+    monkeypatch.setattr("ridgemark.estimators.computing.device_backend", lambda device: TorchBackend("cpu"))
+    rows, options = da.from_array(X, chunks=(300, 4)), OPTIONS | {"selection": "uniform", "ridge": 1e-5}
+    with dask.config.set(scheduler="synchronous"):
+        model = NystromRidge(**options).fit(rows, Y)
+        found = model.predict(rows).compute()
+    assert len(seen) == 3
+    assert len(set(seen)) == 1  # the task was sent to the device once
+    assert seen[0][1:] == ("array_api_compat.torch", torch.Tensor)
+    monkeypatch.undo()
+    assert np.abs(NystromRidge(**options).fit(X, Y).predict(X) - found).max() <= CLOSE
+
+
 def test_own_kernels_stay_on_the_host():
     def kernel(left, right):
         assert isinstance(left, np.ndarray)
@@ -223,6 +252,8 @@ def test_own_kernels_stay_on_the_host():
 def test_a_device_that_is_not_there_is_refused():
     with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
         NystromRidge(**OPTIONS, device="gpu").fit(X, Y)
+    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
+        leverage_scores(X, ridge=1e-3, device="gpu")
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match=r"device='cuda' needs a GPU that torch finds"):
             NystromRidge(**OPTIONS, device="cuda").fit(X, Y)

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -103,6 +104,38 @@ def test_two_fits_at_once_share_a_client(client, memory):
         thread.join()
     assert same(memory, found["a"])
     assert same(memory, found["b"])
+
+
+@pytest.mark.slow
+def test_a_worker_may_hold_no_rows_and_a_partition_may_be_empty(client):
+    kept = (np.arange(N) // 200 != 1) & (X[:, 0] > -1)  # Dask does not know how many rows are left
+    worker = next(iter(pids(client)))
+    rows, targets = (
+        client.persist(chunked(values)[chunked(kept)], workers=[worker], allow_other_workers=False) for values in (X, Y)
+    )
+    assert np.isnan(rows.shape[0])
+    assert same(NystromRidge(**OPTIONS).fit(X[kept], Y[kept]), NystromRidge(**OPTIONS).fit(rows, targets))
+
+
+@pytest.mark.slow
+def test_partitions_may_be_ready_in_any_order(client, memory):
+    def late(block, block_info=None):
+        time.sleep(0.02 * (6 - block_info[0]["chunk-location"][0]))  # the first partition is the last
+        return block
+
+    for rows in (chunked(X).map_blocks(late, meta=X[:0]), chunked(X).map_blocks(late, meta=X[:0]).persist()):
+        assert same(memory, NystromRidge(**OPTIONS).fit(rows, chunked(Y)))
+
+
+@pytest.mark.slow
+def test_workers_compute_on_their_device(client, memory, monkeypatch):
+    pytest.importorskip("torch")
+    from ridgemark.backends.torch import TorchBackend
+
+    monkeypatch.setattr("ridgemark.estimators.computing.device_backend", lambda device: TorchBackend("cpu"))
+    model = NystromRidge(**OPTIONS).fit(chunked(X), chunked(Y))
+    assert all(client.run(lambda: "torch" in sys.modules).values())
+    assert same(memory, model)
 
 
 def pids(client):

@@ -141,6 +141,8 @@ def test_an_array_that_does_not_fit_is_refused(name, value, originals, tmp_path)
         ("fitted.rows.constant_columns", {"tuple": [3]}),
         ("fitted.solution.certificate.inputs", {"dict": {}}),
         ("fitted.cost.n_passes", -1),
+        ("fitted.cost.n_passes", 10**400),
+        ("fitted.sums.moments.total_weight", 10**400),
         ("fitted.solution.solver", "magic"),
         ("parameters.memory_budget", 3),
         ("parameters.memory_budget", 10**5),

@@ -58,7 +58,7 @@ class Backend:
 
     def to_host(self, values: Array) -> NDArray[Any]:
         """Return an array of the backend as a NumPy array."""
-        return np.from_dlpack(values, device="cpu")
+        return values.get() if hasattr(values, "get") else np.from_dlpack(values, device="cpu")  # CuPy has `get`
 
     def holds(self, values: Any) -> bool:
         """Return whether a value is an array of this backend's library."""

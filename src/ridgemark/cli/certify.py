@@ -20,13 +20,14 @@ from ridgemark.cli.output import print_json, progress
     default="audit",
 )
 @shared.role_options
+@shared.device_option()
 @shared.json_option
 def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
     Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
     """
-    fitted, run = load_model(model, "certify")
+    fitted, run = load_model(model, "certify", device=options["device"])
     source = open_like(run, Columns.of(fitted), data, options, with_target=True)
     with progress() as tell:
         fitted.set_params(progress=tell)

@@ -37,7 +37,7 @@ def fit_labels(
         raise ParameterError(f"--certify must be audit with --classify, got {options['certify']}")
     begin = time.perf_counter()
     with progress() as tell:
-        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
+        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         model: Any = NystromClassifier(  # type: ignore[no-untyped-call]
             **chosen, n_landmarks=options["landmarks"], random_state=flags["seed"], progress=tell
         ).fit(source, checkpoint=options["checkpoint"])

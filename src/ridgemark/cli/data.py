@@ -138,8 +138,11 @@ def _has_names(path: Path) -> bool:
     return path.suffix.lower() not in (".npy", ".npz") or open_rows(path).feature_names is not None
 
 
-def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
-    """Load a model that can do all of these, and the record of the command that fitted it, empty where none did."""
+def load_model(path: Path, *methods: str, device: str | None = None) -> tuple[Any, RunRecord]:
+    """Load a model that can do all of these, and the record of the command that fitted it, empty where none did.
+
+    `device` is where it computes; by default that of the fit.
+    """
     try:
         model, run = load_with_run(path, [NystromRidge, NystromClassifier, ExactKernelRidge])
     except ParameterError as error:  # the kernel is code of the user's own
@@ -158,4 +161,4 @@ def load_model(path: Path, *methods: str) -> tuple[Any, RunRecord]:
             f"{shown(path)} holds a model of {type(model).__name__}, which has no {missing[0]}, so this command cannot "
             f"use it; give a model of `{way}`"
         )
-    return model, run or RunRecord()
+    return model if device is None else model.set_params(device=device), run or RunRecord()

@@ -64,6 +64,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @classify_option
 @shared.option("--checkpoint", shared.PATH, "File from which a fit that was killed goes on; removed when it has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
+@shared.device_option("cpu")
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -91,10 +92,10 @@ def command(
         fit_labels(source, other, about, output, options, AUDITED, seed=seed, force=force, as_json=as_json)
         return
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
-    if (expected := forecast(source, options["landmarks"], searched, tuner)) is not None:
+    if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):
         click.echo(expected, err=True)
     with progress() as tell:
-        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection")}
+        chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         model: Any = NystromRidge(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell).fit(
             source, checkpoint=options["checkpoint"]
         )

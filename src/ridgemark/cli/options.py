@@ -124,6 +124,12 @@ def count_option(name: str, help: str, default: int | None = None, lowest: int =
     return option(name, click.IntRange(min=lowest), help, metavar, default)
 
 
+def device_option(default: str | None = None) -> Command:
+    """Return the option that says where to compute; without a default that is where the model was fitted."""
+    said = "" if default else "; by default that of the fit"
+    return option("--device", str, f"Where to compute: cpu, cuda (a GPU), cuda:1, ... or auto{said}.", "NAME", default)
+
+
 def together(*options: Command) -> Command:
     """Return several options as one decorator."""
     return lambda command: reduce(lambda inner, one: one(inner), reversed(options), command)

@@ -49,6 +49,7 @@ def _coverages(text: str) -> list[float]:
 @shared.column_option("--keep", "Columns of DATA to write before the predictions, as they are.")
 @shared.columns_option
 @shared.form_options
+@shared.device_option()
 @shared.force_option
 @shared.json_option
 def command(
@@ -73,7 +74,7 @@ def command(
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     needed = [name for name, asked in (("predict_interval", coverages or std), ("predict_proba", proba)) if asked]
-    fitted, run = load_model(model, "predict", *needed)
+    fitted, run = load_model(model, "predict", *needed, device=options["device"])
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):
         raise ParameterError(
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "

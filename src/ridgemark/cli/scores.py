@@ -33,6 +33,7 @@ from ridgemark.rows.places import shown
 @shared.table_options
 @shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
 @shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
+@shared.device_option("cpu")
 @shared.seed_option
 @shared.force_option
 @shared.json_option
@@ -45,7 +46,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
         table_form(output)
     check_outputs([("--output", output)], [("DATA", data), ("--model", options["model"])], force, as_json)
     with progress() as tell:
-        told = {"random_state": seed, "progress": tell}
+        told = {"random_state": seed, "progress": tell, "device": options["device"]}
         source, ridge, kernel, origin = _problem(data, options, told)
         found = leverage_scores(
             source,

@@ -335,6 +335,7 @@ class LandmarkEstimator(TableReader):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.array_api_support = True
         try:
             made = make_kernel(self.kernel)
             tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse

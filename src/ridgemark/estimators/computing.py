@@ -8,6 +8,7 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
+from sklearn import get_config
 
 from ridgemark.backends import NUMPY, Backend, backend_of
 from ridgemark.backends.devices import computing_on, device_backend
@@ -15,20 +16,27 @@ from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import DataTypeError
 from ridgemark.passes.device import no_memory
 
-_KINDS = {"numpy": "rows in host memory (NumPy arrays, data frames, files)", "torch": "torch tensors"}
+_KINDS = {
+    "numpy": "rows in host memory (NumPy arrays, data frames, files)",
+    "torch": "torch tensors",
+    "cupy": "CuPy arrays",
+    "array_api_strict": "arrays of array_api_strict",
+}
 _kind: ContextVar[str | None] = ContextVar("kind", default=None)
 
 
 def kind_of_rows() -> str:
-    """Return "torch" in a method that was given tensors, and otherwise "numpy"."""
+    """Return the library of the rows given to the method that runs: "numpy", "torch", "cupy", ..."""
     return _kind.get() or "numpy"
 
 
 def computing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that computes on the estimator's device, and answers in tensors where it is given tensors.
+    """Return a method that computes on the estimator's device, and answers in arrays of the library of its rows.
 
-    Tensors of rows are computed on their own device unless `device` names another; targets and weights may be of any
-    kind. BLAS runs one thread outside large matrices, and what exceeds the range raises an error, without warnings.
+    Tensors of rows are computed on their own device unless `device` names another. Arrays of other libraries, which are
+    taken where scikit-learn's `array_api_dispatch` is on, are computed on the host unless `device` names a GPU. Targets
+    and weights may be of any kind. BLAS runs one thread outside large matrices, and what exceeds the range raises an
+    error, without warnings.
     """
 
     @wraps(method)
@@ -36,24 +44,25 @@ def computing(method: Callable[..., Any]) -> Callable[..., Any]:
         if _kind.get() is not None:  # called by another such method
             return method(self, *args, **kwargs)
         rows = args[0] if args else kwargs.get("X")
-        tensors = backend_of(rows) if array_api_compat.is_torch_array(rows) else None
+        given = library_of(rows)
         if method.__name__ != "fit" and rows is not None:
-            _check_kind(self, tensors)
-        args = tuple(_as_numpy(one) for one in args)
-        kwargs = {name: _as_numpy(one) for name, one in kwargs.items()}
-        with _on_device(self.device, tensors):
+            _check_kind(self, given, method.__name__)
+        args = tuple(as_numpy(one) for one in args)
+        kwargs = {name: as_numpy(one) for name, one in kwargs.items()}
+        with on_device(self.device, given):
             answer = method(self, *args, **kwargs)
-        return answer if tensors is None else _as_tensors(answer, tensors)
+        return answer if given is NUMPY else _in_library(answer, given)
 
     return run
 
 
 @contextmanager
-def _on_device(device: Any, tensors: Backend | None) -> Iterator[None]:
+def on_device(device: Any, given: Backend) -> Iterator[None]:
+    """Compute on the parameter `device`; where that is the CPU, tensors on their own."""
     backend = device_backend(device)
-    if backend is NUMPY and tensors is not None:
-        backend = tensors
-    token = _kind.set("numpy" if tensors is None else "torch")
+    if backend is NUMPY and _kind_of(given) == "torch":
+        backend = given
+    token = _kind.set(_kind_of(given))
     try:
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"), computing_on(backend):
             yield
@@ -65,30 +74,50 @@ def _on_device(device: Any, tensors: Backend | None) -> Iterator[None]:
         _kind.reset(token)
 
 
-def _check_kind(estimator: Any, tensors: Backend | None) -> None:
-    """Refuse rows of another kind than those of the fit."""
+def library_of(values: Any) -> Backend:
+    """Return the backend of an array that is answered in its own library; NumPy's for all other values."""
+    if array_api_compat.is_torch_array(values):
+        return backend_of(values)
+    if not get_config()["array_api_dispatch"] or array_api_compat.is_dask_array(values):
+        return NUMPY
+    found = backend_of(values)
+    return found if _kind_of(found) in _KINDS else NUMPY
+
+
+def _kind_of(backend: Backend) -> str:
+    return backend.namespace.rpartition(".")[2]
+
+
+def _check_kind(estimator: Any, backend: Backend, method: str) -> None:
+    """Refuse rows of another library than those of the fit."""
     if not hasattr(estimator, "_model"):
         return
-    known, given = estimator._model.schema.arrays, "numpy" if tensors is None else "torch"
+    known, given = estimator._model.schema.arrays, _kind_of(backend)
     if given != known:
-        remedy = "torch.as_tensor(X)" if known == "torch" else "X.cpu().numpy()"
-        raise DataTypeError(f"the model was fitted on {_KINDS[known]}, got {_KINDS[given]}; convert them: {remedy}")
+        to_host = "X.cpu().numpy()" if given == "torch" else 'numpy.from_dlpack(X, device="cpu")'
+        raise DataTypeError(
+            f"rows given to {type(estimator).__name__}.{method}() must use the same namespace as those of the fit: the "
+            f"model was fitted on {_KINDS[known]}, got {_KINDS[given]}; convert them: "
+            f"{to_host if known == 'numpy' else f'{known}.asarray(X)'}"
+        )
 
 
-def _as_numpy(value: Any) -> Any:
-    if not array_api_compat.is_torch_array(value):
+def as_numpy(value: Any) -> Any:
+    """Return an array of another library as a NumPy array, and every other value as it is."""
+    backend = library_of(value)
+    if backend is NUMPY:
         return value
     try:
-        return backend_of(value).to_host(value)
-    except TypeError:
+        return backend.to_host(value)
+    except (TypeError, BufferError):
         raise DataTypeError(
-            f"tensors must be dense, of float64, float32 or integers, got {value.dtype} in the layout {value.layout}; "
-            "convert them with .to_dense() and .float()"
+            f"tensors must be dense, of float64, float32 or integers, got {value.dtype} in the layout "
+            f"{getattr(value, 'layout', 'of its library')}; convert them with .to_dense() and .float()"
         ) from None
 
 
-def _as_tensors(answer: Any, backend: Backend) -> Any:
+def _in_library(answer: Any, backend: Backend) -> Any:
     if isinstance(answer, tuple):
-        return tuple(_as_tensors(one, backend) for one in answer)
+        return tuple(_in_library(one, backend) for one in answer)
     is_numeric = isinstance(answer, np.ndarray) and answer.dtype.kind in "fiub"
     return backend.from_host(answer) if is_numeric else answer

@@ -130,7 +130,7 @@ _BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": 
 _MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, TriedKernel, Descended, Level, _Inputs, _Shown}
 _WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HINTS = {
-    (Form, "arrays"): Literal["numpy", "torch"],
+    (Form, "arrays"): Literal["numpy", "torch", "cupy", "array_api_strict"],
     (Solution, "solver"): Literal["direct", "gradient"],
     (RidgePath, "criterion"): Literal["loo", "gcv"],
     (LossPath, "criterion"): Literal["loo"],

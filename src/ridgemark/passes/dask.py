@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from ridgemark.backends import NUMPY, Backend
 from ridgemark.backends.devices import on_host
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.passes.device import placed
+from ridgemark.passes.device import DeviceExecutor, placed
 from ridgemark.passes.task import Task, Workspace, prepared
-from ridgemark.rows.base import Block
+from ridgemark.passes.threads import Clock
+from ridgemark.rows.base import BaseRows, Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
 
 Along = Sequence[NDArray[Any]] | Callable[[Iterable[Block]], Sequence[NDArray[Any]]]
@@ -47,19 +49,34 @@ class PartitionTask:
 
     def results(self, first: int, along: Along, part: Sequence[Any]) -> Iterator[tuple[Block, Any]]:
         """Yield the blocks of a partition, whose first row has the number `first`, and their results."""
-        backend: Backend = NUMPY
-        task, workspace = self.task, Workspace()
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             rows = self.reading(*part)
+            backend, task = self._placed(rows)
             if callable(along):
                 along = along(prepared(whole, self.weight_unit) for whole in rows.blocks(self.block_rows))
-            for block in rows.blocks(self.block_rows):
-                if task.on_device and self.backend is not backend:
-                    backend, task = placed(self.task, self.backend, block.features)
-                    workspace = Workspace(backend)
+
+            def work(block: Block, workspace: Workspace) -> Any:
                 own = slice(block.start, block.start + block.n_rows)
                 block = replace(block, start=first + block.start, along=tuple(values[own] for values in along))
-                yield block, on_host(task(prepared(block, self.weight_unit, backend), workspace), backend)
+                return on_host(task(prepared(block, self.weight_unit, backend), workspace), backend)
+
+            blocks = rows.blocks(self.block_rows)
+            if backend is NUMPY:
+                workspace = Workspace()
+                yield from ((block, work(block, workspace)) for block in blocks)
+            else:
+                yield from DeviceExecutor(backend).in_order(work, blocks, 1, Clock())
+
+    def _placed(self, rows: BaseRows) -> tuple[Backend, Task]:
+        """Return where this worker computes with these rows, and the task there; a device gets its arrays once."""
+        if self.backend is NUMPY or not self.task.on_device:
+            return NUMPY, self.task
+        if self not in _there:
+            _there[self] = placed(self.task, self.backend, rows.take([0]).features)
+        return _there[self]
+
+
+_there: WeakKeyDictionary[PartitionTask, tuple[Backend, Task]] = WeakKeyDictionary()
 
 
 def each_block(source: DaskRows, work: PartitionTask, along: Along) -> Iterator[tuple[int, int, Any]]:

@@ -5,6 +5,7 @@ arrays have names of one letter: the first array with the side `p` sets p, and a
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -123,7 +124,8 @@ class Decoder:
 
     def _number(self, kind: type, node: Any, place: str, rule: Rule) -> Any:
         allowed = (int,) if kind is int else (int, float)
-        if type(node) not in allowed or not self._is_right(node, rule, kind is int):
+        exceeds = type(node) is int and abs(node) > sys.float_info.max  # JSON knows no largest one
+        if type(node) not in allowed or exceeds or not self._is_right(node, rule, kind is int):
             what = "an integer" if kind is int else "a number"
             raise refusal(place, f"must be {what} in its range, got {shown(node)}")
         self._match(rule.sides if kind is int else None, (node,), place)
