@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from ridgemark import NystromClassifier, load, open_rows
+from ridgemark import NystromClassifier, NystromRidge, load, open_rows
 from ridgemark.errors import DataError, LandmarkCountWarning, ParameterError, RidgeEdgeWarning
 from ridgemark.operators import nystrom_factor
 from ridgemark.solvers import Newton
@@ -114,6 +114,46 @@ def test_rows_from_a_file_hold_labels_as_numbers(tmp_path):
     assert streamed.classes_.tolist() == [1, 2, 3]
     assert streamed.predict_proba(rows) == pytest.approx(held.predict_proba(X), abs=1e-8)
     assert streamed.score(rows) == held.score(X, labels + 1)
+
+
+@pytest.mark.parametrize("names", [["no", "yes"], [False, True], ["a", "b", "c"]], ids=str)
+@pytest.mark.parametrize("form", ["csv", "parquet", "npz"])
+def test_labels_of_files_are_those_of_arrays(names, form, tmp_path):
+    pytest.importorskip("pyarrow")
+    X, codes = labelled(300, len(names))
+    frame, y = pd.DataFrame(X, columns=["a", "b"]), np.array(names)[codes]
+    path = tmp_path / f"rows.{form}"
+    if form == "npz":
+        np.savez(path, X=X, y=y)
+    else:
+        getattr(frame.assign(y=y), f"to_{form}")(path, index=False)
+    rows = open_rows(path, target=None if form == "npz" else "y")
+    model = NystromClassifier(**PLAIN, ridge=1e-3, memory_budget=2**20).fit(rows)
+    held = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y)
+    assert np.array_equal(model.classes_, held.classes_)
+    assert model.classes_.dtype == held.classes_.dtype
+    assert model.predict_proba(rows) == pytest.approx(held.predict_proba(X), abs=1e-8)
+    assert model.score(rows) == held.score(X, y)
+    assert model.certify(rows).bound == pytest.approx(held.certify(X, y).bound, rel=1e-3)
+
+
+def test_other_files_may_lack_a_label_or_have_an_unknown_one():
+    X, codes = labelled(300, 3)
+    y = np.array(["b", "d", "f"])[codes]
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y)
+    some = open_rows(X[codes != 1], target=y[codes != 1])
+    expected = model.score(X[codes != 1], y[codes != 1])
+    assert model.score(some) == expected
+    assert model.calibrate(some).calibration_.guaranteed
+    first = int(np.flatnonzero(codes == 1)[0])
+    with pytest.raises(DataError, match=f"the label of row {first} is none of the 3 classes"):
+        model.calibrate(open_rows(X, target=np.where(codes == 1, "e", y)))
+
+
+def test_text_is_no_target_of_regression():
+    X, codes = labelled(50, 2)
+    with pytest.raises(DataError, match=r"the target holds text, such as 'no'; .* fit a NystromClassifier"):
+        NystromRidge().fit(open_rows(X, target=np.array(["no", "yes"])[codes]))
 
 
 def test_sparse_rows_fit_as_dense_ones_do():

@@ -1,5 +1,7 @@
 """One-step leave-one-out chooses a ridge as refits do."""
 
+import gc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
@@ -12,7 +14,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import CurvatureSystem, Newton
+from ridgemark.solvers import CurvatureSystem, JointSystem, Newton
 from tests.classes.problems import indicators, labelled
 from tests.helpers import slowly
 
@@ -109,6 +111,19 @@ def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, 
     monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", rows)
     problem = Refits(X, labels, 1.0)
     assert problem.one_step(problem.newton.solve(2.0, problem.zero)) == pytest.approx(values[:rows].mean(), rel=0.05)
+
+
+def test_a_search_keeps_the_system_of_the_best_ridge_alone():
+    problem = Refits(*labelled(80, 3), 1.0)
+    ridges = np.logspace(-1, -4, 5)
+    search = LossSearch(problem.newton, Ridges(ridges, 80 * ridges), problem.zero)
+    losses = [search.evaluate(position) for position in range(5)]
+    path, solution, system = search.best(80.0)
+    assert path.loo_loss.tolist() == losses
+    assert np.array_equal(solution.coefficients, search.solutions[path.chosen].coefficients)
+    assert system.scaled_ridge == 80 * ridges[np.argmin(losses)]
+    gc.collect()
+    assert [one for one in gc.get_objects() if isinstance(one, JointSystem)] == [system]
 
 
 def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():

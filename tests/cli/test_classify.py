@@ -60,6 +60,44 @@ def test_a_fit_of_labels_is_certified_on_its_rows(files, fit, ridgemark):
     assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
+    X, codes = labelled(400, 3)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.array(["fig", "pear", "sour plum"], object)[codes])
+    table.loc[7, "kind"] = None
+    files = {name: tmp_path / f"{name}.{form}" for name in ("train", "test")}
+    getattr(table[:300], f"to_{form}")(files["train"], index=False)
+    getattr(table[300:], f"to_{form}")(files["test"], index=False)
+    model = tmp_path / "model"
+    code, printed, errors = ridgemark(
+        "fit", files["train"], "--target", "kind", "--test", files["test"], "--output", model, "--json", *OPTIONS
+    )
+    assert code == 0, errors
+    assert json.loads(printed)["classes"] == ["fig", "pear", "sour plum"]
+    fitted, test = load(model), table[300:]
+    right = fitted.score(test[["a", "b"]], test["kind"])
+    assert json.loads(printed)["held_out"]["accuracy"] == pytest.approx(right)
+    said = " ".join(errors)
+    assert "'kind' holds text: classes are fitted, as by --classify" in said
+    assert "1 of the 300 rows" in said
+    ridgemark("predict", model, files["test"], "--output", tmp_path / "labels.csv")
+    labels = fitted.predict(test[["a", "b"]]).tolist()
+    assert pd.read_csv(tmp_path / "labels.csv")["prediction"].tolist() == labels
+    for name in ("labels.parquet", "labels.npy"):
+        assert ridgemark("predict", model, files["test"], "--output", tmp_path / name)[0] == 0
+    assert np.load(tmp_path / "labels.npy").tolist() == labels
+    assert pd.read_parquet(tmp_path / "labels.parquet")["prediction"].tolist() == labels
+    ridgemark("predict", model, files["test"], "--proba", "--output", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv").columns.tolist() == [
+        "probability_fig",
+        "probability_pear",
+        "probability_sour plum",
+    ]
+    code, printed, errors = ridgemark("certify", model, files["train"])
+    assert code == 0, errors
+    assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [(["--certify", "trace"], "--certify must be audit"), (["--report", "page.html"], "--report has no page")],

@@ -101,7 +101,7 @@ def test_lines_are_counted_past_leading_blank_ones(
     Path("a.csv").write_text(text, encoding="utf-8")
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", chunk)
     with pytest.raises(DataError, match=rf"row 0 \(line {line}\), column 'b'"):
-        open_rows("a.csv", target="b")
+        open_rows("a.csv", weight="b")
 
 
 def test_too_many_columns_are_refused_unless_the_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,14 @@ from ridgemark.estimators import NystromClassifier
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
+from ridgemark.losses import class_loss
 from ridgemark.report.fit_words import spoken, tuning_lines
 from ridgemark.rows import RowSource, row_weights
 
 classify_option = click.option(
-    "--classify", is_flag=True, help="The target holds labels, whole numbers: fit probabilities of the classes."
+    "--classify",
+    is_flag=True,
+    help="The target holds labels: fit probabilities of the classes. A text target implies it.",
 )
 
 
@@ -74,14 +77,10 @@ def fit_labels(
 
 def _held_out(model: Any, other: RowSource) -> dict[str, float]:
     """Return accuracy and log loss on test rows, whose labels must be those of the fit."""
-    block = other.take(np.arange(other.n_rows))
-    assert block.targets is not None
-    labels, weights = block.targets[:, 0], row_weights(block)
-    which = np.searchsorted(model.classes_, labels)
-    unknown = model.classes_[np.minimum(which, len(model.classes_) - 1)] != labels
-    if unknown.any():
-        raise ParameterError(f"the label {labels[unknown][0]:g} of the test rows is none of the fit's")
+    labelled, _ = model._open(other, None, None, reset=False)
+    block, weights = labelled.take(np.arange(other.n_rows)), row_weights(other.take(np.arange(other.n_rows)))
+    which = class_loss(len(model.classes_)).indicators(block.targets).argmax(axis=1)
     logs = model.predict_log_proba(other)
-    own = logs[np.arange(len(labels)), which]
+    own = logs[np.arange(len(which)), which]
     right = (logs.argmax(axis=1) == which).astype(float)
     return {"accuracy": float(np.average(right, weights=weights)), "log_loss": float(-np.average(own, weights=weights))}

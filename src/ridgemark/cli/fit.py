@@ -28,7 +28,8 @@ from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
-from ridgemark.rows.places import shown
+from ridgemark.rows.labels import text_labels
+from ridgemark.rows.places import listed, shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
@@ -86,6 +87,11 @@ def command(
     about = _about(data, source, options)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
     other = None if test is None else open_test(about, columns, test, csv_form(test, options))
+    if text_labels(source) is not None and not options["classify"]:
+        click.echo(
+            f"ridgemark: {listed(about.target_names or ())} holds text: classes are fitted, as by --classify", err=True
+        )
+        options["classify"] = True
     if options["classify"]:
         if report is not None:
             raise ParameterError("--report has no page of classes yet; leave it out with --classify")

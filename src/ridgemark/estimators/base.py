@@ -4,6 +4,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, validate_data
 
 from ridgemark.errors import (
@@ -30,7 +31,9 @@ from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
 from ridgemark.rows.dask import is_dask
+from ridgemark.rows.labels import text_labels
 from ridgemark.rows.open import frame_columns
+from ridgemark.rows.places import listed, shown
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
 
@@ -174,6 +177,12 @@ class LandmarkEstimator(TableReader):
             if X.n_targets == 0:
                 raise DataError(
                     "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
+                )
+            if (labels := text_labels(X)) is not None and not is_classifier(self):
+                raise DataTypeError(
+                    f"the target {listed(X.target_names or ())}".rstrip()
+                    + f" holds text, such as {shown(labels[0])}; a target of regression must be a number; convert it, "
+                    "or fit a NystromClassifier (command line: --classify)"
                 )
             if reset:
                 self._check_square((X.n_rows, X.n_features))

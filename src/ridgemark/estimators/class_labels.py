@@ -11,6 +11,8 @@ from ridgemark.fitted import Classes, ClassScores
 from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
+from ridgemark.rows import RowSource
+from ridgemark.rows.labels import text_labels
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +26,27 @@ def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Class
         )
     weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
     return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
+
+
+def labels_of(source: RowSource, numbers: Floats) -> NDArray[Any]:
+    """Return the labels that numbers of a source stand for; numbers themselves as integers where all of them are."""
+    labels = getattr(source, "labels", None)
+    if labels is not None:
+        return np.array(labels)[numbers.astype(int)]
+    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
+
+
+def numbers_of(classes: Classes, source: RowSource) -> Floats:
+    """Return the numbers, ascending, that stand for the classes in a source; none of its numbers for an absent one."""
+    labels, texts = classes.labels, text_labels(source)
+    if (labels.dtype.kind == "U") != (texts is not None):
+        kinds = ("text", "numbers") if texts is None else ("numbers", "text")
+        raise DataError(
+            f"the labels of the fit are {kinds[0]} ({classes.values[0]!r}), and those of the rows {kinds[1]}"
+        )
+    if texts is None:
+        return labels.astype(float)
+    return np.searchsorted(texts, labels).astype(float) - np.where(np.isin(labels, texts), 0.0, 0.5)
 
 
 def _factors(given: Any, labels: list[Any], totals: Floats) -> Floats | None:

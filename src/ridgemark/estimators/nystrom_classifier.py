@@ -11,7 +11,7 @@ from ridgemark.certificates import audit_classes
 from ridgemark.effects import effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
-from ridgemark.estimators.class_labels import as_classes, conformal_sets, scores_of
+from ridgemark.estimators.class_labels import as_classes, conformal_sets, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.estimators.lazy import lazy_on_dask
@@ -129,7 +129,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings one target of numbers, the labels, and its own weights.
+            The rows; a RowSource brings one target, the labels, and its own weights.
         y : array of shape (n,)
             The labels: text, booleans or numbers.
         sample_weight : array of shape (n,), optional
@@ -268,7 +268,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
         if isinstance(X, RowSource) and y is None:
             passes = self._passes(X)
-            y, sample_weight = passes.targets()[:, 0], passes.weights()
+            y, sample_weight = labels_of(X, passes.targets()[:, 0]), passes.weights()
         return super().score(X, y, sample_weight)
 
     def _recipe(self):
@@ -315,14 +315,12 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         if source.n_targets != 1:
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
         if known is not None:
-            if labels is None and known.labels.dtype.kind not in "biuf":
-                raise DataError(f"the labels of the fit are text ({known.values[0]!r}), and a RowSource holds numbers")
-            numbers = np.arange(len(known.values), dtype=float) if labels is not None else known.labels.astype(float)
+            numbers = numbers_of(known, source) if labels is None else np.arange(len(known.values), dtype=float)
             return label_rows(source, numbers, known.weights), known
         passes = self._passes(source)
         numbers, which = np.unique(passes.targets()[:, 0], return_inverse=True)
         totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
-        classes = as_classes(_whole(numbers) if labels is None else labels, totals, self.class_weight)
+        classes = as_classes(labels_of(source, numbers) if labels is None else labels, totals, self.class_weight)
         return label_rows(source, numbers[totals > 0], classes.weights), classes
 
     def _codes(self, y, known):
@@ -355,11 +353,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         cross_kernel, dual_coef, intercept = self._function()
         values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
         return in_range(values, "the log-odds", _RESCALE)
-
-
-def _whole(numbers):
-    """Return numbers as integers where all of them are."""
-    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
 
 
 def _solution(fitted, certificate, tolerance):

@@ -48,7 +48,7 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     suggests. Of a list of ridges every one is evaluated.
     """
     passes, total = prepared.setting.passes, prepared.setting.total_weight
-    newton, path, best = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None
+    newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None
     if recipe.one_ridge:
         ridge = float(recipe.ridge)
         start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
@@ -61,14 +61,14 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         else:
             for position in sorted(range(len(ridges.values)), key=lambda k: abs(k - first)):
                 search.evaluate(position)
-        path, best = search.best(total)
-        start = best.solution
+        path, start, system = search.best(total)
+        del search  # its system may be large
         ridge = float(path.ridges[path.chosen])
     scaled = float(scaled_ridges(np.array(ridge), total))
     if newton.rough:
-        best = newton.solve(scaled, start, _NEAR, best.system if best else None)
-        start = best.solution
-    fit = replace(newton, rough=False).solve(scaled, start, system=best.system if best else None)
+        near = newton.solve(scaled, start, _NEAR, system)
+        start, system = near.solution, near.system
+    fit = replace(newton, rough=False).solve(scaled, start, system=system)
     left_out = left_out_predictor(newton, fit)
     return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
 

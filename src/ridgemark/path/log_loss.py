@@ -104,11 +104,16 @@ def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
 
 
 class LossSearch:
-    """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses."""
+    """Fits along a path of ridges, each begun from the best one before, with their leave-one-out losses.
+
+    Only the system of the best one is kept: it has as many numbers as the second derivative.
+    """
 
     def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
         self.newton, self.ridges, self.start = newton, ridges, start
-        self.fits: dict[int, NewtonFit] = {}
+        self.lowest: NewtonFit | None = None  # of the fits so far, by its leave-one-out loss
+        self.solutions: dict[int, RidgeSolution] = {}
+        self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
         self._targets, self._weights = newton.sample.targets(), newton.sample.row_counts()
 
@@ -117,26 +122,31 @@ class LossSearch:
         if position not in self.losses:
             scaled_ridge = float(self.ridges.scaled[position])
             start, system = self.start, None
-            if self.fits:
-                nearest = self.fits[min(self.fits, key=lambda other: abs(other - position))]
-                start, system = nearest.towards(scaled_ridge), nearest.system
+            if self.lowest is not None:
+                start, system = self.lowest.towards(scaled_ridge), self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR, system)
             if not self.newton.whole:
                 fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge))
-            self.fits[position] = fit
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
-            self.losses[position] = float(self._weights @ losses / self._weights.sum())
+            loss = float(self._weights @ losses / self._weights.sum())
+            if loss < min(self.losses.values(), default=np.inf) or self.lowest is None:
+                self.lowest = fit
+            self.solutions[position], self.training[position], self.losses[position] = fit.solution, fit.loss, loss
         return self.losses[position]
 
-    def best(self, total_weight: float) -> tuple[LossPath, NewtonFit]:
-        """Return what was tried, and the fit at the largest ridge of those that do equally well."""
+    def best(self, total_weight: float) -> tuple[LossPath, RidgeSolution, System]:
+        """Return what was tried, the solution at the largest ridge of those that do equally well, and a system near it.
+
+        The system is that of the lowest loss.
+        """
+        assert self.lowest is not None
         tried = np.array(sorted(self.losses))
         losses = np.array([self.losses[k] for k in tried])
-        training = np.array([self.fits[k].loss for k in tried]) / total_weight
+        training = np.array([self.training[k] for k in tried]) / total_weight
         chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
         values = self.ridges.values
         path = LossPath(values[tried], losses, training, "loo", chosen, float(values.min()), float(values.max()))
-        return path, self.fits[int(tried[chosen])]
+        return path, self.solutions[int(tried[chosen])], self.lowest.system
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:

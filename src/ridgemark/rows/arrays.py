@@ -14,11 +14,13 @@ from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
 from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
-from ridgemark.rows.column import Column, ColumnEncoder, number_column
+from ridgemark.rows.column import Column, ColumnEncoder, array_column
 from ridgemark.rows.columns import Columns, EncodedColumns, KeptColumns, SparseColumns, require_dimensions
+from ridgemark.rows.labels import label_numbers, labels_in
 from ridgemark.rows.places import Place
 
 _CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
+_PART_BYTES = 2**20  # bytes of all columns read at once when targets are looked at on opening
 _SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
 _IN_USE = 8  # earlier blocks that may still be in use when another one is read
 
@@ -34,7 +36,7 @@ class MatrixColumns(Columns):
         super().__init__(Header(source, n_columns, names), n_rows, in_memory)
         self.vector = len(shape) == 1
         self.stored_dtype = dtype
-        if dtype.kind not in "fbiu":
+        if dtype.kind not in "fbiu" and not (self.vector and dtype.kind in "OUT"):  # text may be labels
             raise Place(source, None, str).wrong_kind(dtype.kind, dtype)
 
     @property
@@ -62,7 +64,8 @@ class MatrixColumns(Columns):
 
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
-        return [number_column(values) for values in np.ascontiguousarray(self.values(rows).T)]
+        place = self.place(rows)
+        return [array_column(values, place) for values in np.ascontiguousarray(self.values(rows).T)]
 
 
 class ArrayColumns(MatrixColumns):
@@ -241,15 +244,34 @@ def select_rows(
     kept = kept_rows(source.n_rows - skipped.size, skipped, source.header.source) if skipped.size else None
     if kept is not None:
         parts = [None if part is None else KeptColumns(part, kept) for part in parts]
+    parts[1], labels = _with_numbers(parts[1])
     rows = ArrayRows(*parts)
-    rows.n_skipped, rows.kept = skipped.size, kept
+    rows.n_skipped, rows.kept, rows.labels = skipped.size, kept, labels
     return rows
+
+
+def _in_parts(columns: Columns) -> Iterator[tuple[slice, list[Column]]]:
+    """Iterate over the columns as they are, in parts of some rows."""
+    for rows in _slices(max(1, _PART_BYTES // (8 * columns.header.n_columns)), 0, columns.n_rows):
+        yield rows, columns.columns(rows)
 
 
 def _missing(columns: Columns) -> npt.NDArray[np.intp]:
     """Return the rows with a missing value."""
-    blocks = [columns.columns(rows) for rows in _slices(_CHECK_BYTES // 8, 0, columns.n_rows)]
-    return np.flatnonzero(np.concatenate([np.any([column.gaps for column in block], axis=0) for block in blocks]))
+    gaps = [np.any([column.gaps for column in part], axis=0) for _, part in _in_parts(columns)]
+    return np.flatnonzero(np.concatenate(gaps))
+
+
+def _with_numbers(targets: Columns | None) -> tuple[Columns | None, tuple[Any, ...] | None]:
+    """Return one target of text as the numbers of its labels, and these; other targets as they are."""
+    if targets is None or len(targets.which) != 1 or isinstance(targets, SparseColumns):
+        return targets, None
+    source = targets.header.source
+    labels = labels_in((column for _, (column,) in _in_parts(targets)), targets.place(slice(0, 1)).column())
+    if labels is None or not isinstance(labels[0], str):
+        return targets, labels
+    parts = [label_numbers(labels, column, targets.place(rows)) for rows, (column,) in _in_parts(targets)]
+    return ArrayColumns(np.concatenate(parts)[:, None], source, targets.names), labels
 
 
 def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns | None]:

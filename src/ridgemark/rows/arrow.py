@@ -78,17 +78,22 @@ class ArrowRows(ScannedRows):
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
-        skipped = self._gaps(header.names_of(choice.targets) or ()) if skip and choice.targets else ()
+        gaps: Sequence[Array] = ()
+        if skip and choice.targets:
+            parts = self._columns_of(header.names_of(choice.targets) or ())
+            gaps = [np.any([column.gaps for column in columns], axis=0) for columns in parts]
+        skipped = np.flatnonzero(np.concatenate(gaps)) if gaps else ()
         super().__init__(header, choice, chunk_rows, dtype, files, skipped)
 
-    def _gaps(self, names: Sequence[str]) -> Array:
-        """Return the rows in which a value of these columns is missing."""
-        found = []
+    def _columns_of(self, names: Sequence[str]) -> Iterator[list[Column]]:
+        """Iterate over some columns of all rows, in parts of some rows."""
         for reader in self._readers:
             with reading(reader.path, reader.form, *_arrow_errors()):
                 for _, _, batch in reader.read(list(range(len(reader.chunk_rows))), names, _PIECE_BYTES // 8):
-                    found.append(np.any([arrow_column(batch.column(name)).gaps for name in names], axis=0))
-        return np.flatnonzero(np.concatenate(found))
+                    yield [arrow_column(batch.column(name)) for name in names]
+
+    def _target_columns(self) -> Iterator[Column]:
+        return (column for (column,) in self._columns_of(self.target_names or ()))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         piece_rows = max(1, _PIECE_BYTES // (8 * len(self._names)))

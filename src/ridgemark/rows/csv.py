@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
+from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
@@ -34,8 +36,8 @@ class CsvRows(ScannedRows):
 
     Text in UTF-8, with or without a byte order mark. Fields may be quoted; blank lines are skipped. Opening reads the
     file once to find and count the rows; numbers are read as float64 in each pass. Cells of targets and weights, and of
-    features that are not encoded, must be numbers, or true and false, which become 1 and 0; unused columns may hold
-    anything.
+    features that are not encoded, must be numbers, or true and false, which become 1 and 0; one target may be text, the
+    labels of classes, which become their positions in `labels`; unused columns may hold anything.
 
     The first line names the columns. If it holds only numbers, the form of the arguments decides: with text
     (`target="400"`) the numbers are names; with positions (`target=3`) the file has no header, and the columns are
@@ -106,9 +108,23 @@ class CsvRows(ScannedRows):
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
 
     def _check_roles(self) -> None:
-        roles = self._choice.targets + self._choice.weight
+        roles = self._choice.weight if text_labels(self) else self._choice.targets + self._choice.weight
         for piece in self.pieces([0]) if roles else ():
             piece.columns(roles, as_number=roles)
+
+    def _target_columns(self) -> Iterator[Column]:
+        """Iterate over the column of the target: numbers, booleans, or text; the first text decides."""
+        read: dict[str, Sequence[int]] = {}
+        for piece in self.pieces():
+            (column,) = piece.columns(self.targets, **read)
+            if column.levels is not None and not read:
+                texts = {level.strip().lower() for level in column.levels} - _MISSING
+                if texts <= _TRUTH.keys():
+                    column = replace(column, kind="boolean", levels=None)
+                elif any(_value(text, self.parser.decimal) is not None for text in texts):
+                    piece.columns(self.targets, as_number=self.targets)  # refuses the first text
+                read = {"as_text": self.targets}
+            yield column
 
     def pieces(self, chunks: Sequence[int] | None = None) -> Iterator[CsvPiece]:
         """Iterate over some chunks, in ascending order; by default over all."""
@@ -119,9 +135,11 @@ class CsvRows(ScannedRows):
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         n_encoded = 0 if self.encoder is None else len(self._choice.features)
-        texts = () if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
+        texts = [] if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
+        labels = self.targets if text_labels(self) else ()
+        numbers = [j for j in self._choice.all[n_encoded:] if j not in labels]
         for piece in self.pieces(chunks):
-            columns = piece.columns(self._choice.all, as_number=self._choice.all[n_encoded:], as_text=texts)
+            columns = piece.columns(self._choice.all, as_number=numbers, as_text=[*texts, *labels])
             yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
 
 

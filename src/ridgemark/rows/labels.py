@@ -1,13 +1,57 @@
-"""Rows whose targets are labels, as rows whose targets are indicators of classes."""
+"""Labels as numbers, and rows whose targets are labels as rows whose targets are indicators of classes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError
 from ridgemark.rows.base import BaseRows, Block, RowSource, row_weights
+from ridgemark.rows.cells import check_present, is_number
+from ridgemark.rows.column import Column
+from ridgemark.rows.places import Place, shown
+
+MOST_LABELS = 1000  # different texts of a target
+
+
+def labels_in(columns: Iterable[Column], where: str) -> tuple[Any, ...] | None:
+    """Return the labels of a target of text, ascending, or (False, True) for booleans; None for other targets.
+
+    Text without a stated type is not labels where it begins with rows that hold a number.
+    """
+    texts: set[str] = set()
+    for column in columns:
+        gaps = column.gaps
+        if gaps.all():
+            continue
+        if column.levels is None:
+            return (False, True) if column.kind == "boolean" else None
+        found = column.levels[np.unique(column.values[~gaps])].tolist()
+        if not (texts or column.typed) and any(map(is_number, found)):
+            return None
+        texts.update(found)
+        if len(texts) > MOST_LABELS:
+            raise DataError(
+                f"{where} holds more than {MOST_LABELS:,} different texts, such as {shown(found[0])}; a target must be "
+                "a number, or the label of a class"
+            )
+    return tuple(sorted(texts)) or None
+
+
+def text_labels(source: Any) -> tuple[str, ...] | None:
+    """Return the labels of a source whose target is text; None for other targets."""
+    labels = getattr(source, "labels", None)
+    return labels if labels and isinstance(labels[0], str) else None
+
+
+def label_numbers(labels: tuple[str, ...], column: Column, place: Place) -> npt.NDArray[np.float64]:
+    """Return the position among the labels of every row's text; refuse missing ones."""
+    assert column.levels is not None
+    check_present(column.gaps, replace(place, of_target=True))
+    known = {label: number for number, label in enumerate(labels)}
+    return np.array([known.get(level, -1.0) for level in column.levels], dtype=float)[column.values]
 
 
 class LabelRows(BaseRows):

@@ -44,7 +44,7 @@ def open_rows(
     target : str, int, list of them, or array, optional
         Name or position of the target column, or several; in a `.npz` file also the name of an array. For data in
         memory and `.npy` also the values themselves, (n,) or (n, t). An integer is first looked up among the column
-        names.
+        names. One target may be text, the labels of classes: its numbers are positions in `labels` of the result.
     columns : list of str or int, optional
         The features, in this order; by default all columns without another role.
     weight : str, int or array, optional

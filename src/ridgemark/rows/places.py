@@ -16,7 +16,6 @@ MOST_LISTED = 12
 
 TEXT, CATEGORY = "U", "category"
 
-NUMBER_CLASSES = "or number the classes: 0, 1, ...; NystromClassifier in Python takes arrays of text labels"
 LEAVE_OUT = "leave the column out with columns=[...] (command line: --columns)"
 
 # What an array of each numpy kind (or a column of categories) holds, and the remedy.
@@ -105,14 +104,15 @@ class Place:
 
     def missing(self, row: int, column: int = 0) -> DataError:
         """Refuse an empty or null cell."""
-        return DataError(f"{self.cell(row, column)} is missing; every value must be a number; {self.remedy}")
+        rule = "every row needs its target" if self.of_target else "every value must be a number"
+        return DataError(f"{self.cell(row, column)} is missing; {rule}; {self.remedy}")
 
     def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
         """Refuse a cell that holds text or another value that is not a number."""
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
         if self.of_target:
-            remedy = f"the target must be a number; convert it, {NUMBER_CLASSES}"
+            remedy = "a target must hold numbers only, or labels that are all text; correct it, or rename the labels"
         return DataTypeError(f"{self.cell(row, column)} holds {what}, {shown(value)}; {remedy}")
 
     def not_utf8(self, row: int, column: int = 0) -> DataError:

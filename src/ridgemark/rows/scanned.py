@@ -14,7 +14,8 @@ from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
 from ridgemark.rows.choice import Choice, Header
 from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures
 from ridgemark.rows.files import FileState
-from ridgemark.rows.places import Place
+from ridgemark.rows.labels import label_numbers, labels_in, text_labels
+from ridgemark.rows.places import Place, listed
 
 
 class ScannedRows(BaseRows):
@@ -62,7 +63,13 @@ class ScannedRows(BaseRows):
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)
         self._names = header.names_of(choice.all) or ()
+        where = f"{listed(self.target_names or ())} of {header.source}"
+        self.labels = labels_in(self._target_columns(), where) if self.n_targets == 1 else None
         self._check_roles()
+
+    @abstractmethod
+    def _target_columns(self) -> Iterator[Column]:
+        """Iterate over the column of the only target, as it is, in parts of some rows."""
 
     def _check_roles(self) -> None:
         """Refuse targets and weights of the wrong kind on opening."""
@@ -122,6 +129,10 @@ class ScannedRows(BaseRows):
             features = part(0, n_columns, self.dtype)
         else:
             features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
-        targets = part(n_columns, weight, DOUBLE, replace(place, of_target=True)) if self.n_targets else None
+        targets = None
+        if (labels := text_labels(self)) is not None:
+            targets = label_numbers(labels, raw[n_columns], place.some(n_columns, weight))[:, None]
+        elif self.n_targets:
+            targets = part(n_columns, weight, DOUBLE, replace(place, of_target=True))
         weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)
