@@ -100,10 +100,10 @@ class Bench:
         error = rms(self.y_test - np.asarray(model.predict(self.given(self.X_test))))
         predicted = time.perf_counter() - begin
         share = self.n_rows * p**2 / seconds[-1] / self.rate
+        work = f"n p^2 operations at {share:.0%} of the matrix rate" if solver == "direct" else "no sums of products"
         return (
             f"fit, n = {self.n_rows:,}, p = {p:,}, {solver}: {seconds[-1]:.2f} s (first {seconds[0]:.2f} s), test RMSE "
-            f"{error:.5f} (noise {NOISE}), n p^2 operations are {share:.0%} of the matrix rate; prediction of "
-            f"{len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
+            f"{error:.5f} (noise {NOISE}), {work}; prediction of {len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
         )
 
     def audit(self) -> str:
@@ -156,6 +156,7 @@ class Bench:
             "2000": lambda: self.fit(2_000),
             "audit": self.audit,
             "10000": lambda: self.fit(10_000),
+            "10000-gradient": lambda: self.fit(10_000, "gradient"),
             "tuned": self.tuned,
             "30000": lambda: self.fit(30_000, "gradient"),
             "exact": self.exact,
