@@ -9,6 +9,10 @@ import pytest
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
 from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
+from ridgemark.linalg import product_in_blocks
+from ridgemark.passes.columns import Columns
+from ridgemark.rows import Block
+from ridgemark.rows.distinct import row_hashes
 
 torch = pytest.importorskip("torch")
 
@@ -85,6 +89,21 @@ def test_large_matrices_agree(ridge, monkeypatch):
         one, other = _both(partial(NystromRidge, **options))
         assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
         assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
+
+
+def test_rows_have_the_same_hashes_and_columns():
+    rows = np.vstack([X, -0.0 * X[:1], 1e300 * X[:1]])
+    assert (row_hashes(Block(0, torch.from_numpy(rows))) == row_hashes(Block(0, rows))).all()
+    one, other = Columns.of(X, np.ones(len(X))), Columns.of(torch.from_numpy(X), torch.ones(len(X)).double())
+    assert other.mean == pytest.approx(one.mean)
+    assert (other.two_valued == one.two_valued).all()
+
+
+@pytest.mark.parametrize("n_terms", [3, 8, 21])
+def test_products_in_blocks_agree(n_terms):
+    left, right = np.random.default_rng(0).normal(size=(5, n_terms)), X[:n_terms, :2]
+    found = product_in_blocks(torch.from_numpy(left), torch.from_numpy(right), 8)
+    assert np.allclose(found, product_in_blocks(left, right, 8), rtol=1e-14)
 
 
 def test_lapack_has_eigenvalues_where_the_device_has_none(monkeypatch):

@@ -56,6 +56,19 @@ def test_stopped_columns_are_not_multiplied_any_more():
     assert (widths[0], widths[-1]) == (6, 2)
 
 
+def test_most_products_are_of_half_the_size_where_residuals_are_seldom_measured():
+    matrix, right = _system(1e3)
+    widths = []
+
+    def product(vectors, columns):
+        widths.append(len(columns))
+        return matrix @ vectors
+
+    solved = conjugate_gradient(product, lambda v, _: v, right[:, :1], np.array([1e-8]), 500, recompute_every=4)
+    assert widths[:8] == [1, 1, 1, 2, 1, 1, 1, 2]
+    assert np.linalg.norm(right[:, :1] - matrix @ solved.solution) <= 2e-8
+
+
 def test_it_takes_hardly_more_steps_than_textbook_conjugate_gradients():
     matrix, right = _system(1e4)
     x, r = np.zeros(60), right[:, 0].copy()

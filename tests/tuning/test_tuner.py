@@ -120,6 +120,13 @@ def test_a_level_asked_for_is_taken(level):
     assert model.tuning_.reason == "it was asked for"
 
 
+def test_a_fit_with_many_landmarks_is_tuned_with_more():
+    assert Tuner().sizes() == (4000, 3000, 400) == Tuner().sizes(1000)
+    assert Tuner().sizes(3600) == (6000, 3000, 600)
+    assert Tuner().sizes(50_000) == (8000, 3000, 800)
+    assert Tuner(rows=500, landmarks=50).sizes(5000) == (500, 3000, 50)
+
+
 def test_few_rows_share_one_bandwidth():
     X, y = product_of_two(80)
     model = NystromRidge(random_state=0).fit(X, y)
