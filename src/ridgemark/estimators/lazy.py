@@ -7,7 +7,8 @@ from functools import partial, wraps
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.fitted import FittedModel
-from ridgemark.rows.dask import is_dask, lazy_rows
+from ridgemark.rows.dask import is_dask
+from ridgemark.rows.dask_lazy import lazy_rows
 
 _PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only
 

@@ -15,7 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, Part, Task, Workspace, prepared
+from ridgemark.passes.task import Cost, Part, Task, Workspace, added, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
 from ridgemark.rows.dask import DaskRows
@@ -202,14 +202,9 @@ class TaskRunner:
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None) -> Any:
         row, total = self._begun(task, start, key)
-        own = total is not None  # whether the sum may be added into: the first result may belong to the caller
+        own = total is not None
         for block, result in self._run(task, along, row, adds=True):
-            if total is None:
-                total = result
-            elif own:
-                total += result
-            else:
-                total, own = total + result, True
+            total, own = added(total, result, own)
             self._note(key, block, total)
         return total
 

@@ -112,6 +112,16 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
     return block
 
 
+def added(so_far: Any, value: Any, own: bool) -> tuple[Any, bool]:
+    """Return a sum with one more value, and whether the sum may be added into: a first value belongs to its maker."""
+    if so_far is None:
+        return value, False
+    if not own:
+        return so_far + value, True
+    so_far += value
+    return so_far, True
+
+
 @dataclass(frozen=True)
 class Cost:
     """Passes, kernel entries and time; costs add.

@@ -4,7 +4,6 @@ import copy
 import operator
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ridgemark.errors import DataError, MissingExtraError, RidgemarkError, RidgemarkWarning
+from ridgemark.errors import DataError, MissingExtraError, RidgemarkError
 from ridgemark.rows.arrays import ArrayRows, as_columns
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights
 from ridgemark.rows.cells import DOUBLE
@@ -52,7 +51,7 @@ class DaskRows(BaseRows):
         meta = _meta(features)
         if meta.vector:
             raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
-        parts = _partitions(features)
+        parts = partitions_of(features)
         aligned = [_aligned(values, features, parts) for values in (targets, weights)]
         collections = features, targets, weights
         made = [_recipes(one, given) for one, given in zip((parts, *aligned), collections, strict=True)]
@@ -213,7 +212,7 @@ def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weigh
     def some(positions: tuple[int, ...]) -> Any:
         if len(positions) == header.n_columns:
             return source
-        return source[:, list(positions)] if _is_array(source) else source.iloc[:, list(positions)]
+        return source[:, list(positions)] if is_array(source) else source.iloc[:, list(positions)]
 
     targets = some(choice.targets) if choice.targets else values.get("target")
     return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
@@ -329,18 +328,19 @@ def _columns(values: Any, source: str) -> Any:
 
 def _meta(collection: Any) -> Columns:
     """Return columns without rows, which have the names and types of a collection."""
-    if _is_array(collection):
+    if is_array(collection):
         return as_columns(np.empty((0, *collection.shape[1:]), collection.dtype), "the Dask array")
     return _columns(collection._meta, "the Dask DataFrame")
 
 
-def _is_array(collection: Any) -> bool:
+def is_array(collection: Any) -> bool:
+    """Return whether a Dask collection is an array."""
     return hasattr(collection, "chunks")
 
 
-def _partitions(collection: Any) -> list[Any]:
+def partitions_of(collection: Any) -> list[Any]:
     """Return the partitions as delayed values, each with all columns."""
-    if _is_array(collection) and collection.ndim > 1:
+    if is_array(collection) and collection.ndim > 1:
         collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
     return list(np.ravel(collection.to_delayed()))
 
@@ -349,65 +349,24 @@ def _aligned(values: Any, features: Any, parts: list[Any]) -> list[Any]:
     """Return targets or weights as partitions that belong to those of the features."""
     if values is None:
         return [None] * len(parts)
-    known: tuple[Any, ...] = features.chunks[0] if _is_array(features) else (np.nan,)
+    known: tuple[Any, ...] = features.chunks[0] if is_array(features) else (np.nan,)
     if not is_dask(values):
         sizes = np.array(computed([delayed(len)(part) for part in parts]) if np.isnan(known).any() else known)
         values = np.asarray(values)
         if len(values) != sizes.sum():
             raise _wrong_length(sizes.sum(), len(values))
         return [delayed_value(one) for one in np.split(values, np.cumsum(sizes)[:-1])]
-    if _is_array(values) and not np.isnan((*values.chunks[0], *known)).any() and values.chunks[0] != known:
+    if is_array(values) and not np.isnan((*values.chunks[0], *known)).any() and values.chunks[0] != known:
         if sum(values.chunks[0]) != sum(known):
             raise _wrong_length(sum(known), sum(values.chunks[0]))
         values = values.rechunk({0: known})
-    found = _partitions(values)
+    found = partitions_of(values)
     if len(found) != len(parts):
         raise DataError(
             f"targets and weights must have the partitions of the features, {len(parts)}, got {len(found)}; take them "
             "from the same collection, or repartition"
         )
     return found
-
-
-def lazy_rows(function: Any, collection: Any) -> Any:
-    """Return what a function of rows gives for each partition, as a Dask array or a tuple of them.
-
-    The function is first called with one row without values, which says what to expect.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RidgemarkWarning)  # that values are missing
-        expected = function(_row(collection))
-    outputs = expected if isinstance(expected, tuple) else (expected,)
-    sizes = collection.chunks[0] if _is_array(collection) else [np.nan] * collection.npartitions
-    shared, nothing = delayed_value(function), tuple(one[:0] for one in outputs)
-    calls = [delayed(_of_partition)(shared, part, nothing) for part in _partitions(collection)]
-    array = require_dask().array
-
-    def stacked(k: int) -> Any:
-        shape, dtype = outputs[k].shape[1:], outputs[k].dtype
-        pieces = [
-            array.from_delayed(call[k], shape=(size, *shape), dtype=dtype)
-            for call, size in zip(calls, sizes, strict=True)
-        ]
-        return array.concatenate(pieces, allow_unknown_chunksizes=True)
-
-    found = tuple(map(stacked, range(len(outputs))))
-    return found if isinstance(expected, tuple) else found[0]
-
-
-def _of_partition(function: Any, rows: Any, nothing: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the function's values at the rows of a partition, which may be empty."""
-    if not rows.shape[0]:
-        return nothing
-    found = function(rows)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def _row(collection: Any) -> Any:
-    """Return one row of the collection's columns, without values."""
-    if _is_array(collection):
-        return np.zeros((1, *collection.shape[1:]), collection.dtype)
-    return collection._meta.reset_index(drop=True).reindex(range(1))
 
 
 def _wrong_length(n_rows: int, got: int) -> DataError:
