@@ -21,7 +21,8 @@ WRAPPER = """<!DOCTYPE html><html style="color-scheme:{scheme}"><body style="mar
 <iframe src="{page}" style="border:0;width:{width}px;height:{height}px;color-scheme:{scheme}"></iframe>"""
 PLAIN = """<!DOCTYPE html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><style>
 :root {{ color-scheme: light dark }} body {{ font: 16px/1.5 sans-serif; max-width: 900px; margin: auto; padding: 16px }}
-table {{ display: block; overflow: auto; border-collapse: collapse }} td, th {{ border: 1px solid gray; padding: 4px 12px }}
+table {{ display: block; overflow: auto; border-collapse: collapse }}
+td, th {{ border: 1px solid gray; padding: 4px 12px }}
 pre {{ overflow: auto; padding: 12px; background: #8882 }} img {{ max-width: 100% }}</style>{body}"""
 
 
@@ -44,7 +45,8 @@ def take(page: Path, width: int, scheme: str, picture: Path) -> None:
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         # 0 is dark and 1 light. A window is never narrower than 500 pixels: the frame is.
         command = [
-            program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--allow-file-access-from-files",
+            program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--allow-file-access-from-files",
             f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", f"--user-data-dir={scratch}/profile",
             f"--window-size={max(width, 500)},{TALLEST}", "--virtual-time-budget=4000", f"--screenshot={picture}",
             wrapper.as_uri(),
