@@ -69,6 +69,8 @@ def effects_of_table(schema: Schema, two_valued: Sequence[tuple[int, float, floa
         of_field = plain[start : start + len(field.names)]
         if field.levels is not None and VALUE in field.parts:
             found += _differences_of_levels(field, start)
+        elif field.kind == "boolean" and VALUE in field.parts:
+            found.append(Effect(field.name, (start,), (0.0,), (1.0,), ("False", "True")))
         elif field.kind == "date":
             found += [one for one in of_field if one.name == f"{field.name} {ELAPSED}"]
         elif VALUE in field.parts:

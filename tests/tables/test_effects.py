@@ -25,7 +25,7 @@ def test_a_category_has_the_difference_of_each_level_from_the_first():
         ("x", "per unit"),
         ("city", "Bonn -> Oslo"),
         ("city", "Bonn -> Rome"),
-        ("late", "0 -> 1"),
+        ("late", "False -> True"),
     ]
     assert np.allclose(summary.average[:, 0], [2.0, 1.0, -3.0, 0.5], atol=0.05)
 

@@ -104,7 +104,7 @@ class Header:
         for name in self.names:  # a name with commas that was split at them
             parts = [part.strip() for part in name.split(",")]
             if str(key) in parts and any(texts[k : k + len(parts)] == parts for k in range(len(texts))):
-                hint = f"did you mean {shown(name)}, one name? On the command line quote it: '\"{name}\"'. "
+                hint = f"did you mean {shown(name)}, one name? On the command line quote it: '\"{name}\"'; "
         return DataError(
             f"{role}: there is no column {what} in {self.source}; {hint}its columns are {listed(self.names)}"
         )

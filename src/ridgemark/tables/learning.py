@@ -369,8 +369,8 @@ def _given(source: BaseRows, asked: dict[str, tuple[Any, Any]]) -> dict[int, Any
 def _warn_of_numbers(names: Sequence[str], n_columns: int) -> None:
     if names and n_columns > 1:
         warn_user(
-            f"column {listed(names)} numbers the rows: it tells nothing of new rows; leave it out, unless the order of "
-            "the rows matters",
+            f"column {listed(names)} numbers the rows: it tells nothing of new rows; leave it out (command line: "
+            "--drop), unless the order of the rows matters",
             ColumnWarning,
         )
 
