@@ -87,6 +87,25 @@ def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, kills, 
         assert [file.name for file in tmp_path.iterdir()] == ["model.rm"]
 
 
+@pytest.mark.parametrize("number", [28, *slowly(*range(4, 38, 3))])
+def test_results_are_written_as_they_were_however_late(number, tmp_path, monkeypatch):
+    X, y = _rows()
+    X, y = np.vstack([X, X[:300]]), np.r_[y, 1.0 - y[:300]]  # a fit overwrites the targets of equal rows
+    make, path, asked = ESTIMATORS["leverage"], tmp_path / "fit.checkpoint", []
+    expected, write = _bytes(make().fit(X, y), tmp_path), Journal.write
+
+    def die(self, *args):
+        write(self, *args)
+        raise Killed
+
+    with monkeypatch.context() as context:
+        context.setattr(Journal, "is_due", property(lambda self: asked.append(1) or len(asked) >= number))
+        context.setattr(Journal, "write", die)
+        with pytest.raises(Killed):
+            make().fit(X, y, checkpoint=path)
+    assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+
+
 def test_a_fit_of_classes_goes_on(tmp_path, monkeypatch):
     X, labels = _labels()
     path, model = tmp_path / "c", NystromClassifier("gaussian", bandwidth=1.0, n_landmarks=60, random_state=0)

@@ -50,7 +50,7 @@ class Journal:
         self._path, self._file = path, file
         self._known: dict[Key, Any] = dict(_records(file))
         self._kept: set[Key] = set(self._known)
-        self._waiting: list[tuple[Key, Any]] = []
+        self._waiting: list[bytes] = []
         self._lock = threading.RLock()
         self._next_write = perf_counter()
         self._under_way = self._read_under_way()
@@ -78,11 +78,12 @@ class Journal:
         return self._known.pop(key)
 
     def keep(self, key: Key, result: Any) -> None:
-        """Keep a result, and write it when it is time."""
+        """Keep a result as it is now, since the caller may change its arrays, and write it when it is time."""
+        payload = _pickled(key, result)
         with self._lock:
             assert key not in self._kept, key  # two steps of one name would be confused
             self._kept.add(key)
-            self._waiting.append((key, result))
+            self._waiting.append(payload)
             if self.is_due:
                 self.write()
 
@@ -106,7 +107,7 @@ class Journal:
             os.fsync(self._file.fileno())
             if key is not None:
                 temporary = self._beside(".new")
-                temporary.write_bytes(_record((key, so_far)))
+                temporary.write_bytes(_record(_pickled(key, so_far)))
                 temporary.replace(self._beside(".pass"))
         end = perf_counter()
         self._next_write = end + _PATIENCE * (end - begin)
@@ -175,8 +176,11 @@ def _check(where: Path, known: Mapping[str, str], facts: Mapping[str, str]) -> N
             )
 
 
-def _record(item: tuple[Key, Any]) -> bytes:
-    payload = pickle.dumps(item, protocol=5)
+def _pickled(key: Key, result: Any) -> bytes:
+    return pickle.dumps((key, result), protocol=5)
+
+
+def _record(payload: bytes) -> bytes:
     return len(payload).to_bytes(8, "little") + hashlib.blake2b(payload, digest_size=_CHECKSUM).digest() + payload
 
 
