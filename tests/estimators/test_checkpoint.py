@@ -15,6 +15,7 @@ from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
 from ridgemark.passes.journal import _MAGIC
 from ridgemark.tuning import Tuner
+from tests.helpers import slowly
 
 FEW = Tuner(rows=200, judging_rows=80, landmarks=40, evaluations=4, kernels=("gaussian", "matern32"))
 
