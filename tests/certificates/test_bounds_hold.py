@@ -155,7 +155,7 @@ def test_lanczos_stops_at_an_invariant_subspace(rank):
 
 
 @given(seed=st.integers(0, 10**9), known=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_predictions_at_new_points_are_within_their_bounds(seed, known):
     problem = random_problem(seed, 50)
     rng = np.random.default_rng(seed)

@@ -32,6 +32,14 @@ def quick_tuning():
         yield
 
 
+@pytest.fixture
+def no_figures():
+    """Leave figures empty: they take most of the time of a page, and other tests look at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ridgemark.report.fit_figures.draw", lambda chart, name: "<svg></svg>")
+        yield
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """rows.csv and new.csv, with a column of categories and a column whose name is HTML."""

@@ -12,6 +12,8 @@ from ridgemark.errors import ModelFileError
 from ridgemark.fitted import RunRecord
 from tests.persistence.cases import forge, parse
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 
 @pytest.fixture(scope="module")
 def model_file(folder, tmp_path_factory):

@@ -15,6 +15,8 @@ from ridgemark.cli.data import load_model
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import RunRecord
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 KEPT = "model", "rows.csv", "new.csv", "page.html"
 
 

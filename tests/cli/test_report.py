@@ -98,6 +98,7 @@ def test_report_draws_the_page_of_the_fit_again(reported, ridgemark, tmp_path):
     assert drawn == re.sub(measured, "", first)  # a model file holds no times
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_report_measures_the_error_on_test_rows(folder, ridgemark, tmp_path):
     arguments = ("--target", "y", "--columns", "a,b", "--landmarks", 40, "--output", tmp_path / "m")
     assert ridgemark("fit", folder / "rows.csv", *arguments)[0] == 0

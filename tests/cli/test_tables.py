@@ -6,6 +6,8 @@ import pytest
 from ridgemark import load
 from tests.tables.cases import fitted, messy, quietly
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 pytest.importorskip("pyarrow")
 
 

@@ -15,6 +15,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
+FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
 SHARED = Tuner(**SMALL.get_params() | {"levels": ("shared",)})
 
 
@@ -96,7 +97,7 @@ def test_the_number_of_threads_changes_nothing():
 def test_the_same_seed_saves_the_same_bytes(tmp_path):
     X, y = product_of_two(300)
     for name in ("a", "b"):
-        NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=3).fit(X, y).save(tmp_path / name)
+        NystromRidge(bandwidth=FEW, n_landmarks=50, random_state=3).fit(X, y).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -164,7 +165,7 @@ def test_a_factor_on_all_weights_changes_no_bit_of_the_kernel():
     X, y = np.r_[X, X[:30]], np.r_[y, y[:30] + 0.1]
     weights = np.random.default_rng(0).uniform(0.2, 2.0, 180)
     one, other = (
-        NystromRidge(bandwidth=SMALL, n_landmarks=40, ridge=1e-3, random_state=0).fit(X, y, factor * weights)
+        NystromRidge(bandwidth=FEW, n_landmarks=40, ridge=1e-3, random_state=0).fit(X, y, factor * weights)
         for factor in (1.0, 0.3)
     )
     assert one.kernel_ == other.kernel_
@@ -172,16 +173,16 @@ def test_a_factor_on_all_weights_changes_no_bit_of_the_kernel():
 
 def test_sparse_rows_get_no_matrix():
     X, y = rotated(200)
-    model = NystromRidge(bandwidth=SMALL, n_landmarks=40, random_state=0).fit(sparse.csr_array(X), y)
+    model = NystromRidge(bandwidth=FEW, n_landmarks=40, random_state=0).fit(sparse.csr_array(X), y)
     assert model.tuning_.level != "metric"
     wide = sparse.random(150, 3000, density=0.01, random_state=0, format="csr")
-    shared = NystromRidge(bandwidth=SMALL, n_landmarks=40, random_state=0).fit(wide, wide[:, :5].toarray().sum(axis=1))
+    shared = NystromRidge(bandwidth=FEW, n_landmarks=40, random_state=0).fit(wide, wide[:, :5].toarray().sum(axis=1))
     assert shared.tuning_.level == "shared"
 
 
 def test_later_batches_keep_the_metric_of_the_first():
     X, y = product_of_two(400)
-    model = NystromRidge(bandwidth=SMALL, n_landmarks=50, random_state=0).partial_fit(X[:200], y[:200])
+    model = NystromRidge(bandwidth=FEW, n_landmarks=50, random_state=0).partial_fit(X[:200], y[:200])
     kernel = model.kernel_
     assert model.partial_fit(X[200:], y[200:]).kernel_ == kernel
     assert model.tuning_.n_tuning + model.tuning_.n_judging <= 200
@@ -196,14 +197,14 @@ def test_the_exact_model_takes_the_tuned_metric():
 
 def test_a_given_ridge_is_used_in_tuning():
     X, y = product_of_two(300)
-    model = NystromRidge(bandwidth=SMALL, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)
+    model = NystromRidge(bandwidth=FEW, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)
     assert model.ridge_ == 1e-2
 
 
 def test_tuning_is_told_as_progress_and_ends():
     X, y = product_of_two(150)
     seen = []
-    NystromRidge(bandwidth=SMALL, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
+    NystromRidge(bandwidth=FEW, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
     tuning = [(done, total) for what, done, total in seen if what == "tuning"]
     assert tuning[-1][0] == tuning[-1][1]
     assert all(done < total for done, total in tuning[:-1])
@@ -243,7 +244,7 @@ def test_a_given_kernel_is_left_alone():
 
 def test_a_named_family_stays():
     X, y = product_of_two(200)
-    assert isinstance(NystromRidge("matern32", bandwidth=SMALL, n_landmarks=40).fit(X, y).kernel_, Matern32)
+    assert isinstance(NystromRidge("matern32", bandwidth=FEW, n_landmarks=40).fit(X, y).kernel_, Matern32)
 
 
 def test_one_number_for_columns_of_different_scales_is_warned_of():
@@ -280,5 +281,5 @@ def test_names_stand_for_tuners():
 
 def test_a_constant_target_is_fitted_by_a_constant():
     X, _ = product_of_two(150)
-    model = NystromRidge(bandwidth=SMALL, n_landmarks=30).fit(X, np.full(150, 7.0))
+    model = NystromRidge(bandwidth=FEW, n_landmarks=30).fit(X, np.full(150, 7.0))
     assert np.allclose(model.predict(X), 7.0)
