@@ -1,6 +1,7 @@
 """Estimators on torch tensors, here in host memory, give what they give on NumPy arrays."""
 
 import pickle
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,8 +14,11 @@ from ridgemark.linalg import product_in_blocks
 from ridgemark.passes.columns import Columns
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
+from ridgemark.tuning import Tuner
+from ridgemark.tuning.criterion import Design, Sample, best_ridge, evaluate, with_metric
 
 torch = pytest.importorskip("torch")
+from ridgemark.backends.torch import TorchBackend  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -316,3 +320,29 @@ def test_a_memory_that_holds_no_block_is_named(monkeypatch):
     monkeypatch.setattr(torch.linalg, "cholesky_ex", full)
     with pytest.raises(NumericalError, match=r"memory of the device cpu does not hold the matrices of the landmarks"):
         model.fit(torch.from_numpy(X), Y)
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Matern32()])
+def test_the_criterion_of_tuning_agrees(family):
+    metric, targets = np.diag([1.0, 0.5, 0.3, 0.1]), Y[:, None] - Y.mean()
+    here = Sample(X, targets, np.full(len(X), 1.0 / len(X)), 60, True)
+    there = replace(here, backend=TorchBackend("cpu"))
+    one, other = (evaluate(family, metric, 1e-4, sample) for sample in (here, there))
+    assert other.error == pytest.approx(one.error, rel=1e-9)
+    assert other.outer == pytest.approx(one.outer, rel=1e-6, abs=1e-9 * np.abs(one.outer).max())
+    assert other.model.squared_errors(there) == pytest.approx(one.model.squared_errors(here), rel=1e-6, abs=1e-12)
+    ridges, kernel = np.logspace(-8, 0, 9), with_metric(family, metric)
+    assert best_ridge(kernel, there, ridges) == pytest.approx(best_ridge(kernel, here, ridges), rel=1e-9)
+
+
+def test_a_kernel_that_is_not_definite_is_refused_on_a_device():
+    sample = Sample(X[:50], Y[:50, None], np.full(50, 0.02), 5, True, TorchBackend("cpu"))
+    with pytest.raises(np.linalg.LinAlgError):
+        Design.of(sample, torch.ones(50, 5).double(), -torch.eye(5).double())
+
+
+def test_tuned_fits_agree():
+    tuner = Tuner(rows=400, judging_rows=200, landmarks=40, evaluations=6)
+    one, other = _both(lambda: NystromRidge(bandwidth=tuner, n_landmarks=60, random_state=0))
+    assert other.tuning_.level == one.tuning_.level
+    assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= 1e-3 * Y.std()

@@ -38,7 +38,7 @@ class CrossKernel:
 
     def symmetric_block(self, landmarks: Array) -> Floats:
         """Return the kernel of the landmarks with each other in float64, made symmetric to the last bit."""
-        block = self(landmarks).astype(np.float64, copy=False)
+        block = self.backend.double(self(landmarks))
         return (block + block.T) / 2
 
     def entry_error(self, rows: Array) -> Floats:

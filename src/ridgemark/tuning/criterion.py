@@ -8,14 +8,16 @@ for n lambda.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ridgemark.backends import Floats
-from ridgemark.kernels import Kernel, RadialKernel
+from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
+from ridgemark.kernels import CrossKernel, Kernel, RadialKernel
+from ridgemark.passes.device import placed
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = 1e-10
@@ -31,11 +33,21 @@ class Sample:
     weights: Floats  # they sum to one
     n_landmarks: int
     fit_intercept: bool
+    backend: Backend = NUMPY  # that computes with the rows
 
     @property
     def landmarks(self) -> Any:
         """The landmarks' rows."""
         return self.features[: self.n_landmarks]
+
+    @cached_property
+    def placed(self) -> Sample:
+        """The same rows as arrays of the backend; sparse rows stay on the host."""
+        return placed(self, self.backend, self.features)[1]
+
+    def bound(self, kernel: Kernel, landmarks: Any) -> CrossKernel:
+        """Return the kernel bound to landmarks, for values with the placed rows."""
+        return placed(kernel.bind(landmarks), self.backend, self.features)[1]
 
     def starting_with(self, numbers: NDArray[np.intp]) -> Sample:
         """Return the same rows with these as landmarks."""
@@ -52,7 +64,8 @@ class Sample:
         """Return the sample's first rows, with fewer landmarks."""
         shares = self.weights[:n_rows] / self.weights[:n_rows].sum()
         n_landmarks = min(n_landmarks, self.n_landmarks)
-        return Sample(self.features[:n_rows], self.targets[:n_rows], shares, n_landmarks, self.fit_intercept)
+        features, targets = self.features[:n_rows], self.targets[:n_rows]
+        return Sample(features, targets, shares, n_landmarks, self.fit_intercept, self.backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +79,9 @@ class SmallModel:
 
     def squared_errors(self, rows: Sample) -> Floats:
         """Return each row's squared error, the mean over targets."""
-        predicted = self.kernel.bind(self.landmarks)(rows.features) @ self.coefficients + self.constant
+        values = rows.bound(self.kernel, self.landmarks)(rows.placed.features)
+        backend = backend_of(values)
+        predicted = backend.to_host(values @ backend.from_host(self.coefficients)) + self.constant
         return ((rows.targets - predicted) ** 2).mean(axis=1)
 
 
@@ -84,26 +99,32 @@ class Design:
     @classmethod
     def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> Design:
         """Return the design for kernel values C and W; raise LinAlgError if W is not definite."""
+        backend, given = backend_of(cross), sample.placed
         jitter = _JITTER * float(landmark_kernel.diagonal().max())
-        lower = np.linalg.cholesky(landmark_kernel + jitter * np.eye(sample.n_landmarks))
-        whitener = np.linalg.inv(lower).T
-        mean, target_mean = np.zeros(cross.shape[1]), np.zeros(sample.targets.shape[1])
+        lower = _cholesky(landmark_kernel + jitter * backend.from_host(np.eye(sample.n_landmarks)))
+        whitener = _inverse(lower).T
+        mean, target_mean = backend.zeros((cross.shape[1],)), backend.zeros((given.targets.shape[1],))
         if sample.fit_intercept:
-            mean, target_mean = sample.weights @ cross, sample.weights @ sample.targets
-        return cls(sample, whitener, mean, (cross - mean) @ whitener, target_mean, sample.targets - target_mean)
+            mean, target_mean = given.weights @ cross, given.weights @ given.targets
+        return cls(sample, whitener, mean, (cross - mean) @ whitener, target_mean, given.targets - target_mean)
+
+    @property
+    def weights(self) -> Floats:
+        """The weights of the sample."""
+        return self.sample.placed.weights
 
     def best_ridge(self, ridges: Floats) -> tuple[float, float, Floats]:
         """Return the smallest leave-one-out error over these ridges, its ridge, and the coefficients c there."""
-        w, constant = self.sample.weights, float(self.sample.fit_intercept)
-        values, rotation = np.linalg.eigh(_weighted_gram(self.features, w))
+        w, constant, backend = self.weights, float(self.sample.fit_intercept), backend_of(self.features)
+        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
-        squares, inverse = rotated**2, 1.0 / (np.maximum(values, 0.0)[:, None] + ridges)
-        kept = np.maximum(1.0 - w[:, None] * (squares @ inverse + constant), _LEAST_KEPT)
+        inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges))
+        kept = backend.at_least(1.0 - w[:, None] * (rotated**2 @ inverse + constant), _LEAST_KEPT)
         errors = np.zeros(len(ridges))
         for target, part in zip(self.targets.T, projected.T, strict=True):
             residuals = (target[:, None] - rotated @ (inverse * part[:, None])) / kept
-            errors += w @ residuals**2 / len(projected.T)
+            errors += backend.to_host(w @ residuals**2) / len(projected.T)
         best = int(np.argmin(errors))
         return float(errors[best]), float(ridges[best]), rotation @ (inverse[:, best, None] * projected)
 
@@ -111,7 +132,8 @@ class Design:
         """Return the function of coefficients c; `kernel` gave the kernel values."""
         of_landmarks = self.whitener @ coefficients
         constant = self.target_mean - self.mean @ of_landmarks
-        return SmallModel(kernel, self.sample.landmarks, of_landmarks, constant)
+        backend = backend_of(of_landmarks)
+        return SmallModel(kernel, self.sample.landmarks, backend.to_host(of_landmarks), backend.to_host(constant))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,14 +151,14 @@ class Solved:
     @classmethod
     def of(cls, design: Design, ridge: float) -> Solved:
         """Solve at one ridge."""
-        features, w = design.features, design.sample.weights
+        features, w, backend = design.features, design.weights, backend_of(design.features)
         gram = _weighted_gram(features, w)
-        gram[np.diag_indices_from(gram)] += ridge
-        inverse = np.linalg.inv(gram)
+        backend.diagonal(gram)[...] += ridge
+        inverse = _inverse(gram)
         coefficients = inverse @ (features.T @ (w[:, None] * design.targets))
         shares = features @ inverse
-        leverage = w * (float(design.sample.fit_intercept) + np.einsum("ij,ij->i", shares, features))
-        kept = np.maximum(1.0 - leverage, _LEAST_KEPT)
+        leverage = w * (float(design.sample.fit_intercept) + backend.xp.einsum("ij,ij->i", shares, features))
+        kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
         return cls(design, ridge, inverse, coefficients, residuals, shares, kept)
 
@@ -148,7 +170,7 @@ class Solved:
     @property
     def error(self) -> float:
         """`E = sum w r^2`, the mean over targets."""
-        return float((self.design.sample.weights @ self.left_out**2).mean())
+        return float((self.design.weights @ self.left_out**2).mean())
 
     def gradients(self) -> tuple[Floats, Floats, float]:
         """Return dE/dC, dE/dW and dE/dlambda.
@@ -157,7 +179,7 @@ class Solved:
         `dE/dC = J[-(u - w Bv)c' - (w e)v' + 2 diag(g w)T - 2 diag(w)BM]Q'`,
         `dE/dW = lambda Q((vc' + cv')/2 - M)Q'` and `dE/dlambda = v'c - tr M`, u and g summed over the targets.
         """
-        design, w = self.design, self.design.sample.weights
+        design, w = self.design, self.design.weights
         features, whitener, c = design.features, design.whitener, self.coefficients
         left_out, n_targets = self.left_out, c.shape[1]
         u = left_out * (2.0 * w / (self.kept * n_targets))[:, None]
@@ -171,7 +193,7 @@ class Solved:
         if design.sample.fit_intercept:
             by_cross -= w[:, None] * by_cross.sum(axis=0)
         by_landmarks = self.ridge * whitener @ ((v @ c.T + c @ v.T) / 2.0 - spread) @ whitener.T
-        return by_cross @ whitener.T, by_landmarks, float((v * c).sum() - np.trace(spread))
+        return by_cross @ whitener.T, by_landmarks, float((v * c).sum() - spread.trace())
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +212,8 @@ def evaluate(family: RadialKernel, metric: Floats, ridge: float, sample: Sample)
     `S = X'diag(G 1)X + Z'diag(G'1)Z - X'GZ - Z'G'X` with `G = dE/dC phi'(rho)`, entry by entry, plus the same of the
     landmarks with each other.
     """
-    points = sample.features @ metric
+    features, backend = sample.placed.features, backend_of(sample.placed.features)
+    points = features @ backend.from_host(metric)
     at_landmarks = points[: sample.n_landmarks]
     cross, cross_slope = _values(family, points, at_landmarks)
     among, among_slope = _values(family, at_landmarks, at_landmarks)
@@ -198,9 +221,8 @@ def evaluate(family: RadialKernel, metric: Floats, ridge: float, sample: Sample)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
     by_cross *= cross_slope
     by_landmarks *= among_slope
-    outer = _outer(sample.features, sample.landmarks, by_cross) + _outer(
-        sample.landmarks, sample.landmarks, by_landmarks
-    )
+    landmarks = features[: sample.n_landmarks]
+    outer = backend.to_host(_outer(features, landmarks, by_cross) + _outer(landmarks, landmarks, by_landmarks))
     model = solved.design.model(with_metric(family, metric), solved.coefficients)
     return Evaluation(solved.error, model, outer, ridge_slope)
 
@@ -229,8 +251,28 @@ def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:
 
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
-    bound = kernel.bind(sample.landmarks)
-    return Design.of(sample, bound(sample.features), bound.symmetric_block(sample.landmarks))
+    bound, given = sample.bound(kernel, sample.landmarks), sample.placed
+    return Design.of(sample, bound(given.features), bound.symmetric_block(given.landmarks))
+
+
+def _cholesky(matrix: Array) -> Array:
+    """Return the lower triangle; raise LinAlgError if the matrix is not definite."""
+    backend = backend_of(matrix)
+    if backend is NUMPY:
+        return np.linalg.cholesky(matrix)
+    upper = backend.cholesky(matrix)
+    if upper is None:
+        raise np.linalg.LinAlgError
+    return upper.T
+
+
+def _inverse(matrix: Array) -> Array:
+    """Return the inverse; raise LinAlgError if there is none."""
+    backend = backend_of(matrix)
+    try:
+        return backend.xp.linalg.inv(matrix)
+    except backend.failures as error:
+        raise np.linalg.LinAlgError from error
 
 
 def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any]:
@@ -240,17 +282,18 @@ def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any
     rho *= -2.0
     rho += left_norms[:, None]
     rho += right_norms
-    np.maximum(rho, 0.0, out=rho)
-    np.fill_diagonal(rho, 0.0)  # the first rows are the landmarks
+    backend = backend_of(rho)
+    backend.clip_(rho, lowest=0.0)
+    backend.diagonal(rho[: len(right)])[...] = 0.0  # the first rows are the landmarks
     # The error of the product form: below it a distance is not known to differ from zero.
-    largest = float(left_norms.max(initial=0.0) + right_norms.max(initial=0.0))
+    largest = float(left_norms.max() + right_norms.max())
     rounding = 2.0 * (left.shape[1] + 6.0) * float(np.finfo(np.float64).eps) * largest
     return family.value_and_derivative(rho, rounding)
 
 
 def _weighted_gram(features: Floats, weights: Floats) -> Floats:
     """Return `B'diag(w)B`, in half the work of a general product."""
-    root = np.sqrt(weights)[:, None] * features
+    root = backend_of(weights).xp.sqrt(weights)[:, None] * features
     gram: Floats = root.T @ root
     return gram
 

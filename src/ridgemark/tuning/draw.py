@@ -57,7 +57,12 @@ def draw_rows(
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
         return Sample(
-            features[part], targets[part], shares, min(n_landmarks, count if few else count // 2), fit_intercept
+            features[part],
+            targets[part],
+            shares,
+            min(n_landmarks, count if few else count // 2),
+            fit_intercept,
+            passes.backend,
         )
 
     return TuningRows(
