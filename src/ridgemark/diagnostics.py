@@ -12,9 +12,11 @@ from ridgemark.errors import NumericalError
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
+from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
-from ridgemark.path import LeaveOneOut
-from ridgemark.solvers import LandmarkFit
+from ridgemark.passes import RowPasses
+from ridgemark.path import LabelInfluence, LeaveOneOut, left_out_predictor
+from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 
 
 @dataclass(frozen=True)
@@ -208,3 +210,118 @@ def _by_either(first: Floats, second: Floats) -> Indices:
     for place, values in zip(places, (first, second), strict=True):
         place[np.argsort(-values, kind="stable")] = np.arange(len(values))
     return np.lexsort((places.sum(axis=0), places.min(axis=0)))
+
+
+@dataclass(frozen=True)
+class LabelDiagnosis:
+    """The influence of one row on a fit of classes."""
+
+    row: int
+    label: object
+    probability: float  # of its label, from the other rows
+    leverage: float
+    cook_distance: float
+    landmark: bool
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class ClassDiagnosis:
+    """Diagnostics of a fit of classes, of at most 8,192 distinct rows; `top(k)` returns the most influential ones.
+
+    Rows with equal features are one row, which may have shares of several labels.
+
+    Attributes
+    ----------
+    rows : array of shape (m,)
+        Numbers of the rows.
+    labels : array of shape (K,)
+        The classes.
+    shares : array of shape (m, K)
+        Shares of the labels among the row and its equals.
+    weights : array of shape (m,)
+        Weights of the row and its equals.
+    log_probabilities : array of shape (m, K)
+        Of every class, from a fit without the row, in one Newton step.
+    leverage : array of shape (m,)
+        `D t`, D the curvature of the loss times the weight: the share of its own log-odds that a row determines.
+    cook_distance : array of shape (m,)
+        How far leaving the row out moves the fit: `|w l'|^2 t/(1 - D t)^2/d_eff`.
+    order : array of shape (m,)
+        Positions by influence: a row extreme in leverage or in the surprise of its label comes first.
+    landmarks : array of shape (m,), bool
+        Whether a row is a landmark.
+    """
+
+    rows: Indices
+    labels: NDArray[Any]
+    shares: Floats
+    weights: Floats
+    log_probabilities: Floats
+    leverage: Floats
+    cook_distance: Floats
+    order: Indices
+    landmarks: NDArray[np.bool_]
+
+    @property
+    def surprise(self) -> Floats:
+        """The log loss of every row left out, shape (m,)."""
+        return -(self.shares * self.log_probabilities).sum(axis=1)
+
+    def top(self, count: int = 10) -> list[LabelDiagnosis]:
+        """Return the most influential rows, the most influential first."""
+        return [self._row(int(place)) for place in self.order[:count]]
+
+    def to_record(self, count: int = 10) -> dict[str, Any]:
+        """Return the number of rows and the first `count` of them as a dictionary for reports and JSON."""
+        return {"n_rows": len(self.rows), "top": [vars(row).copy() for row in self.top(count)]}
+
+    def __str__(self) -> str:
+        lines = [
+            f"rows             {len(self.rows):,} distinct ones looked at",
+            f"log loss         {np.average(self.surprise, weights=self.weights):.4g}, each row left out",
+            "",
+            "The rows that drive the fit",
+            f"{'row':>10} {'leverage':>9} {'probability':>12} {'cook':>9}  label, why",
+        ]
+        for one in self.top():
+            mark = " (a landmark)" if one.landmark else ""
+            lines.append(
+                f"{one.row:>10} {one.leverage:>9.3f} {one.probability:>12.3g} {one.cook_distance:>9.2e}  "
+                f"{one.label!r}, {one.why}{mark}"
+            )
+        return "\n".join(lines)
+
+    def _row(self, place: int) -> LabelDiagnosis:
+        label = int(self.shares[place].argmax())
+        far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.surprise))
+        return LabelDiagnosis(
+            int(self.rows[place]),
+            self.labels[label].item(),
+            float(np.exp(self.log_probabilities[place, label])),
+            float(self.leverage[place]),
+            float(self.cook_distance[place]),
+            bool(self.landmarks[place]),
+            "far from other rows" if far <= unexpected else "unexpected label",
+        )
+
+
+def diagnose_classes(
+    passes: RowPasses, fit: LandmarkFit, loss: ClassLoss, labels: NDArray[Any], landmark_indices: Indices | None
+) -> ClassDiagnosis:
+    """Return the diagnosis of a fit of classes on its rows, which are left out in one Newton step each."""
+    newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
+    sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
+    found = sample.map(LabelInfluence(fit.factor, loss, fit.solution, system))
+    predictor = found[:, :-2]
+    if not loss.scalar:  # left out with the systems by which the ridge was chosen
+        of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge), 0.0, 0, True)
+        predictor = left_out_predictor(newton, of_targets)
+    rows, dimension = passes.distinct_rows().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
+    shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
+    leverage, cook_distance = found[:, -2], found[:, -1] / dimension
+    if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
+        raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
+    order = _by_either(leverage, -(shares * logs).sum(axis=1))
+    landmarks = np.isin(rows, [] if landmark_indices is None else landmark_indices)
+    return ClassDiagnosis(*(rows, labels, shares, sample.row_counts(), logs, leverage, cook_distance, order, landmarks))

@@ -205,25 +205,30 @@ class EffectsSummary:
         Of each column: its derivative, or the difference between its two levels.
     average, standard_error, t_value : arrays of shape (effects, n_targets)
         The average over the rows, corrected for the bias of the ridge, its standard error, and their ratio. The error
-        counts the noise of the targets and the choice of the rows.
+        counts the noise of the targets and the choice of the rows. A fit of classes has the average alone, of what the
+        columns do to the log-odds, without correction.
     quartiles : array of shape (3, effects, n_targets)
         Of the effects at the rows, which are not corrected; of more than 65,536 rows, at some evenly spaced ones.
     n_rows : int
         The number of rows.
+    targets : tuple of str
+        What the effects are on; empty for the targets of a regression.
     """
 
     effects: tuple[Effect, ...]
     average: Floats
-    standard_error: Floats
-    t_value: Floats
+    standard_error: Floats | None
+    t_value: Floats | None
     quartiles: Floats
     n_rows: int
+    targets: tuple[str, ...] = ()
 
     def to_record(self) -> list[dict[str, Any]]:
         """Return one dict for each effect and target."""
-        names = ("average", "standard_error", "t_value")
+        known = ("average", "standard_error", "t_value")
+        names = [name for name in known if getattr(self, name) is not None]
         return [
-            {"column": effect.name, "unit": effect.unit, "target": t}
+            {"column": effect.name, "unit": effect.unit, "target": self.targets[t] if self.targets else t}
             | {name: float(getattr(self, name)[k, t]) for name in names}
             | {"quartiles": [float(value) for value in self.quartiles[:, k, t]]}
             for t in range(self.average.shape[1])
@@ -231,15 +236,17 @@ class EffectsSummary:
         ]
 
     def __str__(self) -> str:
-        heads = ["column", "effect", "average", "std. error", "t value", "25%", "50%", "75%"]
+        known = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
+        names = [name for name in known if getattr(self, name) is not None]
+        heads = ["column", "effect", *(known[name] for name in names), "25%", "50%", "75%"]
         lines = []
         for t in range(self.average.shape[1]):
-            of_target = f" on target {t}" if self.average.shape[1] > 1 else ""
+            several = self.average.shape[1] > 1
+            of_target = f" on {self.targets[t]}" if self.targets else f" on target {t}" if several else ""
             cells = [heads]
             for one in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
-                numbers = [one["average"], one["standard_error"], one["t_value"], *one["quartiles"]]
-                words = [f"{number:.4g}" for number in numbers]
-                cells.append([one["column"], one["unit"], *words[:2], f"{numbers[2]:.2f}", *words[3:]])
+                words = [format(one[name], ".2f" if name == "t_value" else ".4g") for name in names]
+                cells.append([one["column"], one["unit"], *words, *(f"{number:.4g}" for number in one["quartiles"])])
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [f"Average effects{of_target} over {self.n_rows:,} rows, and quartiles over the rows", ""]
             for row in cells:
@@ -287,6 +294,17 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     ratio = np.divide(average, error, out=np.zeros_like(average), where=error > 0)
     quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
     return EffectsSummary(tuple(effects), average, error, ratio, quartiles, n_rows)
+
+
+def average_effects(
+    passes: RowPasses, kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect], targets: tuple[str, ...]
+) -> EffectsSummary:
+    """Return averages and quartiles of the effects at the rows, in one pass."""
+    n_rows = passes.source.n_rows
+    totals = passes.reduce(EffectTotals(kernel, effects, dual_coef, -(-n_rows // _MOST_ROWS)))
+    quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
+    average = totals.first / totals.weight
+    return EffectsSummary(tuple(effects), average, None, None, quartiles, n_rows, targets)
 
 
 def _quartiles(values: Floats, weights: Floats) -> Floats:

@@ -38,7 +38,7 @@ def test_a_fit_of_labels_prints_how_good_it_is(files, fit):
     assert found["certificate"]["bound"] < 0.1
     _, lines, _ = fit("--classify", "--force")
     assert "log loss" in lines
-    assert "of exact kernel logistic regression on these rows" in " ".join(lines.split())
+    assert "of exact kernel logistic regression" in " ".join(lines.split())
 
 
 def test_probabilities_and_labels_are_written(files, fit, ridgemark):
@@ -100,12 +100,60 @@ def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--certify", "trace"], "--certify must be audit"), (["--report", "page.html"], "--report has no page")],
+    [(["--certify", "trace"], "--certify must be audit"), (["--ridge", "gcv"], "is for squared errors")],
 )
 def test_what_has_no_meaning_for_labels_is_refused(fit, options, words):
     code, _, errors = fit("--classify", *options)
     assert code == 2
     assert words in " ".join(errors)
+
+
+def test_labels_unknown_to_the_fit_are_refused_before_it(files, fit):
+    table = pd.read_csv(files / "test.csv")
+    table.loc[3, "y"] = 9
+    table.to_csv(files / "other.csv", index=False)
+    code, _, errors = fit("--classify", "--test", files / "other.csv")
+    assert code == 2
+    assert "no row of the fit has the label '9.0'" in " ".join(errors)
+    assert not (files / "model").exists()
+
+
+def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark):
+    pytest.importorskip("matplotlib")
+    code, _, errors = fit("--classify", "--test", files / "test.csv", "--report", files / "page.html")
+    assert code == 0, errors
+    page = (files / "page.html").read_text(encoding="utf-8")
+    model, table = load(files / "model"), pd.read_csv(files / "test.csv")
+    right = model.score(table[["a", "b"]], table["y"])
+    for words in (
+        f"{right:.1%} right",
+        "of exact kernel logistic regression on these rows",
+        "On the diagonal, probabilities are what they say",
+        "Labels (rows) and most probable labels (columns) of held-out rows",
+        "right when predicted (precision)",
+        "The most influential rows, numbered from 0",
+        "Average effects on the log-odds",
+    ):
+        assert words in page, words
+    assert ridgemark("report", files / "model", "--output", files / "again.html")[0] == 0
+    assert f"{right:.1%} right" in (files / "again.html").read_text(encoding="utf-8")
+
+
+def test_info_and_effects_of_classes_are_told(files, fit, ridgemark):
+    fit("--classify")
+    code, printed, errors = ridgemark("info", files / "model")
+    assert code == 0, errors
+    assert "each predicted from the others" in " ".join(printed.split())
+    assert (
+        json.loads(ridgemark("info", files / "model", "--json")[1])["classes"]
+        == load(files / "model").classes_.tolist()
+    )
+    options = ("--columns", "a,b", "--output", files / "effects.csv")
+    code, printed, errors = ridgemark("effects", files / "model", files / "test.csv", *options)
+    assert code == 0, errors
+    n_classes = len(load(files / "model").classes_)
+    assert printed.count("Average effects on the log-odds of") == (1 if n_classes == 2 else n_classes)
+    assert pd.read_csv(files / "effects.csv").shape == (100, 2 if n_classes == 2 else 2 * n_classes)
 
 
 def test_numbers_have_no_probabilities(files, fit, ridgemark):

@@ -1,6 +1,6 @@
 """`ridgemark effects`: what each column does to the predictions, on average over rows and at each row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
 
     The effect of a column is the derivative of the prediction, in units of the target per unit of the column; for a
     column of two values it is the difference between them. Averages are corrected for the bias of the ridge. Quartiles
-    are of the effects at the rows.
+    are of the effects at the rows. For classes effects are those on the log-odds, with plain averages.
     """
     if output is not None:
         table_form(output)
@@ -40,7 +40,9 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
         fitted.set_params(progress=tell)
         summary = fitted.effects_summary(source)
     fitted.set_params(progress=False)
-    targets = run.target_names or range(summary.average.shape[1])
+    targets: Sequence[Any] = run.target_names or range(summary.average.shape[1])
+    if hasattr(fitted, "classes_"):
+        targets = fitted.classes_.tolist()[-summary.average.shape[1] :]
     names = [" ".join([effect.name, *effect.levels[1:]]) for effect in summary.effects]
     header = names if len(targets) == 1 else [f"{name}_{target}" for target in targets for name in names]
     if output is not None:

@@ -93,9 +93,8 @@ def command(
         )
         options["classify"] = True
     if options["classify"]:
-        if report is not None:
-            raise ParameterError("--report has no page of classes yet; leave it out with --classify")
-        fit_labels(source, other, about, output, options, AUDITED, seed=seed, force=force, as_json=as_json)
+        asked = options | {"report": report}
+        fit_labels(source, other, about, output, asked, AUDITED, seed=seed, force=force, as_json=as_json)
         return
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
     if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):

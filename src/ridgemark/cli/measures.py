@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ridgemark.estimators.class_labels import conformal_sets
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
+from ridgemark.losses import class_loss
 from ridgemark.report.fit_words import (
     COVERAGE,
     explained,
@@ -22,6 +24,8 @@ from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
 
 _HASHED = 65536  # rows hashed at a time
 _DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
+_EFFECTS = 2048  # rows that effects of classes are averaged over
+_GROUPS = 10  # of rows in a calibration plot
 _SHOWN = 300  # rows in the plot of observed against predicted
 _TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
@@ -70,6 +74,8 @@ def _marks(source: RowSource) -> Any:
 
 def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     """Return the error on test rows, the coverage of the intervals, and a sample of the rows."""
+    if hasattr(model, "classes_"):
+        return held_out_classes(model, source, name)
     rows = encoded_source(model, source)
     block = rows.take(np.arange(source.n_rows))
     observed, weights = block.targets, row_weights(block)
@@ -92,6 +98,53 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     } | _shown(part, observed[part], predicted[part], None if ends is None else ends[part])
 
 
+def class_errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, Any]:
+    """Return the errors of log-probabilities (n, K) on rows with shares of labels, and weights.
+
+    `rms` is that of the probabilities, as the certificate bounds it. `sets` has the share of rows whose label is in its
+    set of labels, the mean number of labels, and the share of sets of one.
+
+    `confusion` counts rows by label and by the most probable one. `calibration` has for ten groups of rows, by the
+    probability of the second of two classes or of the most probable one, its mean and how often it was right.
+    """
+    labels, counted, found = model.classes_, weights[:, None] * shares, logs.argmax(axis=1)
+    total, units, squares = counted.sum(), np.eye(len(labels)), (np.exp(logs) ** 2).sum(axis=1, keepdims=True)
+    sets = conformal_sets(np.exp(logs), model.calibration_, COVERAGE)
+    held, sizes = (shares * sets).sum(axis=1), sets.sum(axis=1)
+    confusion = counted.T @ units[found]
+    judged = np.full(len(found), 1) if len(labels) == 2 else found
+    p, right = (values[np.arange(len(found)), judged] for values in (np.exp(logs), shares))
+    groups = np.array_split(np.argsort(p, kind="stable"), min(_GROUPS, len(p)))
+    return {
+        "n_rows": len(found),
+        "accuracy": float(np.trace(confusion) / total),
+        "log_loss": float(-(counted * np.where(counted > 0, logs, 0.0)).sum() / total),
+        "by_class": [float(loss) for loss in _class_losses(counted, logs)],
+        "rms": float(
+            np.sqrt((counted * (squares - 2.0 * np.exp(logs) + 1.0)).sum() / total / (1 + (len(labels) == 2)))
+        ),
+        "sets": [float(np.average(values, weights=weights)) for values in (held, sizes, sizes == 1)],
+        "confusion": confusion.tolist(),
+        "calibration": [[float(np.average(v[g], weights=weights[g])) for v in (p, right)] + [len(g)] for g in groups],
+    }
+
+
+def _class_losses(counted: Any, logs: Any) -> Any:
+    """Return the mean log loss of the rows of each class; zero for a class without rows."""
+    totals = counted.sum(axis=0)
+    losses = -(counted * np.where(counted > 0, logs, 0.0)).sum(axis=0)
+    return np.divide(losses, totals, out=np.zeros_like(losses), where=totals > 0)
+
+
+def held_out_classes(model: Any, source: RowSource, name: str) -> dict[str, Any]:
+    """Return the errors on test rows, whose labels must be those of the fit, and the coverage of sets of labels."""
+    labelled, _ = model._open(source, None, None, reset=False)
+    everything = np.arange(source.n_rows)
+    shares = class_loss(len(model.classes_)).indicators(labelled.take(everything).targets)
+    found = class_errors(model, model.predict_log_proba(source), shares, row_weights(source.take(everything)))
+    return {"data": name} | found
+
+
 def _some(count: int) -> Any:
     """Return the positions of the rows to show, evenly spaced."""
     return np.unique(np.linspace(0, count - 1, _SHOWN).astype(np.intp))
@@ -103,6 +156,14 @@ def _shown(rows: Any, observed: Any, predicted: Any, ends: Any) -> dict[str, Any
     if ends is not None:
         values |= {"lower": ends[:, 0].T, "upper": ends[:, 1].T}
     return {name: array.tolist() for name, array in values.items()}
+
+
+def sample_of_classes(model: Any, source: RowSource) -> dict[str, Any]:
+    """Return the errors on rows of the fit, each left out, and the most influential rows."""
+    diagnosis = model.diagnose(source)
+    errors = class_errors(model, diagnosis.log_probabilities, diagnosis.shares, diagnosis.weights)
+    rows = encoded_rows(encoded_source(model, source).take(diagnosis.rows[:_EFFECTS]).features)
+    return errors | {"top": diagnosis.to_record()["top"], "effects": model.effects_summary(rows).to_record()}
 
 
 def peak_memory() -> int | None:

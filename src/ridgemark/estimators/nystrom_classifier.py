@@ -8,7 +8,8 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import audit_classes
-from ridgemark.effects import effect_values, feature_importances
+from ridgemark.diagnostics import diagnose_classes
+from ridgemark.effects import average_effects, effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, labels_of, numbers_of, scores_of
@@ -245,6 +246,28 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             failure_probability=self.failure_probability,
         )
 
+    @computing
+    def diagnose(self, X, y=None, sample_weight=None):
+        """Say which rows drive the fit: those far from others, and those whose label is unexpected.
+
+        Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
+        distinct rows are looked at, each left out in one Newton step. Leverage and influence of more than two classes
+        are those of their mean curvature.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, as for `fit`.
+
+        Returns
+        -------
+        ClassDiagnosis
+        """
+        check_is_fitted(self, "dual_coef_")
+        sums = self._sums("diagnose")
+        passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
+        return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
+
     @lazy_on_dask
     @computing
     def effects(self, X):
@@ -262,6 +285,27 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         cross_kernel, dual_coef, _ = self._function()
         values = in_range(effect_values(passes, cross_kernel, dual_coef, columns), "the effect", _RESCALE)
         return values[:, :, 0] if values.shape[2] == 1 else values
+
+    @computing
+    def effects_summary(self, X):
+        """Return the average effect of each column on the log-odds over rows, with quartiles; prints as a table.
+
+        Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, DataFrame or RowSource
+            The rows. The weights of a RowSource count.
+
+        Returns
+        -------
+        EffectsSummary
+        """
+        passes, columns = self._effect_rows(X)
+        cross_kernel, dual_coef, _ = self._function()
+        labels = self.classes_.tolist()[-dual_coef.shape[1] :]  # of two classes the second
+        targets = tuple(f"the log-odds of {label!r}" for label in labels)
+        return average_effects(passes, cross_kernel, dual_coef, columns, targets)
 
     @computing
     def score(self, X, y=None, sample_weight=None):

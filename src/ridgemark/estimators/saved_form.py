@@ -90,6 +90,45 @@ class _Shown(TypedDict):
     repeated: NotRequired[int]
 
 
+class _Influence(TypedDict):
+    """One row that drives a fit of classes."""
+
+    row: int
+    label: object
+    probability: float
+    leverage: float
+    cook_distance: float
+    landmark: bool
+    why: str
+
+
+class _Average(TypedDict):
+    """The average effect of a column on the log-odds of a class."""
+
+    column: str
+    unit: str
+    target: str
+    average: float
+    quartiles: tuple[float, float, float]
+
+
+class _LabelErrors(TypedDict):
+    """Errors of probabilities of classes, for a page."""
+
+    n_rows: int
+    accuracy: float
+    log_loss: float
+    by_class: list[float]
+    rms: float
+    sets: tuple[float, float, float]
+    confusion: list[list[float]]
+    calibration: list[tuple[float, float, float]]
+    data: NotRequired[str]
+    repeated: NotRequired[int]
+    top: NotRequired[list[_Influence]]
+    effects: NotRequired[list[_Average]]
+
+
 _SIDES: dict[Any, dict[str, str]] = {
     Form: {"n_features": "d", "feature_names": "d", "n_encoded": "e"},
     Targets: {"count": "t"},
@@ -138,8 +177,8 @@ _HINTS = {
     (FittedModel, "sums"): SavedFit | None,
     (Certificate, "inputs"): _Inputs,
     (Certificate, "cost"): _Cost,
-    (RunRecord, "sample"): _Shown | None,
-    (RunRecord, "held_out"): _Shown | None,
+    (RunRecord, "sample"): _Shown | _LabelErrors | None,
+    (RunRecord, "held_out"): _Shown | _LabelErrors | None,
 }
 MODELS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.

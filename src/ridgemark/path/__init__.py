@@ -2,11 +2,12 @@
 
 from ridgemark.path.kept_rows import KeptRows, keep_rows
 from ridgemark.path.left_out import LeaveOneOut, leave_one_out
-from ridgemark.path.log_loss import LossPath, LossSearch, left_out_predictor, walk_downhill
+from ridgemark.path.log_loss import LabelInfluence, LossPath, LossSearch, left_out_predictor, walk_downhill
 from ridgemark.path.ridges import RidgePath, Ridges, gcv_path, loo_path
 
 __all__ = [
     "KeptRows",
+    "LabelInfluence",
     "LeaveOneOut",
     "LossPath",
     "LossSearch",

@@ -13,7 +13,7 @@ from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
 from ridgemark.path.ridges import Ridges
 from ridgemark.rows import Block, row_weights
-from ridgemark.solvers import JointSystem, Newton, NewtonFit, TargetSystems
+from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from ridgemark.solvers.curvature import System
 
 _STRIDES = (4, 2, 1)  # over the ridges searched: a decade, a half and a quarter
@@ -92,10 +92,31 @@ class LeftOutPredictor(FeatureTask):
             own = weights[:, None] * (mean if system.alike else each)
             kept = np.maximum(1.0 - system.share * own * leverages, _LEAST_KEPT)
             return predictor + slopes * leverages / kept
-        leverage, lengths = system.leverage(features)
-        curvature = weights * self.loss.curvature(predictor)
-        kept = kept_share(leverage, lengths, curvature, system.share_of_constant, system.scaled_ridge)
-        return predictor + slopes * (leverage / kept)[:, None]
+        return predictor + self._change(features, predictor, slopes, weights)[0]
+
+    def _change(self, features: Floats, predictor: Floats, slopes: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Return `s_g t_g/(1 - D_g t_g)` and `1 - D_g t_g`, with one system for all targets."""
+        assert isinstance(self.system, CurvatureSystem)
+        (leverage, lengths), curvature = self.system.leverage(features), weights * self.loss.curvature(predictor)
+        kept = kept_share(leverage, lengths, curvature, self.system.share_of_constant, self.system.scaled_ridge)
+        return slopes * (leverage / kept)[:, None], kept
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInfluence(LeftOutPredictor):
+    """For every row its predictor left out (t columns), its leverage `h = D_g t_g`, and how far it moves the fit.
+
+    Leaving the row out moves the coefficients by d with `d'H d = |s_g|^2 t_g/(1 - h)^2`. The system is that of the mean
+    curvature of all targets.
+    """
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        assert block.targets is not None
+        features, weights = feature_block(self.factor, block, workspace), row_weights(block)
+        predictor = features @ self.solution.coefficients + self.solution.intercept
+        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        change, kept = self._change(features, predictor, slopes, weights)
+        return np.column_stack([predictor + change, 1.0 - kept, (slopes * change).sum(axis=1) / kept])
 
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:

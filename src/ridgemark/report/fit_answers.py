@@ -6,6 +6,7 @@ import numpy as np
 
 from ridgemark.certificates.record import rounded_up
 from ridgemark.report import page as html
+from ridgemark.report.class_page import class_answers
 from ridgemark.report.fit_words import COVERAGE, distance_words, how_much, important_columns, printable
 from ridgemark.report.page import Answer
 
@@ -16,7 +17,8 @@ _FEW = 3  # columns named
 
 def fit_answers(fit: Any) -> list[Answer]:
     """Return the answers that are known of a fit, in the order of the sections they link to."""
-    found = [_good(fit), _matters(fit.model), _sure(fit), _close(fit)]
+    good, sure = class_answers(fit) if hasattr(fit.model, "classes_") else (_good(fit), _sure(fit))
+    found = [good, _matters(fit.model), sure, _close(fit)]
     return [answer for answer in found if answer is not None]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
 from ridgemark.report import page as html
+from ridgemark.report.class_page import class_errors, class_rows, class_sets, loss_path_figure
 from ridgemark.report.fit_answers import fit_answers
 from ridgemark.report.fit_figures import (
     coverage_figure,
@@ -25,6 +26,7 @@ from ridgemark.report.fit_words import (
     LEVELS,
     distance_words,
     explained,
+    important_columns,
     kernel_words,
     landmark_words,
     leave_one_out_error,
@@ -37,6 +39,7 @@ from ridgemark.report.page import Column, Html
 _MOST_NAMES = 24
 _MOST_TARGETS = 4  # targets that get their own figure
 _MOST_EFFECTS = 40  # lines of the table of effects
+_FEW = 3  # columns whose effects on the log-odds of several classes are shown
 _TOP = 10  # influential rows
 _INPUTS = {  # inputs of a certificate and their labels; inputs shown elsewhere are left out
     "scaled_ridge": "n lambda",
@@ -60,7 +63,7 @@ _INFLUENCE = {"row": "d", "leverage": ".3f", "loo_residual": ".4g", "studentised
 
 
 class _Fit:
-    """A fitted `NystromRidge`, the record of its run, and what several sections show of them."""
+    """A fitted `NystromRidge` or `NystromClassifier`, the record of its run, and what several sections show of them."""
 
     def __init__(self, model: Any, run: Any) -> None:
         self.model, self.run = model, run
@@ -68,7 +71,9 @@ class _Fit:
         self.targets = list(run.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
         unknown: list[Any] = [None] * len(self.targets)
         self.spread = target_spread(model) or unknown
-        self.loo = leave_one_out_error(model) or unknown
+        self.classes = hasattr(model, "classes_")
+        left_out = [run.sample["rms"]] * len(self.targets) if self.classes and run.sample else None
+        self.loo = left_out or leave_one_out_error(model) or unknown
         self.explained = explained(model) or unknown
         self.diagnosis = model.diagnose() if hasattr(model, "loo_residuals_") else None
         self.verdict = None
@@ -85,17 +90,17 @@ def fit_page(
     first: Sequence[html.Section] = (),
     further: Sequence[html.Section] = (),
 ) -> str:
-    """Return the page of a fitted `NystromRidge` and its `RunRecord`; what they do not know is left out.
+    """Return the page of a fitted model and its `RunRecord`; what they do not know is left out.
 
     It is one HTML document with the package's version, and with sections before and after its own.
     """
     fit, importance = _Fit(model, run), importance_figure(model)
     parts: list[html.Section] = [
-        ("How good is it?", "good", _good(fit)),
-        *([("What matters?", "columns", [importance, *_effects(model)])] if importance is not None else []),
+        ("How good is it?", "good", class_errors(fit) if fit.classes else _good(fit)),
+        *([("What matters?", "columns", [importance, *_effects(fit)])] if importance is not None else []),
         *([("How sure is a prediction?", "sure", _sure(fit))] if hasattr(model, "calibration_") else []),
         ("How close to exact?", "exact", _exact(fit)),
-        ("Which rows matter?", "rows", _rows(fit)),
+        ("Which rows matter?", "rows", class_rows(fit) if fit.classes else _rows(fit)),
         *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
         ("What was fitted", "fitted", _fitted(fit, version)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
@@ -131,8 +136,9 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("seed", str(model.random_state)),
         ("ridgemark", version),
     ]
-    searched = path is not None and len(path.ridges) > 1
-    blocks = [*([path_figure(path, fit.spread)] if searched else []), _pairs("The fit", facts)]
+    blocks = [_pairs("The fit", facts)]
+    if path is not None and len(path.ridges) > 1:
+        blocks.insert(0, loss_path_figure(path) if fit.classes else path_figure(path, fit.spread))
     if hasattr(model, "feature_names_in_"):
         names = [printable(str(name)) for name in model.feature_names_in_]
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -182,6 +188,8 @@ def _good(fit: _Fit) -> list[Html]:
 
 
 def _sure(fit: _Fit) -> list[Html]:
+    if fit.classes:
+        return class_sets(fit)
     known, rows = fit.model.calibration_, fit.run.held_out or fit.run.sample
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
     promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
@@ -225,6 +233,7 @@ def _exact(fit: _Fit) -> list[Html]:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     bound = None if certificate.vacuous else ", ".join(map(rounded_up, np.atleast_1d(certificate.bound)))
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
+    known = {name: words for name, words in _INPUTS.items() if not (fit.classes and name == "target_rms")}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
         ("distance to exact, at most (RMS)", bound),
@@ -236,27 +245,39 @@ def _exact(fit: _Fit) -> list[Html]:
     return [
         html.note(_distance(fit)),
         _pairs("The certificate", facts),
-        _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in _INPUTS.items()]),
+        _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in known.items()]),
         *([html.paragraph(f"Before any measurement: {promise}")] if promise is not None else []),
     ]
 
 
-def _effects(model: Any) -> list[Html]:
+def _effects(fit: _Fit) -> list[Html]:
     """Return the effects of the most important columns as figures, and average effects as a table."""
-    if not hasattr(model, "calibration_"):
+    if fit.classes:
+        known = (fit.run.sample or {}).get("effects")
+        if known and len(fit.model.classes_) > 2:
+            most = {name for name, _ in important_columns(fit.model, _FEW)}
+            known = [one for one in known if one["column"] in most]
+        return [_effects_table(known, "on the log-odds")] if known else []
+    if not hasattr(fit.model, "calibration_"):
         return []
-    summary = model.effects_summary()
-    several = summary.average.shape[1] > 1
+    summary = fit.model.effects_summary()
+    table = _effects_table(summary.to_record(), f"over {summary.n_rows:,} rows")
+    return [html.side_by_side(effect_figures(fit.model, summary)), table]
+
+
+def _effects_table(effects: Sequence[Any], over: str) -> Html:
+    """Return average effects, with standard errors where they are known, and quartiles."""
+    several = any(one["target"] != effects[0]["target"] for one in effects)
+    headings = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
+    names = [name for name in headings if name in effects[0]]
     rows = [
-        [shortened(printable(one["column"])), one["unit"], *[str(one["target"])] * several]
-        + [f"{value:.4g}" for value in (one["average"], one["standard_error"], one["t_value"], *one["quartiles"])]
-        for one in summary.to_record()[:_MOST_EFFECTS]
+        [shortened(printable(one["column"])), one["unit"], *[printable(str(one["target"]))] * several]
+        + [f"{value:.4g}" for value in (*(one[name] for name in names), *one["quartiles"])]
+        for one in effects[:_MOST_EFFECTS]
     ]
     columns = [Column("column"), Column("effect"), *[Column("target")] * several]
-    numbers = html.number_columns("average", "std. error", "t value", "25%", "50%", "75%")
-    caption = f"Average effects over {summary.n_rows:,} rows, and quartiles over the rows"
-    table = html.table(caption, [*columns, *numbers], rows, stacked=True)
-    return [html.side_by_side(effect_figures(model, summary)), table]
+    numbers = html.number_columns(*(headings[name] for name in names), "25%", "50%", "75%")
+    return html.table(f"Average effects {over}, and quartiles over the rows", [*columns, *numbers], rows, stacked=True)
 
 
 def _rows(fit: _Fit) -> list[Html]:

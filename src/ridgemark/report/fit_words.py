@@ -19,6 +19,8 @@ CRITERIA = {"loo": "leave-one-out", "gcv": "generalised cross-validation"}
 def leave_one_out_error(model: Any) -> list[float] | None:
     """Return the RMS of the leave-one-out residuals of every target; None without residuals."""
     path = getattr(model, "ridge_path_", None)
+    if hasattr(model, "classes_"):
+        return None
     if path is not None and path.loo_error is not None:
         return np.sqrt(path.loo_error[path.chosen, np.arange(len(path.chosen))]).tolist()
     if not hasattr(model, "calibration_"):
@@ -136,7 +138,8 @@ def distance_words(model: Any) -> str | None:
         beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     risk = None if certificate is None else certificate.inputs.get("failure_probability")
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
-    return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel ridge regression{beside}{probably}"
+    kind = "logistic" if hasattr(model, "classes_") else "ridge"
+    return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel {kind} regression{beside}{probably}"
 
 
 def spoken(seconds: float) -> str:

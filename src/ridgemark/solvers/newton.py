@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import Form
+from ridgemark.losses.slopes import CurvatureSums, Form
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -124,10 +124,13 @@ class Newton:
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
     def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
-        """Return the systems of a point: from all rows held, or of each target alone from a sample.
+        """Return the systems of a point: of few targets and features whole, or of each target alone from a sample.
 
-        Where those of each target exceed a quarter of the memory budget, it is one system for all.
+        Where those of each target exceed a quarter of the memory budget, it is one system for all; for one target it is
+        that of all rows held.
         """
+        if self.whole and not self.loss.scalar:
+            return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
             sums = self.held.curvature(self.loss, at, "mean")
             return CurvatureSystem(_curvature_moments(sums.blocks[0]), self.fit_intercept, scaled_ridge)
@@ -171,6 +174,9 @@ class Newton:
         assert system is not None
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
+    def _joint(self, at: RidgeSolution) -> CurvatureSums:
+        return streamed_features(self.passes, self.factor).curvature(self.loss, at, "joint")
+
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
         sums, most = loss_sums(self.passes, self.factor), self.loss.steepest
@@ -211,7 +217,7 @@ class Newton:
         system: System | None = None
         c, solution = at[:-1], _as_solution(at)
         if self.whole and not self.loss.scalar:
-            joint = streamed_features(self.passes, self.factor).curvature(self.loss, solution, "joint")
+            joint = self._joint(solution)
             system, loss, slopes = JointSystem(joint, self.fit_intercept, scaled_ridge), joint.loss, joint.slopes
         elif self.whole:
             moments = self.sums(solution, scaled_ridge)
