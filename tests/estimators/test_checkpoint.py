@@ -16,6 +16,7 @@ from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
 from ridgemark.passes.journal import _MAGIC
 from ridgemark.tuning import Tuner
+from tests.helpers import slowly
 
 FEW = Tuner(rows=200, judging_rows=80, landmarks=40, evaluations=4, kernels=("gaussian", "matern32"))
 
@@ -66,10 +67,8 @@ def _kill_after(monkeypatch, number):
     return count
 
 
-@pytest.mark.parametrize(
-    ("name", "kills"),
-    [*((name, 3) for name in QUICK), *(pytest.param(name, 12, marks=pytest.mark.slow) for name in ESTIMATORS)],
-)
+@pytest.mark.parametrize("name", [*slowly("leverage", "exact, tuned"), *QUICK])
+@pytest.mark.parametrize("kills", [3, *slowly(12)])
 def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, kills, tmp_path, monkeypatch):
     X, y = _rows()
     make, path = ESTIMATORS[name], tmp_path / "fit.checkpoint"
