@@ -246,16 +246,19 @@ def _effects(model: Any) -> list[Html]:
     if not hasattr(model, "calibration_"):
         return []
     summary = model.effects_summary()
-    several = summary.average.shape[1] > 1
+    several, found = summary.average.shape[1] > 1, summary.to_record()
+    shown = np.sort(np.argsort([-abs(one["t_value"]) for one in found], kind="stable")[:_MOST_EFFECTS])
     rows = [
         [shortened(printable(one["column"])), one["unit"], *[str(one["target"])] * several]
         + [f"{value:.4g}" for value in (one["average"], one["standard_error"], one["t_value"], *one["quartiles"])]
-        for one in summary.to_record()[:_MOST_EFFECTS]
+        for one in (found[k] for k in shown)
     ]
     columns = [Column("column"), Column("effect"), *[Column("target")] * several]
     numbers = html.number_columns("average", "std. error", "t value", "25%", "50%", "75%")
     caption = f"Average effects over {summary.n_rows:,} rows, and quartiles over the rows"
-    table = html.table(caption, [*columns, *numbers], rows, stacked=True)
+    if len(shown) < len(found):
+        caption += f"; the {len(shown)} of {len(found)} with the largest t value"
+    table = html.table(caption, [*columns, *numbers], rows)
     return [html.side_by_side(effect_figures(model, summary)), table]
 
 
