@@ -110,19 +110,27 @@ class EffectTask(CrossTask):
     def changes(self, rows: Floats) -> tuple[Gradient, list[int], list[int], Iterator[tuple[int, Floats]]]:
         """Return the gradient, the effects that are derivatives and their columns; other effects with differences."""
         derivatives = [k for k, effect in enumerate(self.effects) if not effect.before]
-        others = ((k, self._difference(rows, effect)) for k, effect in enumerate(self.effects) if effect.before)
+        others = self._differences(rows)
         gradient = Gradient([])
         if derivatives:
             gradient = self.cross_kernel.kernel.gradient(rows, _dense(self.cross_kernel.landmarks))
         return gradient, derivatives, [self.effects[k].columns[0] for k in derivatives], others
 
-    def _difference(self, rows: Floats, effect: Effect) -> Floats:
-        sides = []
-        for levels in (effect.after, effect.before):
-            changed = rows.copy()
-            changed[:, effect.columns] = levels
-            sides.append(self.cross_kernel(changed).astype(np.float64))
-        return sides[0] - sides[1]
+    def _differences(self, rows: Floats) -> Iterator[tuple[int, Floats]]:
+        """Yield the number of each effect that is a difference, with the change of kernel values."""
+        setting, first = None, np.empty(0)
+        for k, effect in enumerate(self.effects):
+            if effect.before:
+                if setting != (effect.columns, effect.before):  # the same for all levels of a category
+                    setting = effect.columns, effect.before
+                    first = self._changed(rows, *setting)
+                yield k, self._changed(rows, effect.columns, effect.after) - first
+
+    def _changed(self, rows: Floats, columns: Sequence[int], levels: Sequence[float]) -> Floats:
+        """Return the kernel values of the rows with some columns set to these levels."""
+        changed = rows.copy()
+        changed[:, columns] = levels
+        return np.asarray(self.cross_kernel(changed), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,6 +125,16 @@ def test_average_effects_are_a_table_and_effects_at_rows_figures(untuned):
         assert f"Effect of column {k} against its value, at 400 rows" in text
 
 
+def test_of_many_effects_the_surest_are_shown(monkeypatch):
+    monkeypatch.setattr("ridgemark.report.fit_page._MOST_EFFECTS", 2)
+    model = fitted(bandwidth="median")
+    text = section(page_of(model), "columns")
+    table = text[text.index("Average effects") :]
+    assert "rows; the 2 of 4 with the largest t value" in table
+    surest = np.sort(np.argsort(-np.abs(model.effects_summary().t_value[:, 0]))[:2])
+    assert re.findall(r">(column \d+)<", table) == [f"column {k}" for k in surest]
+
+
 def test_a_very_long_name_is_shortened_everywhere():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

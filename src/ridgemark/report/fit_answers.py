@@ -56,7 +56,10 @@ def _sure(fit: Any) -> Answer | None:
     if rows is None or "lower" not in rows or not hasattr(fit.model, "calibration_"):
         return None
     half = float(np.median(np.subtract(rows["upper"][0], rows["lower"][0]))) / 2
-    sentence = f"{COVERAGE:.0%} of new observations should lie this close to their prediction, or closer."
+    sentence = (
+        f"A typical interval reaches this far on both sides. Intervals should hold {COVERAGE:.0%} of new observations; "
+        "they are wider where errors are larger."
+    )
     if fit.run.held_out is not None:
         sentence += f" Of the held-out rows {fit.run.held_out['coverage'][0]:.1%} lie inside their interval."
     guaranteed = fit.model.calibration_.guaranteed

@@ -78,8 +78,11 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
     for j in order[:_EFFECTS]:
         name, average = shortened(printable(summary.effects[j].name)), float(summary.average[j, 0])
         drawn = Series("effect at a row", points[:, features[j]].tolist(), values[:, j, 0].tolist(), kind="points")
-        text = f"Effect of {name} against its value, at {len(rows)} rows; the average is {average:.3g}."
-        chart = Chart(name, "change of the prediction per unit", [drawn], [("average", average)])
+        text = (
+            f"Effect of {name} against its value, at {len(rows)} rows; the average, corrected for the ridge, is "
+            f"{average:.3g}."
+        )
+        chart = Chart(name, "change of the prediction per unit", [drawn], [("corrected average", average)])
         figures.append(html.figure(draw(chart, f"effect-{j}"), text, text))
     return figures
 

@@ -270,14 +270,19 @@ def _effects_table(effects: Sequence[Any], over: str) -> Html:
     several = any(one["target"] != effects[0]["target"] for one in effects)
     headings = {"average": "average", "standard_error": "std. error", "t_value": "t value"}
     names = [name for name in headings if name in effects[0]]
+    sizes = [-abs(one[names[-1]]) for one in effects]
+    shown = np.sort(np.argsort(sizes, kind="stable")[:_MOST_EFFECTS])
     rows = [
         [shortened(printable(one["column"])), one["unit"], *[printable(str(one["target"]))] * several]
         + [f"{value:.4g}" for value in (*(one[name] for name in names), *one["quartiles"])]
-        for one in effects[:_MOST_EFFECTS]
+        for one in (effects[k] for k in shown)
     ]
     columns = [Column("column"), Column("effect"), *[Column("target")] * several]
     numbers = html.number_columns(*(headings[name] for name in names), "25%", "50%", "75%")
-    return html.table(f"Average effects {over}, and quartiles over the rows", [*columns, *numbers], rows, stacked=True)
+    caption = f"Average effects {over}, and quartiles over the rows"
+    if len(shown) < len(effects):
+        caption += f"; the {len(shown)} of {len(effects)} with the largest {headings[names[-1]]}"
+    return html.table(caption, [*columns, *numbers], rows)
 
 
 def _rows(fit: _Fit) -> list[Html]:

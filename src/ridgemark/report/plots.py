@@ -20,6 +20,7 @@ _INK, _QUIET, _LINE = list(_TOKENS)[:3]
 _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
+_FEW = 20  # points up to which they are drawn larger
 _SIZE = (4.3, 3.3)  # inches: about a phone's width, so that text is not shrunk there
 
 
@@ -119,9 +120,10 @@ def _add(axes: Any, series: Series, number: int) -> None:
     elif series.kind == "bars":
         axes.barh(y, x, height=0.7, **look)
     elif series.kind == "points":
+        few = len(x) <= _FEW
         if low is not None:
-            axes.vlines(x, low, high, color=colour, alpha=0.25, linewidth=0.8)
-        axes.scatter(x, y, s=16, marker=marker, alpha=0.8, linewidths=0, **look)
+            axes.vlines(x, low, high, color=colour, alpha=0.7 if few else 0.25, linewidth=1.6 if few else 0.8)
+        axes.scatter(x, y, s=48 if few else 16, marker=marker, alpha=0.8, linewidths=0, **look)
     else:
         dashes = (0, (5, 2)) if series.kind == "dashed" else "solid"
         drawn = marker if series.marked else None
