@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
 
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.fitted import Classes, ClassScores
@@ -12,6 +13,7 @@ from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource
+from ridgemark.rows.dask import computed, is_dask
 from ridgemark.rows.labels import text_labels
 
 Floats = NDArray[np.float64]
@@ -26,6 +28,28 @@ def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Class
         )
     weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
     return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
+
+
+def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
+    """Return the labels, ascending, and for every row the position of its label among them, or among those known.
+
+    Unknown labels have a position behind the last.
+    """
+    y = computed([y])[0] if is_dask(y) else y
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    if y.dtype.kind == "f" and (y != np.round(y)).any():
+        raise DataError(
+            f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
+            "numbers use NystromRidge"
+        )
+    try:
+        labels, which = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise DataError("labels must be of one type, all text or all numbers, to be ordered") from None
+    if known is None:
+        return labels, which.astype(float)
+    places = {label: place for place, label in enumerate(known.values)}
+    return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
 
 
 def labels_of(source: RowSource, numbers: Floats) -> NDArray[Any]:

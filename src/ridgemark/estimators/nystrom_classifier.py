@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import audit_classes
@@ -12,7 +11,7 @@ from ridgemark.diagnostics import diagnose_classes
 from ridgemark.effects import average_effects, effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, cost_of, in_range
-from ridgemark.estimators.class_labels import as_classes, conformal_sets, labels_of, numbers_of, scores_of
+from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.estimators.lazy import lazy_on_dask
@@ -21,7 +20,7 @@ from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle
 from ridgemark.losses import class_loss
 from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
-from ridgemark.rows.dask import computed, is_dask, label_rows
+from ridgemark.rows.dask import label_rows
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns, or choose a larger ridge"
@@ -354,7 +353,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         known = None if reset else self._model.classes
         labels = None
         if not isinstance(X, RowSource) and y is not None:
-            labels, y = self._codes(y, known)
+            labels, y = label_codes(y, known)
         source, _ = super()._open(X, y, sample_weight, reset, keep_constant)
         if source.n_targets != 1:
             raise DataError(f"the labels must be one column, got {source.n_targets} targets")
@@ -366,27 +365,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         totals = np.bincount(which, passes.row_counts(), len(numbers)).astype(float)
         classes = as_classes(labels_of(source, numbers) if labels is None else labels, totals, self.class_weight)
         return label_rows(source, numbers[totals > 0], classes.weights), classes
-
-    def _codes(self, y, known):
-        """Return the labels, ascending, and for every row the position of its label among them, or among those known.
-
-        Unknown labels have a position behind the last.
-        """
-        y = computed([y])[0] if is_dask(y) else y
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        if y.dtype.kind == "f" and (y != np.round(y)).any():
-            raise DataError(
-                f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
-                "numbers use NystromRidge"
-            )
-        try:
-            labels, which = np.unique(y, return_inverse=True)
-        except TypeError:
-            raise DataError("labels must be of one type, all text or all numbers, to be ordered") from None
-        if known is None:
-            return labels, which.astype(float)
-        places = {label: place for place, label in enumerate(known.values)}
-        return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
 
     def _check_targets(self, targets, reset):
         return targets
