@@ -42,6 +42,7 @@ def small(monkeypatch):
         monkeypatch.setattr(demo, name, value)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_demo_compares_fits_and_prints_the_pages_path_last(ridgemark, tmp_path, monkeypatch, small):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
