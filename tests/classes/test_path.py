@@ -123,7 +123,7 @@ def test_a_search_keeps_the_system_of_the_best_ridge_alone():
     assert np.array_equal(solution.coefficients, search.solutions[path.chosen].coefficients)
     assert system.scaled_ridge == 80 * ridges[np.argmin(losses)]
     gc.collect()
-    assert [one for one in gc.get_objects() if isinstance(one, JointSystem)] == [system]
+    assert [one for one in gc.get_objects() if type(one) is JointSystem] == [system]
 
 
 def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():

@@ -55,6 +55,7 @@ def _everything():
         labels = np.digitize(Y[:, 0], np.quantile(Y[:, 0], np.arange(1, count) / count))
         classes = NystromClassifier("gaussian", bandwidth=1.5, n_landmarks=landmarks, random_state=0)
         yield classes.fit(X, labels).predict_proba(X)
+    yield classes.diagnose(X, labels).cook_distance
 
 
 def test_every_task_gives_the_same_bytes_after_pickling(monkeypatch):

@@ -14,6 +14,7 @@ from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
 
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,9 @@ def _path(
     errors = gcv if loo_error is None else loo_error
     scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
     totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
+    # A residual of a row left out is divided by 1 - h, known to a rounding error of this share.
+    rounding = _ROUNDING * float(solver.spectrum.max(initial=0.0)) / ridges.scaled
+    lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
     return RidgePath(
         ridges.values,
         loo_error,
@@ -117,5 +121,5 @@ def _path(
         np.array([solver.effective_dimension(r) for r in ridges.scaled]),
         "gcv" if loo_error is None else "loo",
         # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
-        np.argmax(totals <= (1.0 + _AS_GOOD) * totals.min(axis=0), axis=0),
+        np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0),
     )
