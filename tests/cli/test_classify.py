@@ -144,6 +144,7 @@ def test_info_and_effects_of_classes_are_told(files, fit, ridgemark):
     code, printed, errors = ridgemark("info", files / "model")
     assert code == 0, errors
     assert "each predicted from the others" in " ".join(printed.split())
+    assert "target 'y'\n" in printed
     assert (
         json.loads(ridgemark("info", files / "model", "--json")[1])["classes"]
         == load(files / "model").classes_.tolist()

@@ -59,5 +59,8 @@ def _what(fitted: Any, run: RunRecord) -> str:
     n_rows = run.n_rows or (None if certificate is None else certificate.inputs["n_rows"])
     parts = [type(fitted).__name__]
     parts += [] if n_rows is None else [f"fitted to {n_rows:,} rows" + (f" of {shown(run.data)}" if run.data else "")]
-    parts += [f"target {listed(run.target_names)}"] if run.target_names else []
+    names = run.target_names or []
+    if names and hasattr(fitted, "classes_"):  # one for each class
+        names = [names[0].removesuffix(f"={fitted.classes_.tolist()[0]}")]
+    parts += [f"target {listed(names)}"] if names else []
     return ", ".join(parts)
