@@ -48,7 +48,7 @@ def with_calibration(
     along = () if noise.outside else (passes.row_groups().weights[sample],)
     places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
     tau = np.hypot(places[:, 1] if sigma is None else sigma, places[:, 2])
-    tau = np.maximum(tau, np.finfo(np.float64).tiny)  # residuals at the end of the range have noise below it
+    tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
     calibration = Calibration(
         block.features,
         sample,

@@ -14,7 +14,7 @@ from ridgemark.passes import Workspace
 from ridgemark.rows import Block
 
 _FREE = 6 * 2**30  # bytes that stay free for what is computed beside the matrix
-_ONE_BY_ONE = 2  # vectors up to which one product each is faster than one with all, which reads the matrix slowly
+_ONE_BY_ONE = 2  # up to so many vectors are multiplied one by one: libraries are slow for two at once
 _TOGETHER = 8  # blocks of a pass that are held as one
 _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 

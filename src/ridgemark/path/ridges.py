@@ -110,7 +110,7 @@ def _path(
     errors = gcv if loo_error is None else loo_error
     scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
     totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
-    # A residual of a row left out is divided by 1 - h, known to a rounding error of this share.
+    # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
     rounding = _ROUNDING * float(solver.spectrum.max(initial=0.0)) / ridges.scaled
     lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
     return RidgePath(

@@ -19,7 +19,7 @@ MOST_LABELS = 1000  # different texts of a target
 def labels_in(columns: Iterable[Column], where: str) -> tuple[Any, ...] | None:
     """Return the labels of a target of text, ascending, or (False, True) for booleans; None for other targets.
 
-    Text without a stated type is not labels where it begins with rows that hold a number.
+    A column without a stated type holds no labels if a number is among the values read first.
     """
     texts: set[str] = set()
     for column in columns:
