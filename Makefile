@@ -19,19 +19,21 @@ demo: .venv/report
 # Tests start many processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# As many tests at a time as there are cores; each has one BLAS thread.
+# As many tests at a time as there are cores; each has one BLAS thread, and ends with an error if it hangs.
+PARALLEL := -n auto --dist worksteal --timeout-method thread --timeout
+
 test: .venv/dev
-	$(BIN)/pytest -m "not slow" -n auto --dist worksteal
+	$(BIN)/pytest -m "not slow" $(PARALLEL) 600
 
 test-all: .venv/dev
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest $(PARALLEL) 5400
 
 coverage: .venv/dev
 	$(BIN)/pytest -m "not slow" --cov --cov-report=term:skip-covered
 
 test-blas: .venv/dev
-	OPENBLAS_CORETYPE=$(OTHER_CORE) $(BIN)/pytest -q -n auto --dist worksteal -m "not slow" $(NUMERICAL)
-	RIDGEMARK_TEST_THREADS=2 $(BIN)/pytest -q -m "not slow" $(THREADED)
+	OPENBLAS_CORETYPE=$(OTHER_CORE) $(BIN)/pytest -q -m "not slow" $(PARALLEL) 600 $(NUMERICAL)
+	RIDGEMARK_TEST_THREADS=2 $(BIN)/pytest -q -m "not slow" --timeout 600 $(THREADED)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

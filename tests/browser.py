@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,12 +52,36 @@ def look(page: Path, width: int, scratch: Path) -> tuple[int, int, float, list[s
             "--enable-logging=stderr", "--virtual-time-budget=4000", "--dump-dom",
             f"http://127.0.0.1:{server.server_port}/index.html",
         ]  # fmt: skip
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        shown, told = _printed(command)
         server.shutdown()
-    found = re.search(r'data-result="(\d+) (\d+) ([\d.]+)"', result.stdout)
-    assert found, result.stderr
-    messages = [line for line in result.stderr.splitlines() if "CONSOLE" in line and "favicon" not in line]
+    found = re.search(r'data-result="(\d+) (\d+) ([\d.]+)"', shown)
+    assert found, told
+    messages = [line for line in told.splitlines() if "CONSOLE" in line and "favicon" not in line]
     return int(found[1]), int(found[2]), float(found[3]), messages
+
+
+def _printed(command: list[str], attempts: int = 3) -> tuple[str, str]:
+    """Run a browser; return its standard output and error.
+
+    A browser sometimes hangs. It is then killed with all its processes and started again. It writes to files: a process
+    that survived would keep a pipe open, and reading it would never end.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=out, stderr=errors, start_new_session=True)
+        try:
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if code is None and attempts > 1:
+            return _printed(command, attempts - 1)
+        out.seek(0), errors.seek(0)
+        shown, told = out.read(), errors.read()
+    assert code == 0, f"the browser ended with {code}: {told}"
+    return shown, told
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("arrow", "dask", "report")
-TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars", "pytest-xdist")
+TEST_TOOLS = ("cloudpickle", "pytest", "hypothesis", "mpmath", "pandas", "polars", "pytest-timeout", "pytest-xdist")
 
 
 def main() -> None:

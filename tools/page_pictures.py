@@ -51,7 +51,7 @@ def take(page: Path, width: int, scheme: str, picture: Path) -> None:
             f"--window-size={max(width, 500)},{TALLEST}", "--virtual-time-budget=4000", f"--screenshot={picture}",
             wrapper.as_uri(),
         ]  # fmt: skip
-        subprocess.run(command, capture_output=True, timeout=180, check=True)
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=180, check=True)
     with Image.open(picture) as whole:
         cut(whole.convert("RGB").crop((0, 0, width, TALLEST))).save(picture)
 

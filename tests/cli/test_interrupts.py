@@ -12,17 +12,17 @@ import pytest
 from ridgemark.cli import COMMANDS
 
 _BEGIN = "from ridgemark.__main__ import main; print('ready', flush=True); main()"  # nothing else is imported before
+# A shell starts its background jobs with SIGINT ignored, and their children inherit that.
+_LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
 
 def start(*arguments):
     """Start the command; returns once the interpreter itself has started."""
     process = subprocess.Popen(
-        [sys.executable, "-c", _BEGIN, *map(str, arguments)],
+        [sys.executable, "-c", _LISTEN + _BEGIN, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # A shell starts its background jobs with SIGINT ignored, and their children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout.readline() == "ready\n"
     return process
