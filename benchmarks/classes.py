@@ -125,7 +125,7 @@ def speed(folder: Path, name: str, n_rows: int, n_landmarks: int, ridge: float =
     factor = nystrom_factor(Gaussian(median_distance(X[:1000])), X[:n_landmarks], np.arange(n_landmarks))
     about = {"set": name, "rows": len(X), "classes": k, "features": factor.rank, "machine": machine()}
     begin = time.perf_counter()
-    held = Newton(RowPasses(ArrayRows(X, Y), 4 * len(X) * n_landmarks), factor, class_loss(k), True).hold()
+    held = Newton(RowPasses(ArrayRows(X, Y), 8 * len(X) * n_landmarks), factor, class_loss(k), True).hold()
     near = held.solve(scaled, RidgeSolution(np.zeros((factor.rank, Y.shape[1])), np.zeros(Y.shape[1])), 1e-6)
     ours = replace(held, rough=False).solve(scaled, near.solution, system=near.system).solution.coefficients.T
     mine = time.perf_counter() - begin

@@ -24,7 +24,7 @@ _STALLED = 1e-6  # relative decrease that a step may promise where no step lower
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
 _LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
 _FEW_PRODUCTS, _MOST_PRODUCTS = 10, 100  # of one step: rough, or exact
-_WORN = 60  # products with one system, after which it is summed anew: that takes as long as about p/20 of them
+_WORN = 20  # products with one system, after which it is summed anew: that takes about as long
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _SAMPLED = 8192  # distinct rows whose curvature is summed for each target alone, and left out
@@ -126,7 +126,7 @@ class Newton:
     def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
         """Return the systems of a point: of few targets and features whole, or of each target alone from a sample.
 
-        Where those of each target exceed a quarter of the memory budget, it is one system for all; for one target it is
+        Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
         that of all rows held.
         """
         if self.whole and not self.loss.scalar:
@@ -135,7 +135,7 @@ class Newton:
             sums = self.held.curvature(self.loss, at, "mean")
             return CurvatureSystem(_curvature_moments(sums.blocks[0]), self.fit_intercept, scaled_ridge)
         entries = self.passes.source.n_targets * (self.factor.rank + 1) ** 2
-        form: Form = "each" if 8 * entries <= self.passes.budget // 4 else "mean"
+        form: Form = "each" if 8 * entries <= self.passes.budget // 2 else "mean"
         sums = streamed_features(self.on_sample.passes, self.factor).curvature(self.loss, at, form)
         return TargetSystems(sums, self.fit_intercept, scaled_ridge, self.share)
 
@@ -241,7 +241,7 @@ class Newton:
         products take no pass over the rows, and slopes do.
         """
         residual = -point.gradient
-        step, direction = np.zeros_like(residual), system.solve(residual)
+        step, direction = np.zeros_like(residual), _centred(system.solve(residual))
         if point.predictor is None:
             return direction, first, 0
         size = begin = float((residual * direction).sum())
@@ -258,7 +258,8 @@ class Newton:
             products += 1
             step += size / along * direction
             residual -= size / along * image
-            solved, before = system.solve(residual), size
+            # Functions that sum to zero over the targets: along others H is only the ridge, far below the system.
+            solved, before = _centred(system.solve(residual)), size
             size = float((residual * solved).sum())
             direction = solved + size / before * direction
         step = _centred(step)
