@@ -11,6 +11,7 @@ from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, Nyst
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
 from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 from ridgemark.linalg import product_in_blocks
+from ridgemark.losses import class_loss
 from ridgemark.passes.columns import Columns
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
@@ -170,7 +171,7 @@ def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypat
         assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ <= 0.02 * Y.std()
 
 
-def test_classes_and_features_agree():
+def test_classes_agree():
     labels = Y > 1
     one, other = _both(lambda: NystromClassifier(**OPTIONS, ridge=1e-3), labels)
     rows = torch.from_numpy(X)
@@ -178,6 +179,35 @@ def test_classes_and_features_agree():
     assert _apart(one.predict_proba(X), other.predict_proba(rows)) <= 1e-6
     assert other.predict(rows).dtype == torch.bool
     assert other.score(rows, torch.from_numpy(labels)) == one.score(X, labels)
+    ours, theirs = one.diagnose(X, labels), other.diagnose(rows, labels)
+    assert theirs.log_probabilities == pytest.approx(ours.log_probabilities, abs=1e-6)
+    assert theirs.leverage == pytest.approx(ours.leverage, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
+@pytest.mark.parametrize(
+    ("n_classes", "few", "free", "sent_from"), [(2, 0, 2**30, 1), (3, 1000, 0, 1024), (3, 0, 2**30, 1024), (3, 0, 0, 1)]
+)
+def test_newton_steps_agree(n_classes, few, free, sent_from, monkeypatch):
+    """With all targets jointly, by conjugate gradients, and with features held on the device."""
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", few)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_FEATURES", 1)
+    monkeypatch.setattr("ridgemark.backends.torch.TorchBackend.free_bytes", lambda self: free)
+    loss, places = type(class_loss(n_classes)), []
+    slopes = loss.slopes
+    monkeypatch.setattr(loss, "slopes", lambda self, y, eta: places.append(type(eta)) or slopes(self, y, eta))
+    model = NystromClassifier(**OPTIONS | {"n_landmarks": 40}, selection="uniform", ridge=(1e-2, 1e-3))
+    labels = np.digitize(Y, [0.3, 1.2][: n_classes - 1])
+    one = model.fit(X, labels, WEIGHTS).predict_proba(X)
+    assert set(places) == {np.ndarray}
+    places.clear()
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", sent_from)
+    other = model.fit(torch.from_numpy(X), labels, WEIGHTS).predict_proba(torch.from_numpy(X))
+    assert set(places) == {torch.Tensor}
+    assert _apart(one, other) <= 1e-6
+
+
+def test_features_agree():
     one, other = _both(lambda: NystromFeatures(bandwidth=2.0, n_landmarks=50, random_state=0))
     assert _apart(one.transform(X), other.transform(torch.from_numpy(X))) <= 1e-9
 
