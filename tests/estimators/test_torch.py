@@ -9,7 +9,7 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
-from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
+from ridgemark.kernels import Bernoulli, Cosine, Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 from ridgemark.linalg import product_in_blocks
 from ridgemark.losses import class_loss
 from ridgemark.passes.columns import Columns
@@ -210,6 +210,29 @@ def test_newton_steps_agree(n_classes, few, free, sent_from, monkeypatch):
 def test_features_agree():
     one, other = _both(lambda: NystromFeatures(bandwidth=2.0, n_landmarks=50, random_state=0))
     assert _apart(one.transform(X), other.transform(torch.from_numpy(X))) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian([1.5, 2.0, 2.5, 3.0]), Gaussian(metric=np.eye(4)[:, :3] / 2) * Cosine(), Laplacian(3.0) + Polynomial(2)],
+)
+def test_effects_agree(kernel):
+    rows = np.column_stack([X[:, :3], X[:, 3] > 0])
+    model = NystromRidge(kernel, n_landmarks=40, selection="uniform", ridge=1e-3, random_state=0)
+    ours = model.fit(rows, Y).effects(rows, return_std=True), model.effects_summary(rows)
+    tensors = torch.from_numpy(rows)
+    theirs = model.fit(tensors, Y).effects(tensors, return_std=True), model.effects_summary(tensors)
+    for one, other in zip(ours[0], theirs[0], strict=True):
+        assert _apart(one, other) <= 1e-9 * np.abs(one).max()
+    for name in ("average", "standard_error", "quartiles"):
+        assert getattr(theirs[1], name) == pytest.approx(getattr(ours[1], name), rel=1e-8)
+
+
+def test_periodic_effects_agree():
+    rows = X[:, :1]
+    model = NystromRidge(Bernoulli(2), n_landmarks=40, selection="uniform", ridge=1e-3, random_state=0)
+    one, other = (model.fit(given, Y).effects(given) for given in (rows, torch.from_numpy(rows)))
+    assert _apart(one, other) <= 1e-9 * np.abs(one).max()
 
 
 def test_single_precision_stays_within_rounding():
