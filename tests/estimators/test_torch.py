@@ -74,8 +74,9 @@ def test_kernels_agree(kernel):
     assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
 
 
-def test_deviations_and_intervals_agree():
-    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge="loo"))
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_deviations_and_intervals_agree(weights):
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge="loo"), sample_weight=weights)
     rows = X[:40]
     for name, options in [("predict", {"return_std": True}), ("predict_interval", {"adaptive": False})]:
         ours, theirs = (
@@ -128,6 +129,20 @@ def test_certificates_agree(kind):
     one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
     tensors = torch.from_numpy(X)
     assert other.certify(tensors, Y, kind).bound == pytest.approx(one.certify(X, Y, kind).bound, rel=1e-6)
+
+
+def test_bounds_at_new_points_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
+    ours, theirs = (
+        model.distance_to_exact(rows[:50] + 0.1, model.certify(rows, Y), rows, Y)
+        for model, rows in ((one, X), (other, torch.from_numpy(X)))
+    )
+    assert _apart(ours, theirs) <= 1e-6 * ours.max()
+
+
+def test_coordinates_that_are_not_kept_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, selection="rpcholesky", ridge=1e-3, memory_budget=2**18))
+    assert (one.landmark_indices_ == other.landmark_indices_).all()
 
 
 def test_scores_agree():
