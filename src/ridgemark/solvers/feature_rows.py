@@ -64,6 +64,7 @@ class FeatureRows:
     @property
     def room(self) -> int:
         """Bytes that features may take: the memory budget, or half of what is free on the device."""
+        self.backend.release()
         return self.features.passes.budget if self.backend is NUMPY else self.backend.free_bytes() // 2
 
     def held(self) -> FeatureRows:
