@@ -1,8 +1,8 @@
 """Fits on a GPU: seconds, test error, and the share of the device's own float64 matrix rate that they reach.
 
 Made-up rows of 20 features in float32 in host memory (Gaussian kernel of bandwidth 4.5, lambda 1e-7) and uniform
-landmarks; an audit certificate; a tuned fit of kin40k where the data are, else of a simulated robot arm of as many
-rows; and exact kernel ridge regression. Every part is printed when it is done.
+landmarks; an audit certificate; average effects; two and ten classes; a tuned fit of kin40k where the data are, else of
+a simulated robot arm of as many rows; and exact kernel ridge regression. Every part is printed when it is done.
 
 Run: python benchmarks/gpu.py [--device cuda] [--data FOLDER] [--parts rate,2000,audit,...] [--profile]
      python benchmarks/gpu.py --small   (few rows, on torch tensors in host memory: a check without a GPU)
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ridgemark import ExactKernelRidge, NystromRidge
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.cli.robot_arm import arm_rows
 
 WIDTH, RIDGE, FEATURES, NOISE = 4.5, 1e-7, 20, 0.1
@@ -112,6 +112,28 @@ class Bench:
         certificate = self.model.certify(self.given(self.X), self.y)
         return f"audit, n = {self.n_rows:,}: {time.perf_counter() - begin:.2f} s; {certificate.claim}"
 
+    def effects(self) -> str:
+        """Measure the average effects of the columns on the fit with 2,000 landmarks."""
+        begin = time.perf_counter()
+        largest = float(np.abs(self.model.effects_summary(self.given(self.X)).average).max())
+        return f"effects, n = {self.n_rows:,}: {time.perf_counter() - begin:.2f} s; largest average {largest:.3f}"
+
+    def classes(self, count: int) -> str:
+        """Fit as many classes, cut from the targets at quantiles, with one ridge."""
+        cuts, p = np.quantile(self.y, np.arange(1, count) / count), self.landmarks(2000)
+        labels, expected = np.digitize(self.y, cuts), np.digitize(self.y_test, cuts)
+        model = NystromClassifier(
+            "gaussian", bandwidth=WIDTH, ridge=1e-6, n_landmarks=p, selection="uniform", **self.options()
+        )
+        begin = time.perf_counter()
+        model.fit(self.given(self.X), labels)
+        seconds = time.perf_counter() - begin
+        wrong = float(np.mean(np.asarray(model.predict(self.given(self.X_test))) != expected))
+        return (
+            f"{count} classes, n = {self.n_rows:,}, p = {p:,}: {seconds:.2f} s in {model.n_passes_} passes, test error "
+            f"{wrong:.4f}; {peak()}"
+        )
+
     def tuned(self) -> str:
         """Fit with all defaults but the number of landmarks."""
         name, X, y = kin40k(self.folder)
@@ -155,6 +177,9 @@ class Bench:
             "rate": self.matrix_rate,
             "2000": lambda: self.fit(2_000),
             "audit": self.audit,
+            "effects": self.effects,
+            "classes-2": lambda: self.classes(2),
+            "classes-10": lambda: self.classes(10),
             "10000": lambda: self.fit(10_000),
             "10000-gradient": lambda: self.fit(10_000, "gradient"),
             "tuned": self.tuned,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Backend, Floats, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.intervals.deviations import unit_variance
 from ridgemark.kernels import CrossKernel
@@ -98,7 +98,6 @@ class EffectTask(CrossTask):
     """A task on the changes of kernel values: `dk(x, z)/dx_j`, or `k(x after, z) - k(x before, z)`."""
 
     what: ClassVar[str] = "effects"
-    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     effects: Sequence[Effect]
     dual_coef: Floats  # (p, targets)
@@ -128,9 +127,10 @@ class EffectTask(CrossTask):
 
     def _changed(self, rows: Floats, columns: Sequence[int], levels: Sequence[float]) -> Floats:
         """Return the kernel values of the rows with some columns set to these levels."""
-        changed = rows.copy()
-        changed[:, columns] = levels
-        return np.asarray(self.cross_kernel(changed), dtype=np.float64)
+        backend = self.cross_kernel.backend
+        changed = backend.xp.asarray(rows, copy=True)
+        changed[:, list(columns)] = backend.from_host(np.array(levels))
+        return backend.double(self.cross_kernel(changed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +138,12 @@ class EffectValues(EffectTask):
     """Effects at the rows of a block, shape (rows, effects, targets)."""
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        rows = _dense(block.features)
-        return self.values_and_sums(rows, np.ones(len(rows)))[0]
+        return self.values_and_sums(_dense(block.features), row_weights(block), workspace.backend)[0]
 
-    def values_and_sums(self, rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def values_and_sums(self, rows: Array, weights: Array, backend: Backend) -> tuple[Array, Array]:
         """Return the effects, and for every landmark z and effect `sum_i w_i` times the change of k(x_i, z)."""
-        values = np.empty((len(rows), len(self.effects), self.dual_coef.shape[1]))
-        sums = np.empty((len(self.dual_coef), len(self.effects)))
+        values = backend.empty((len(rows), len(self.effects), self.dual_coef.shape[1]))
+        sums = backend.empty((len(self.dual_coef), len(self.effects)))
         gradient, derivatives, columns, differences = self.changes(rows)
         if derivatives:
             values[:, derivatives] = gradient.of_functions(self.dual_coef)[:, columns]
@@ -162,12 +161,12 @@ class EffectTotals(EffectValues):
     stride: int  # rows from one that is kept to the next
 
     def __call__(self, block: Block, workspace: Workspace) -> Totals:  # type: ignore[override]
-        weights = row_weights(block)
-        values, changes = self.values_and_sums(_dense(block.features), weights)
+        weights, xp = row_weights(block), workspace.backend.xp
+        values, changes = self.values_and_sums(_dense(block.features), weights, workspace.backend)
         kept = slice(-block.start % self.stride, None, self.stride)
-        first, second = (np.tensordot(weights, values**power, 1) for power in (1, 2))
+        first, second = (xp.tensordot(weights, values**power, axes=1) for power in (1, 2))
         size, square = float(weights.sum()), float(weights @ weights)
-        return Totals(size, square, changes, first, second, [values[kept].copy()], [weights[kept]])
+        return Totals(size, square, changes, first, second, [xp.asarray(values[kept], copy=True)], [weights[kept]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +178,11 @@ class EffectDeviations(EffectTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         rows = _dense(block.features)
-        values = np.empty((len(rows), len(self.effects), self.variance.shape[1]))
+        values = workspace.backend.empty((len(rows), len(self.effects), self.variance.shape[1]))
         gradient, derivatives, columns, differences = self.changes(rows)
         derived = ((k, gradient.column(j)) for k, j in zip(derivatives, columns, strict=True))
         for k, change in chain(derived, differences):
-            values[:, k] = np.sqrt((change @ self.rotate) ** 2 @ self.variance)
+            values[:, k] = workspace.backend.xp.sqrt((change @ self.rotate) ** 2 @ self.variance)
         return values
 
 
@@ -353,5 +352,5 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     return shares.sum(axis=1) / total if 0.0 < total < np.inf else np.zeros(n_features)
 
 
-def _dense(rows: Any) -> Floats:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+def _dense(rows: Any) -> Array:
+    return backend_of(rows).double(rows.toarray() if sparse.issparse(rows) else rows)

@@ -248,17 +248,21 @@ def for_solving(triangle: Array) -> Array | InvertedTriangle:
 def solve_triangle(triangle: Any, right: Array, transposed: bool = False) -> Array:
     """Return `R^-1 V`, or `R'^-1 V`, for an upper triangle R."""
     if 0 in right.shape:
-        return np.zeros(right.shape)
-    if isinstance(triangle, InvertedTriangle):
-        inverse, backend = triangle.inverse, backend_of(triangle.inverse)
-        return backend.to_host((inverse.T if transposed else inverse) @ backend.from_host(right))
-    if not isinstance(triangle, np.ndarray):
-        backend = backend_of(triangle)
-        solution = backend.solve_triangle(triangle, backend.from_host(right), transposed)
-        return backend.to_host(solution) if isinstance(right, np.ndarray) else solution
-    solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
-    _check_info("dtrtrs", info)
-    return solution
+        return backend_of(right).zeros(right.shape)
+    if isinstance(triangle, np.ndarray):
+        if isinstance(right, np.ndarray):
+            solution, info = lapack.dtrtrs(triangle, right, lower=0, trans=int(transposed))
+            _check_info("dtrtrs", info)
+            return solution
+        triangle = backend_of(right).from_host(np.triu(triangle))
+    inverse = triangle.inverse if isinstance(triangle, InvertedTriangle) else None
+    backend = backend_of(triangle if inverse is None else inverse)
+    there = backend.from_host(right)
+    if inverse is None:
+        solution = backend.solve_triangle(triangle, there, transposed)
+    else:
+        solution = (inverse.T if transposed else inverse) @ there
+    return backend.to_host(solution) if isinstance(right, np.ndarray) else solution
 
 
 def solve_cholesky(factor: Any, right: Array) -> Array:

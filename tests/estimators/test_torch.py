@@ -9,8 +9,9 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
-from ridgemark.kernels import Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
+from ridgemark.kernels import Bernoulli, Cosine, Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
 from ridgemark.linalg import product_in_blocks
+from ridgemark.losses import class_loss
 from ridgemark.passes.columns import Columns
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
@@ -73,8 +74,9 @@ def test_kernels_agree(kernel):
     assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
 
 
-def test_deviations_and_intervals_agree():
-    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge="loo"))
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_deviations_and_intervals_agree(weights):
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge="loo"), sample_weight=weights)
     rows = X[:40]
     for name, options in [("predict", {"return_std": True}), ("predict_interval", {"adaptive": False})]:
         ours, theirs = (
@@ -129,6 +131,20 @@ def test_certificates_agree(kind):
     assert other.certify(tensors, Y, kind).bound == pytest.approx(one.certify(X, Y, kind).bound, rel=1e-6)
 
 
+def test_bounds_at_new_points_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, ridge=1e-4))
+    ours, theirs = (
+        model.distance_to_exact(rows[:50] + 0.1, model.certify(rows, Y), rows, Y)
+        for model, rows in ((one, X), (other, torch.from_numpy(X)))
+    )
+    assert _apart(ours, theirs) <= 1e-6 * ours.max()
+
+
+def test_coordinates_that_are_not_kept_agree():
+    one, other = _both(lambda: NystromRidge(**OPTIONS, selection="rpcholesky", ridge=1e-3, memory_budget=2**18))
+    assert (one.landmark_indices_ == other.landmark_indices_).all()
+
+
 def test_scores_agree():
     one, other = _both(lambda: NystromRidge(**OPTIONS, selection="leverage", ridge=1e-5))
     for name in ("lower", "upper"):
@@ -170,7 +186,7 @@ def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypat
         assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ <= 0.02 * Y.std()
 
 
-def test_classes_and_features_agree():
+def test_classes_agree():
     labels = Y > 1
     one, other = _both(lambda: NystromClassifier(**OPTIONS, ridge=1e-3), labels)
     rows = torch.from_numpy(X)
@@ -178,8 +194,60 @@ def test_classes_and_features_agree():
     assert _apart(one.predict_proba(X), other.predict_proba(rows)) <= 1e-6
     assert other.predict(rows).dtype == torch.bool
     assert other.score(rows, torch.from_numpy(labels)) == one.score(X, labels)
+    ours, theirs = one.diagnose(X, labels), other.diagnose(rows, labels)
+    assert theirs.log_probabilities == pytest.approx(ours.log_probabilities, abs=1e-6)
+    assert theirs.leverage == pytest.approx(ours.leverage, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
+@pytest.mark.parametrize(
+    ("n_classes", "few", "free", "sent_from"), [(2, 0, 2**30, 1), (3, 1000, 0, 1024), (3, 0, 2**30, 1024), (3, 0, 0, 1)]
+)
+def test_newton_steps_agree(n_classes, few, free, sent_from, monkeypatch):
+    """With all targets jointly, by conjugate gradients, and with features held on the device."""
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", few)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_FEATURES", 1)
+    monkeypatch.setattr("ridgemark.backends.torch.TorchBackend.free_bytes", lambda self: free)
+    loss, places = type(class_loss(n_classes)), []
+    slopes = loss.slopes
+    monkeypatch.setattr(loss, "slopes", lambda self, y, eta: places.append(type(eta)) or slopes(self, y, eta))
+    model = NystromClassifier(**OPTIONS | {"n_landmarks": 40}, selection="uniform", ridge=(1e-2, 1e-3))
+    labels = np.digitize(Y, [0.3, 1.2][: n_classes - 1])
+    one = model.fit(X, labels, WEIGHTS).predict_proba(X)
+    assert set(places) == {np.ndarray}
+    places.clear()
+    monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", sent_from)
+    other = model.fit(torch.from_numpy(X), labels, WEIGHTS).predict_proba(torch.from_numpy(X))
+    assert set(places) == {torch.Tensor}
+    assert _apart(one, other) <= 1e-6
+
+
+def test_features_agree():
     one, other = _both(lambda: NystromFeatures(bandwidth=2.0, n_landmarks=50, random_state=0))
     assert _apart(one.transform(X), other.transform(torch.from_numpy(X))) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian([1.5, 2.0, 2.5, 3.0]), Gaussian(metric=np.eye(4)[:, :3] / 2) * Cosine(), Laplacian(3.0) + Polynomial(2)],
+)
+def test_effects_agree(kernel):
+    rows = np.column_stack([X[:, :3], X[:, 3] > 0])
+    model = NystromRidge(kernel, n_landmarks=40, selection="uniform", ridge=1e-3, random_state=0)
+    ours = model.fit(rows, Y).effects(rows, return_std=True), model.effects_summary(rows)
+    tensors = torch.from_numpy(rows)
+    theirs = model.fit(tensors, Y).effects(tensors, return_std=True), model.effects_summary(tensors)
+    for one, other in zip(ours[0], theirs[0], strict=True):
+        assert _apart(one, other) <= 1e-9 * np.abs(one).max()
+    for name in ("average", "standard_error", "quartiles"):
+        assert getattr(theirs[1], name) == pytest.approx(getattr(ours[1], name), rel=1e-8)
+
+
+def test_periodic_effects_agree():
+    rows = X[:, :1]
+    model = NystromRidge(Bernoulli(2), n_landmarks=40, selection="uniform", ridge=1e-3, random_state=0)
+    one, other = (model.fit(given, Y).effects(given) for given in (rows, torch.from_numpy(rows)))
+    assert _apart(one, other) <= 1e-9 * np.abs(one).max()
 
 
 def test_single_precision_stays_within_rounding():

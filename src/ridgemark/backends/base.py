@@ -118,14 +118,14 @@ class Backend:
         count = rows.shape[0]
         if count == 0:
             return self.xp.zeros((rows.shape[1],), dtype=rows.dtype, device=self.device)
-        lower, upper = (count - 1) // 2, count // 2
-        ordered = self.ordered(rows, lower, upper)
+        middle = self.ordered(rows, [(count - 1) // 2, count // 2])
         # Each half is divided before the sum, which would overflow for values near the end of the range.
-        return ordered[lower, :] / 2.0 + ordered[upper, :] / 2.0
+        return middle[0, :] / 2.0 + middle[1, :] / 2.0
 
-    def ordered(self, rows: Array, lower: int, upper: int) -> Array:
-        """Return a copy with the values of each column in order, at least at these two positions."""
-        return self.xp.sort(rows, axis=0)
+    def ordered(self, rows: Array, positions: list[int]) -> Array:
+        """Return the values at these positions of each column in ascending order, shape (positions, columns)."""
+        ordered = self.xp.sort(rows, axis=0)
+        return self.xp.stack([ordered[k, :] for k in positions])
 
     def matmul(self, left: Array, right: Array, out: Array | None = None) -> Array:
         """Return the matrix product, in `out` where given; overflow gives inf or nan without a warning."""

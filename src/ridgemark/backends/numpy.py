@@ -48,8 +48,8 @@ class NumpyBackend(Backend):
     def bits(self, values: Floats) -> Any:
         return values.view(np.uint64)
 
-    def ordered(self, rows: Floats, lower: int, upper: int) -> Floats:
-        return np.partition(rows, (lower, upper), axis=0)
+    def ordered(self, rows: Floats, positions: list[int]) -> Floats:
+        return np.partition(rows, positions, axis=0)[positions]
 
     def matmul(self, left: Floats, right: Floats, out: Floats | None = None) -> Floats:
         # Callers check the result for values outside the range.

@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
 from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, ParameterError
+from ridgemark.kernels import CrossKernel
 from ridgemark.leverage import posterior_factor
-from ridgemark.linalg import LANDMARKS_AT_ONCE, sum_rounding
+from ridgemark.linalg import LANDMARKS_AT_ONCE, SUMMED_AT_ONCE, sum_rounding
 from ridgemark.operators import CrossTask, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
@@ -75,7 +76,8 @@ def distance_at(
     gaps = np.asarray(audit.inputs["duality_gap"]) / fit.scaled_ridge
     own = fit.factor.function_size(fit.dual_coef)
     points.count_entries(cross_kernel.n_landmarks**2)
-    return points.map(PointwiseDistance(cross_kernel, fit, factors, which, gaps, own, amplified))
+    parts = fit.factor.cross_kernel, fit.fit_intercept, fit.intercept, factors, which, gaps, own, amplified
+    return points.map(PointwiseDistance(cross_kernel, *parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +85,10 @@ class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 
     what: ClassVar[str] = "distance to exact"
-    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 2
-    fit: LandmarkFit
+    of_fit: CrossKernel  # bound to the landmarks of the fit
+    fit_intercept: bool
+    intercept: Floats  # (targets,)
     factors: list[Floats]  # N with `N N' = M^-1`, for every different ridge
     which: Indices  # (targets,): the ridge of each target
     gaps: Floats  # (targets,): `G/(n lambda)`
@@ -93,15 +96,16 @@ class PointwiseDistance(CrossTask):
     amplified: Floats  # (ridges,): factor by which errors of kernel values enter the variance
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        fit, cross_kernel = self.fit, self.cross_kernel
-        cross, diagonal = cross_block(cross_kernel, block, workspace), diagonal_block(cross_kernel, block)
-        variance = np.stack([_variance(cross, diagonal, factor, fit.fit_intercept) for factor in self.factors], axis=1)
-        share = sum_rounding(cross_kernel.n_landmarks) + cross_kernel.entry_error(block.features)
-        variance += np.outer(share * diagonal, 2.0 + self.amplified)
-        of_fit = fit.factor.cross_kernel
-        predicted = sum_rounding(of_fit.n_landmarks, LANDMARKS_AT_ONCE) + of_fit.entry_error(block.features)
-        rounding = np.outer(predicted * np.sqrt(diagonal), self.own_size) + 4 * EPS * np.abs(fit.intercept)
-        return np.sqrt(self.gaps * variance[:, self.which]) + rounding
+        kernel, backend, xp = self.cross_kernel, workspace.backend, workspace.backend.xp
+        cross, diagonal = cross_block(kernel, block, workspace), diagonal_block(kernel, block)
+        variances = [_variance(cross, diagonal, factor, self.fit_intercept, backend) for factor in self.factors]
+        share, predicted = (
+            sum_rounding(one.n_landmarks, at_once) + backend.from_host(one.entry_error(block.features))
+            for one, at_once in ((kernel, SUMMED_AT_ONCE), (self.of_fit, LANDMARKS_AT_ONCE))
+        )
+        variance = xp.stack(variances, axis=1) + (share * diagonal)[:, None] * (2.0 + self.amplified)
+        rounding = (predicted * xp.sqrt(diagonal))[:, None] * self.own_size + 4 * EPS * abs(self.intercept)
+        return xp.sqrt(self.gaps * variance[:, self.which]) + rounding
 
 
 def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
@@ -111,10 +115,10 @@ def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
         raise DataError("these are not the rows the model was fitted on, or they are in another order")
 
 
-def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:
+def _variance(cross: Array, diagonal: Array, factor: Array, fit_intercept: bool, backend: Backend) -> Array:
     """Return `k - |u|^2`, and with an intercept `(1 - u.o)^2/|o|^2` more, for u = N'k_J, o = N'1 and N N' = M^-1."""
     explained = cross @ factor
-    variance = np.maximum(diagonal - np.einsum("ij,ij->i", explained, explained), 0.0)
+    variance = backend.at_least(diagonal - backend.squared_norms(explained), 0.0)
     if fit_intercept:
         ones = factor.sum(axis=0)
         variance += (1.0 - explained @ ones) ** 2 / float(ones @ ones)

@@ -46,7 +46,6 @@ class Jackknife(SpectralTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
 
     what: ClassVar[str] = "intervals"
-    on_device: ClassVar[bool] = False
     rotated: Floats  # (rank, targets): `V'Bc'W yc`
     known: Floats  # (rank, m): c(x) of the calibration rows
     target_mean: Floats  # (targets,)
@@ -61,12 +60,12 @@ class Jackknife(SpectralTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         centred, _ = self.features(block, workspace)
-        ends = np.empty((block.n_rows, 2, len(self.levels), len(self.target_mean)))
+        ends = workspace.backend.empty((block.n_rows, 2, len(self.levels), len(self.target_mean)))
         for t, mean in enumerate(self.target_mean):
             shrunk = centred * self.inverse[:, t]
             fitted = (shrunk @ self.rotated[:, t] + mean)[:, None]
             without = fitted - (shrunk @ self.known + self.share_of_constant) * self.shifts[:, t]
-            size = np.abs(self.residuals[:, t])
+            size = abs(self.residuals[:, t])
             ends[:, 0, :, t] = -quantiles(size - without, self.weights, self.levels)
             ends[:, 1, :, t] = quantiles(size + without, self.weights, self.levels)
         return ends

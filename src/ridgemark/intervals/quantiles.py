@@ -4,9 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import real_number
 
@@ -27,19 +25,17 @@ def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
     return levels
 
 
-def quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> Floats:
+def quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
     """Return weighted quantiles of each line, shape (lines, levels).
 
     A quantile is the smallest value such that it and the values below have at least the share `level` of the weight.
     """
-    count = len(weights)
-    if (weights == weights[0]).all():
-        same = [math.ceil(level * count - 1e-9 * count) - 1 for level in levels]
-        return np.asarray(np.partition(values, same, axis=1)[:, same])
-    order = np.argsort(values, axis=1)
-    shares = np.cumsum(weights[order], axis=1)
-    shares[:, -1] = np.inf
-    ordered = np.take_along_axis(values, order, axis=1)
-    enough = [(level - 1e-9) * weights.sum() for level in levels]
-    places = np.stack([(shares >= least).argmax(axis=1) for least in enough], axis=1)
-    return np.asarray(np.take_along_axis(ordered, places, axis=1))
+    count, backend, xp = len(weights), backend_of(values), backend_of(values).xp
+    if bool((weights == weights[0]).all()):
+        return backend.ordered(values.T, [math.ceil(level * count - 1e-9 * count) - 1 for level in levels]).T
+    order, lines = xp.argsort(values, axis=1), xp.arange(len(values), device=backend.device)
+    shares = weights[order].cumsum(1)
+    shares[:, -1] = math.inf
+    enough = [(level - 1e-9) * float(weights.sum()) for level in levels]
+    places = [backend.count(shares < least, axis=1) for least in enough]
+    return xp.stack([values[lines, order[lines, place]] for place in places], axis=1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels.base import Kernel, same_for_all, unit_roundoff
 from ridgemark.kernels.gradient import Gradient, Term
@@ -49,12 +49,13 @@ class Bernoulli(Kernel):
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk/dx = (-1)^(order-1) B_{2 order - 1}({x - z}) / (2 order - 1)!`; zero at the kink of order 1."""
-        points, coefficients = self._prepare(landmarks, None, NUMPY)
-        degree, turns = len(coefficients) - 1, _turns(rows, points, NUMPY)
+        backend = backend_of(rows)
+        points, coefficients = self._prepare(landmarks, None, backend)
+        degree, turns = len(coefficients) - 1, _turns(rows, points, backend)
         slope = _polynomial(turns, [(degree - k) * value for k, value in enumerate(coefficients[:-1])])
         if degree == 2:
             slope[turns == 0.0] = 0.0
-        return Gradient([Term(slope, np.ones_like(rows), np.zeros_like(landmarks))])
+        return Gradient([Term(slope, backend.xp.ones_like(rows), backend.xp.zeros_like(landmarks))])
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         points, coefficients = prepared

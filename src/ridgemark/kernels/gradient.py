@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Floats, backend_of
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
     """`slope(x_i, z_m) (u_i + v_m)`: what one part of a kernel contributes to `dk(x_i, z_m)/dx`."""
 
-    slope: Floats  # (rows, p)
-    u: Floats  # (rows, d)
-    v: Floats  # (p, d)
+    slope: Array  # (rows, p)
+    u: Array  # (rows, d)
+    v: Array  # (p, d)
 
-    def of_functions(self, coefficients: Floats) -> Floats:
+    def of_functions(self, coefficients: Array) -> Array:
         n_landmarks, n_features = self.v.shape
         pulls = (self.v[:, :, None] * coefficients[:, None, :]).reshape(n_landmarks, -1)
         by_landmarks = (self.slope @ pulls).reshape(len(self.slope), n_features, -1)
         return by_landmarks + self.u[:, :, None] * (self.slope @ coefficients)[:, None, :]
 
-    def sums(self, weights: Floats) -> Floats:
+    def sums(self, weights: Array) -> Array:
         return self.slope.T @ (weights[:, None] * self.u) + self.v * (self.slope.T @ weights)[:, None]
 
-    def column(self, number: int) -> Floats:
+    def column(self, number: int) -> Array:
         return self.slope * (self.u[:, number, None] + self.v[:, number])
 
 
@@ -38,22 +36,25 @@ class SignTerm:
     Where `x_ij = z_mj` the sign is zero: the mean of the derivatives on both sides.
     """
 
-    slope: Floats  # (rows, p)
-    rows: Floats  # (rows, d)
-    landmarks: Floats  # (p, d)
-    widths: Floats  # (d,)
+    slope: Array  # (rows, p)
+    rows: Array  # (rows, d)
+    landmarks: Array  # (p, d)
+    widths: Floats  # (d,), on the host
 
-    def of_functions(self, coefficients: Floats) -> Floats:
-        return np.stack([self.column(j) @ coefficients for j in range(len(self.widths))], axis=1)
+    def of_functions(self, coefficients: Array) -> Array:
+        return self._stacked(self.column(j) @ coefficients for j in range(len(self.widths)))
 
-    def sums(self, weights: Floats) -> Floats:
-        return np.stack([weights @ self.column(j) for j in range(len(self.widths))], axis=1)
+    def sums(self, weights: Array) -> Array:
+        return self._stacked(weights @ self.column(j) for j in range(len(self.widths)))
 
-    def column(self, number: int) -> Floats:
-        signs = np.sign(self.rows[:, number, None] - self.landmarks[:, number])
+    def column(self, number: int) -> Array:
+        signs = backend_of(self.rows).xp.sign(self.rows[:, number, None] - self.landmarks[:, number])
         signs *= self.slope
-        signs /= self.widths[number]
+        signs /= float(self.widths[number])
         return signs
+
+    def _stacked(self, columns: Iterable[Array]) -> Array:
+        return backend_of(self.rows).xp.stack(list(columns), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +63,19 @@ class Gradient:
 
     terms: Sequence[Term | SignTerm]
 
-    def of_functions(self, coefficients: Floats) -> Floats:
+    def of_functions(self, coefficients: Array) -> Array:
         """Return the gradients of `f(x) = sum_m a_m k(x, z_m)`, one for each column of a: (rows, d, targets)."""
-        return np.asarray(sum(term.of_functions(coefficients) for term in self.terms))
+        return sum(term.of_functions(coefficients) for term in self.terms)
 
-    def sums(self, weights: Floats) -> Floats:
+    def sums(self, weights: Array) -> Array:
         """Return `sum_i w_i dk(x_i, z_m)/dx` for every landmark, shape (p, d)."""
-        return np.asarray(sum(term.sums(weights) for term in self.terms))
+        return sum(term.sums(weights) for term in self.terms)
 
-    def column(self, number: int) -> Floats:
+    def column(self, number: int) -> Array:
         """Return `dk(x_i, z_m)/dx_j` for one column j, shape (rows, p)."""
-        return np.asarray(sum(term.column(number) for term in self.terms))
+        return sum(term.column(number) for term in self.terms)
 
-    def times(self, factor: float | Floats) -> Gradient:
+    def times(self, factor: float | Array) -> Gradient:
         """Return the gradient of the kernel times a number, or of `factor(x_i, z_m) k` with this factor held fixed."""
         return Gradient([replace(term, slope=term.slope * factor) for term in self.terms])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, squared_norms, unit_roundoff
 from ridgemark.kernels.gradient import Gradient, Term
@@ -82,7 +82,9 @@ class Linear(_InnerProductKernel):
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk/dx = z - origin`."""
-        return Gradient([Term(np.ones((len(rows), len(landmarks))), np.zeros_like(rows), self.moved(landmarks))])
+        backend = backend_of(rows)
+        slope = backend.zeros((len(rows), len(landmarks))) + 1.0
+        return Gradient([Term(slope, backend.xp.zeros_like(rows), self.moved(landmarks))])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         return self.moved(rows)
@@ -111,10 +113,10 @@ class Polynomial(_InnerProductKernel):
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk/dx = degree (x.z/bandwidth^2 + offset)^(degree - 1) z/bandwidth^2`."""
-        points = self._map(landmarks, NUMPY)
-        products = self._map(rows, NUMPY) @ points.T + float(self.offset)
-        width = bandwidths(self.bandwidth, rows.shape[1], "Polynomial")
-        return Gradient([Term(self.degree * products ** (self.degree - 1), np.zeros_like(rows), points / width)])
+        backend = backend_of(rows)
+        points = self._map(landmarks, backend)
+        slope = self.degree * (self._map(rows, backend) @ points.T + float(self.offset)) ** int(self.degree - 1)
+        return Gradient([Term(slope, backend.xp.zeros_like(rows), self._map(points, backend))])
 
     def _n_roundings(self, n_terms: int) -> int:
         # By the Cauchy-Schwarz inequality |x.z| + offset <= sqrt((x.x + offset) (z.z + offset)).
@@ -154,11 +156,12 @@ class Cosine(_InnerProductKernel):
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk/dx = (z/|z| - k x/|x|)/|x|`; zero where x is zero."""
-        x, z = self._map(rows, NUMPY), self._map(landmarks, NUMPY)
-        length = np.linalg.norm(rows, axis=1)[:, None]
-        inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-        towards = Term(np.repeat(inverse, len(z), axis=1), np.zeros_like(x), z)
-        return Gradient([towards, Term(-inverse * (x @ z.T), x, np.zeros_like(z))])
+        backend, xp = backend_of(rows), backend_of(rows).xp
+        x, z = self._map(rows, backend), self._map(landmarks, backend)
+        length = backend.sqrt_(backend.squared_norms(rows))[:, None]
+        inverse = backend.ratio(xp.ones_like(length), length)
+        towards = Term(inverse + backend.zeros((1, len(z))), xp.zeros_like(x), z)
+        return Gradient([towards, Term(-inverse * (x @ z.T), x, xp.zeros_like(z))])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         # The largest entry is divided out first, so that no square overflows.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, same_for_all
 from ridgemark.kernels.distances import (
@@ -106,18 +106,20 @@ class RadialKernel(StationaryKernel):
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk(x, z)/dx = 2 phi'(rho) P P'(x - z)`; zero where phi' is unbounded and x = z."""
-        centre = np.median(landmarks, axis=0)  # differences of columns far from zero keep their digits
+        backend = backend_of(rows)
+        centre = backend.median(landmarks)  # differences of columns far from zero keep their digits
         x, z, back = self._points(rows - centre, landmarks - centre)
-        prepared = prepare_landmarks(z, 1.0, Form(singular=True), NUMPY, type(self).__name__)
-        _, slope = self.value_and_derivative(distances(x, prepared, None, NUMPY))
+        prepared = prepare_landmarks(z, 1.0, Form(singular=True), backend, type(self).__name__)
+        _, slope = self.value_and_derivative(distances(x, prepared, None, backend))
         return Gradient([Term(2.0 * slope, back(x), -back(z))])
 
     def _points(self, rows: Any, landmarks: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
         """Return rows and landmarks multiplied by P', and the product with P."""
+        backend = backend_of(rows)
         if self.metric is None:
-            widths = bandwidths(self.bandwidth, rows.shape[1], type(self).__name__)
+            widths = backend.from_host(bandwidths(self.bandwidth, rows.shape[1], type(self).__name__))
             return rows / widths, landmarks / widths, lambda values: values / widths
-        matrix = np.asarray(self.metric, dtype=np.float64)
+        matrix = backend.from_host(np.asarray(self.metric, dtype=np.float64))
         return rows @ matrix, landmarks @ matrix, lambda values: values @ matrix.T
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:

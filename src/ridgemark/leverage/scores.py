@@ -8,12 +8,12 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage.brackets import Bracket, ScoreBracket
-from ridgemark.linalg import check_range, symmetric_eigen
+from ridgemark.linalg import check_range, cholesky_, copy_with_ridge, inverse_triangle_, sent, symmetric_eigen
 from ridgemark.losses import Moments
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
@@ -35,7 +35,6 @@ class PosteriorScores(Task):
     """`posterior_variance / scaled_ridge`, at most 1, for the rows that are wanted, given along; zero for others."""
 
     what: ClassVar[str] = "leverage scores"
-    on_device: ClassVar[bool] = False
     cross_kernel: CrossKernel
     factor: Floats
     scaled_ridge: float
@@ -45,10 +44,12 @@ class PosteriorScores(Task):
         return 2 * self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        scores, wanted = np.zeros(block.n_rows), np.flatnonzero(block.along[0])
-        if len(wanted):
-            part = Block(0, block.features[wanted], None, row_weights(block)[wanted], block.indices[wanted])
-            scores[wanted] = np.minimum(_variance(part, self.cross_kernel, self.factor) / self.scaled_ridge, 1.0)
+        backend, wanted = workspace.backend, block.along[0]
+        scores, numbers = backend.zeros((block.n_rows,)), block.indices[backend.to_host(wanted)]
+        if len(numbers):
+            part = Block(0, block.features[wanted], None, row_weights(block)[wanted], numbers)
+            variance = _variance(part, self.cross_kernel, self.factor)
+            scores[wanted] = backend.within(variance / self.scaled_ridge, 0.0, 1.0)
         return scores
 
 
@@ -78,13 +79,14 @@ def posterior_factor(landmark_kernel: Floats, weights: Floats, scaled_ridge: flo
     """Return N, upper triangular, with `N N' = (W + n lambda D^-1)^-1`, from `D^1/2 W D^1/2 + n lambda I`."""
     root = np.sqrt(weights)
     scaled = check_range(root[:, None] * landmark_kernel * root)
-    try:
-        triangle = scipy.linalg.cholesky(scaled + scaled_ridge * np.eye(len(scaled)), lower=True, check_finite=False)
-        return scipy.linalg.solve_triangular(triangle, np.diag(root), lower=True, check_finite=False).T
-    except np.linalg.LinAlgError:  # a ridge below the rounding of W: slower, but it never fails
-        eigenvalues, vectors = symmetric_eigen(scaled)
-        full = root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
-        return scipy.linalg.rq(full, mode="r", check_finite=False)
+    triangle = cholesky_(copy_with_ridge(sent(scaled), scaled_ridge))
+    if triangle is not None:
+        inverse = inverse_triangle_(triangle)
+        return root[:, None] * backend_of(inverse).to_host(inverse)
+    # A ridge below the rounding of W: slower, but it never fails.
+    eigenvalues, vectors = symmetric_eigen(scaled)
+    full = root[:, None] * vectors / np.sqrt(eigenvalues + scaled_ridge)
+    return scipy.linalg.rq(full, mode="r", check_finite=False)
 
 
 def explained_(cross: Array, factor: Array, backend: Backend = NUMPY) -> Array:
@@ -100,9 +102,10 @@ def _posterior(
     return cross_kernel, posterior_factor(among, weights, scaled_ridge)
 
 
-def _variance(rows: Block, cross_kernel: CrossKernel, factor: Floats) -> Floats:
-    cross = cross_kernel(rows.features).astype(np.float64, copy=False)
-    return row_weights(rows) * np.maximum(diagonal_block(cross_kernel, rows) - explained_(cross, factor), 0.0)
+def _variance(rows: Block, cross_kernel: CrossKernel, factor: Array) -> Array:
+    backend = cross_kernel.backend
+    explained = explained_(backend.double(cross_kernel(rows.features)), factor, backend)
+    return row_weights(rows) * backend.at_least(diagonal_block(cross_kernel, rows) - explained, 0.0)
 
 
 @one_blas_thread()

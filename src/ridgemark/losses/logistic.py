@@ -5,10 +5,7 @@ Both are linear in y. So rows with equal features are one row, with their total 
 
 from typing import ClassVar
 
-import numpy as np
-from scipy.special import expit
-
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, backend_of
 from ridgemark.losses.loss import Loss
 
 
@@ -18,11 +15,11 @@ class ClassLoss(Loss):
     Targets are indicators: of the second class, shape (n, 1), or of every class, shape (n, K).
     """
 
-    def log_probabilities(self, predictor: Floats) -> Floats:
+    def log_probabilities(self, predictor: Array) -> Array:
         """Return the logarithm of the probability of every class, shape (n, K), from the log-odds eta."""
         raise NotImplementedError
 
-    def indicators(self, targets: Floats) -> Floats:
+    def indicators(self, targets: Array) -> Array:
         """Return the indicator of every class, shape (n, K)."""
         return targets
 
@@ -32,21 +29,33 @@ class Logistic(ClassLoss):
 
     steepest: ClassVar[float] = 0.25
 
-    def values(self, targets: Floats, predictor: Floats) -> Floats:
+    def values(self, targets: Array, predictor: Array) -> Array:
         # Two terms of one sign: exact also where the loss is tiny.
-        return ((1.0 - targets) * np.logaddexp(0.0, predictor) + targets * np.logaddexp(0.0, -predictor))[:, 0]
+        logs = self.log_probabilities(predictor)
+        return -((1.0 - targets[:, 0]) * logs[:, 0] + targets[:, 0] * logs[:, 1])
 
-    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
-        return (1.0 - targets) * expit(predictor) - targets * expit(-predictor)
+    def slopes(self, targets: Array, predictor: Array) -> Array:
+        p, rest = self._probabilities(predictor)
+        return (1.0 - targets) * p - targets * rest
 
-    def curvature(self, predictor: Floats) -> Floats:
-        return (expit(predictor) * expit(-predictor))[:, 0]
+    def curvature(self, predictor: Array) -> Array:
+        p, rest = self._probabilities(predictor)
+        return (p * rest)[:, 0]
 
-    def log_probabilities(self, predictor: Floats) -> Floats:
-        return -np.logaddexp(0.0, np.hstack([predictor, -predictor]))
+    def log_probabilities(self, predictor: Array) -> Array:
+        backend = backend_of(predictor)
+        both = backend.xp.concat([predictor, -predictor], axis=1)
+        return -backend.at_least(both, 0.0) - backend.xp.log1p(backend.xp.exp(-abs(both)))
 
-    def indicators(self, targets: Floats) -> Floats:
-        return np.hstack([1.0 - targets, targets])
+    def indicators(self, targets: Array) -> Array:
+        return backend_of(targets).xp.concat([1.0 - targets, targets], axis=1)
+
+    def _probabilities(self, predictor: Array) -> tuple[Array, Array]:
+        """Return p and `1 - p`, both exact where they are tiny."""
+        xp = backend_of(predictor).xp
+        odds = xp.exp(-abs(predictor))  # of the less probable class
+        likely, unlikely, positive = 1.0 / (1.0 + odds), odds / (1.0 + odds), predictor > 0
+        return xp.where(positive, likely, unlikely), xp.where(positive, unlikely, likely)
 
 
 class Softmax(ClassLoss):
@@ -58,43 +67,44 @@ class Softmax(ClassLoss):
     scalar: ClassVar[bool] = False
     steepest: ClassVar[float] = 0.5  # Boehning's bound
 
-    def values(self, targets: Floats, predictor: Floats) -> Floats:
+    def values(self, targets: Array, predictor: Array) -> Array:
         return -(targets * self.log_probabilities(predictor)).sum(axis=1)
 
-    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
+    def slopes(self, targets: Array, predictor: Array) -> Array:
         p, rest = _probabilities(predictor)
         return (1.0 - targets) * p - targets * rest
 
-    def curvature(self, predictor: Floats) -> Floats:
+    def curvature(self, predictor: Array) -> Array:
         return self.curvature_diagonal(predictor).sum(axis=1) / (predictor.shape[1] - 1)
 
-    def curvature_diagonal(self, predictor: Floats) -> Floats:
-        return np.multiply(*_probabilities(predictor))
+    def curvature_diagonal(self, predictor: Array) -> Array:
+        p, rest = _probabilities(predictor)
+        return p * rest
 
-    def curvature_product(self, predictor: Floats, vectors: Floats) -> Floats:
+    def curvature_product(self, predictor: Array, vectors: Array) -> Array:
         p, _ = _probabilities(predictor)
         return p * (vectors - (p * vectors).sum(axis=1, keepdims=True))
 
-    def log_probabilities(self, predictor: Floats) -> Floats:
-        shifted = predictor - predictor.max(axis=1, keepdims=True)
-        return shifted - np.log1p(_others(shifted))
+    def log_probabilities(self, predictor: Array) -> Array:
+        shifted, _, _, others = _exponentials(predictor)
+        return shifted - backend_of(predictor).xp.log1p(others)
 
 
-def _others(shifted: Floats) -> Floats:
-    """Return the sum of `exp(eta_k - max eta)` over all classes but the largest one, shape (n, 1)."""
-    exponentials = np.exp(shifted)
-    np.put_along_axis(exponentials, shifted.argmax(axis=1)[:, None], 0.0, axis=1)
-    return exponentials.sum(axis=1, keepdims=True)
+def _exponentials(predictor: Array) -> tuple[Array, Array, Array, Array]:
+    """Return `eta - max eta`, its exponentials, which class is the largest, and the sum over all others, (n, 1)."""
+    backend = backend_of(predictor)
+    shifted = predictor - backend.row_max(predictor)[:, None]
+    numbers = backend.xp.arange(predictor.shape[1], device=backend.device)
+    largest = numbers == backend.xp.argmax(shifted, axis=1)[:, None]
+    exponentials = backend.xp.exp(shifted)
+    return shifted, exponentials, largest, backend.xp.where(largest, 0.0, exponentials).sum(axis=1)[:, None]
 
 
-def _probabilities(predictor: Floats) -> tuple[Floats, Floats]:
+def _probabilities(predictor: Array) -> tuple[Array, Array]:
     """Return p and `1 - p`, both exact where they are tiny."""
-    shifted = predictor - predictor.max(axis=1, keepdims=True)
-    others = _others(shifted)
-    p = np.exp(shifted) / (1.0 + others)
-    rest = 1.0 - p
-    np.put_along_axis(rest, shifted.argmax(axis=1)[:, None], others / (1.0 + others), axis=1)
-    return p, rest
+    _, exponentials, largest, others = _exponentials(predictor)
+    p = exponentials / (1.0 + others)
+    return p, backend_of(p).xp.where(largest, others / (1.0 + others), 1.0 - p)
 
 
 def class_loss(n_classes: int) -> ClassLoss:

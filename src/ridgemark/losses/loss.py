@@ -4,9 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Floats, backend_of
 
 _FLATTEST = 1e-100  # smallest curvature by which a slope is divided; the product of the two is exact
 
@@ -44,28 +42,28 @@ class Loss(ABC):
     steepest: ClassVar[float] = 1.0
 
     @abstractmethod
-    def values(self, targets: Floats, predictor: Floats) -> Floats:
+    def values(self, targets: Array, predictor: Array) -> Array:
         """Return `l(y, eta)` of every row, shape (n,)."""
 
     @abstractmethod
-    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
+    def slopes(self, targets: Array, predictor: Array) -> Array:
         """Return `l'`, shape (n, t)."""
 
     @abstractmethod
-    def curvature(self, predictor: Floats) -> Floats:
+    def curvature(self, predictor: Array) -> Array:
         """Return `l''` of every row, shape (n,)."""
 
-    def curvature_diagonal(self, predictor: Floats) -> Floats:
+    def curvature_diagonal(self, predictor: Array) -> Array:
         """Return the second derivative along each target, shape (n, t)."""
-        return np.broadcast_to(self.curvature(predictor)[:, None], predictor.shape)
+        return backend_of(predictor).xp.broadcast_to(self.curvature(predictor)[:, None], predictor.shape)
 
-    def curvature_product(self, predictor: Floats, vectors: Floats) -> Floats:
+    def curvature_product(self, predictor: Array, vectors: Array) -> Array:
         """Return the second derivative of every row times its row of V, shape (n, t)."""
         return self.curvature(predictor)[:, None] * vectors
 
-    def ridge_problem(self, targets: Floats, weights: Floats, predictor: Floats) -> tuple[Floats, Floats]:
+    def ridge_problem(self, targets: Array, weights: Array, predictor: Array) -> tuple[Array, Array]:
         """Return targets `eta - l'/l''`, shape (n, t), and weights `w l''`, shape (n,), of the Newton step at eta."""
-        curvature = np.maximum(self.curvature(predictor), _FLATTEST)
+        curvature = backend_of(predictor).at_least(self.curvature(predictor), _FLATTEST)
         return predictor - self.slopes(targets, predictor) / curvature[:, None], weights * curvature
 
 
@@ -77,14 +75,14 @@ class SquaredLoss(Loss):
 
     quadratic: ClassVar[bool] = True
 
-    def values(self, targets: Floats, predictor: Floats) -> Floats:
+    def values(self, targets: Array, predictor: Array) -> Array:
         return ((targets - predictor) ** 2).sum(axis=1) / 2
 
-    def slopes(self, targets: Floats, predictor: Floats) -> Floats:
+    def slopes(self, targets: Array, predictor: Array) -> Array:
         return predictor - targets
 
-    def curvature(self, predictor: Floats) -> Floats:
-        return np.ones(len(predictor))
+    def curvature(self, predictor: Array) -> Array:
+        return backend_of(predictor).zeros((len(predictor),)) + 1.0
 
 
 SQUARED = SquaredLoss()

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Floats
+from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.losses.loss import Loss, RidgeSolution
 from ridgemark.operators.blocks import tiles
 from ridgemark.operators.row_matrix import MatrixTask
@@ -25,13 +25,12 @@ class CurvatureProducts(MatrixTask):
     """
 
     what: ClassVar[str] = "curvature"
-    on_device: ClassVar[bool] = False
     loss: Loss
     vectors: Floats
     constant: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        total = np.zeros((self.n_columns + 1, len(self.constant)))
+        total = workspace.backend.zeros((self.n_columns + 1, len(self.constant)))
         for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
             values = part @ self.vectors + self.constant
@@ -39,6 +38,12 @@ class CurvatureProducts(MatrixTask):
             total[:-1] += part.T @ curved
             total[-1] += curved.sum(axis=0)
         return total
+
+
+def with_ones(features: Array, one: float = 1.0) -> Array:
+    """Return `[B 1]`, or B with a column of another constant."""
+    backend = backend_of(features)
+    return backend.xp.concat([features, backend.zeros((len(features), 1)) + one], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,6 @@ class CurvatureBlocks(MatrixTask):
     """The `CurvatureSums` of a block of rows, of the features and a constant."""
 
     what: ClassVar[str] = "curvature"
-    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     loss: Loss
     at: RidgeSolution
@@ -66,21 +70,21 @@ class CurvatureBlocks(MatrixTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
         assert block.targets is not None
-        features, weights = self.evaluate(block, workspace), row_weights(block)
-        features = np.hstack([features, np.ones((block.n_rows, 1))])
-        predictor = features @ np.vstack([self.at.coefficients, self.at.intercept])
+        backend, weights = workspace.backend, row_weights(block)
+        features = with_ones(self.evaluate(block, workspace))
+        predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])
         t, m = predictor.shape[1], features.shape[1]
         if self.form == "joint":
-            blocks = np.empty((t, m, t, m))
-            for k, unit in enumerate(np.eye(t)):
-                curved = self.loss.curvature_product(predictor, np.broadcast_to(unit, predictor.shape))
+            blocks = backend.empty((t, m, t, m))
+            for k, unit in enumerate(backend.from_host(np.eye(t))):
+                curved = self.loss.curvature_product(predictor, backend.xp.broadcast_to(unit, predictor.shape))
                 for j in range(k + 1):
                     blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
         else:
             each = self.form == "each"
             curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
-            roots = np.sqrt(weights[:, None] * curvature)
-            blocks = np.stack([NUMPY.gram(features * root[:, None]) for root in roots.T])
+            roots = backend.xp.sqrt(weights[:, None] * curvature)
+            blocks = backend.xp.stack([backend.gram(features * root[:, None]) for root in roots.T])
         loss = float(weights @ self.loss.values(block.targets, predictor))
         slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))
         return CurvatureSums(loss, slopes, blocks)

@@ -90,10 +90,6 @@ class LossSums(Task):
     at: RidgeSolution | None  # where the loss is expanded, for features as whitened here; None for a quadratic loss
 
     @property
-    def on_device(self) -> bool:  # type: ignore[override]
-        return self.at is None  # losses of labels are computed on the host
-
-    @property
     def kernel_entries(self) -> int:
         return self.whitening.factor.cross_kernel.n_landmarks
 
@@ -148,8 +144,7 @@ def loss_sums(
     the rounding error is negligible relative to the ridge.
     """
     origin = np.zeros(passes.source.n_targets) if target_origin is None else target_origin
-    on_device = at is None  # losses of labels are computed on the host
-    backend, factor = passes.placed(factor) if on_device else (NUMPY, factor)
+    backend, factor = passes.placed(factor)
     factor = factor.on_host() if backend is NUMPY else factor
     whitening = whiten_before(factor)
     if scaled_ridge is not None:

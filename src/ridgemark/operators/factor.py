@@ -52,7 +52,7 @@ class NystromFactor:
     @cached_property
     def whitener(self) -> Array:
         """N, (p, rank): the triangle at the rows of the landmarks kept, and zeros."""
-        root = np.zeros((self.cross_kernel.n_landmarks, self.rank))
+        root = backend_of(self.triangle).zeros((self.cross_kernel.n_landmarks, self.rank))
         root[self.kept] = self.triangle
         return root
 

@@ -102,8 +102,9 @@ class Whitening:
 
     def finish_coefficients(self, coefficients: Floats) -> Floats:
         """Return the coefficients of the features `[k1 T1, h]` for those of whitened features."""
-        n = self.n_before
-        return backend_of(coefficients).xp.concat([coefficients[:n], self.after @ coefficients[n:]])
+        n, backend = self.n_before, backend_of(self.after)
+        coefficients = backend.from_host(coefficients)
+        return backend.xp.concat([coefficients[:n], self.after @ coefficients[n:]])
 
 
 def whiten_before(factor: NystromFactor) -> Whitening:

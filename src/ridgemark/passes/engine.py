@@ -110,18 +110,20 @@ class TaskRunner:
         """Count kernel entries that were evaluated outside a pass."""
         self.cost += Cost(kernel_entries=kernel_entries)
 
-    def map(self, task: Task, along: Along = (), out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def map(self, task: Task, along: Along = (), out: Any = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array.
 
-        A journal keeps a new array only: one that the caller provides is large.
+        `out` may be on the device that computes, unless rows are on workers of Dask. A journal keeps a new array only:
+        one that the caller provides is large.
         """
         self.require_memory()
+        stacked: NDArray[Any] = out
         if out is None:
-            stacked: NDArray[Any] = self._kept(task, 0, lambda key: self._stacked(task, along, key))
-            return stacked
-        for _ in self._run(task, along, out=out):
-            pass
-        return out
+            stacked = self._kept(task, 0, lambda key: self._stacked(task, along, key))
+        else:
+            for _ in self._run(task, along, out=out):
+                pass
+        return stacked
 
     def reduce(self, task: Task, along: Along = (), start: int = 0, stays: bool = False) -> Any:
         """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
@@ -238,7 +240,7 @@ class TaskRunner:
             given = replace(block, along=tuple(values[rows] for values in along))
             result = task(prepared(given, self.weight_unit, backend), workspace)
             if out is not None:
-                out[rows], result = on_host(result, backend), None
+                out[rows], result = on_host(result, backend) if isinstance(out, np.ndarray) else result, None
             return result
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(backend)

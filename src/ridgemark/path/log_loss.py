@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, backend_of
 from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.operators import FeatureTask, feature_block
 from ridgemark.passes import Workspace
@@ -70,7 +70,6 @@ class LeftOutPredictor(FeatureTask):
     """
 
     what: ClassVar[str] = "leave-one-out"
-    on_device: ClassVar[bool] = False
     arrays: ClassVar[int] = 3
     loss: Loss
     solution: RidgeSolution
@@ -78,19 +77,20 @@ class LeftOutPredictor(FeatureTask):
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         assert block.targets is not None
-        features, system = feature_block(self.factor, block, workspace), self.system
+        backend, xp, system = workspace.backend, workspace.backend.xp, self.system
+        features = feature_block(self.factor, block, workspace)
         predictor, weights = features @ self.solution.coefficients + self.solution.intercept, row_weights(block)
         slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
         if isinstance(system, JointSystem):
-            leverages, units = system.leverage(features), np.eye(predictor.shape[1])
+            leverages, units = system.leverage(features), backend.from_host(np.eye(predictor.shape[1]))
             curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
-            kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * np.stack(curved, axis=2)
-            return predictor + np.einsum("ijk,ik->ij", leverages, np.linalg.solve(kept, slopes[:, :, None])[:, :, 0])
+            kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * xp.stack(curved, axis=2)
+            return predictor + (leverages @ xp.linalg.solve(kept, slopes[:, :, None]))[:, :, 0]
         if isinstance(system, TargetSystems):
             leverages = system.leverage(features)
             mean, each = self.loss.curvature(predictor)[:, None], self.loss.curvature_diagonal(predictor)
             own = weights[:, None] * (mean if system.alike else each)
-            kept = np.maximum(1.0 - system.share * own * leverages, _LEAST_KEPT)
+            kept = backend.at_least(1.0 - system.share * own * leverages, _LEAST_KEPT)
             return predictor + slopes * leverages / kept
         return predictor + self._change(features, predictor, slopes, weights)[0]
 
@@ -98,7 +98,8 @@ class LeftOutPredictor(FeatureTask):
         """Return `s_g t_g/(1 - D_g t_g)` and `1 - D_g t_g`, with one system for all targets."""
         assert isinstance(self.system, CurvatureSystem)
         (leverage, lengths), curvature = self.system.leverage(features), weights * self.loss.curvature(predictor)
-        kept = kept_share(leverage, lengths, curvature, self.system.share_of_constant, self.system.scaled_ridge)
+        constant, ridge = self.system.share_of_constant, self.system.scaled_ridge
+        kept = kept_share(leverage, lengths, curvature, constant, ridge, backend_of(features))
         return slopes * (leverage / kept)[:, None], kept
 
 
@@ -116,7 +117,8 @@ class LabelInfluence(LeftOutPredictor):
         predictor = features @ self.solution.coefficients + self.solution.intercept
         slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
         change, kept = self._change(features, predictor, slopes, weights)
-        return np.column_stack([predictor + change, 1.0 - kept, (slopes * change).sum(axis=1) / kept])
+        influence = (slopes * change).sum(axis=1) / kept
+        return workspace.backend.xp.concat([predictor + change, (1.0 - kept)[:, None], influence[:, None]], axis=1)
 
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:

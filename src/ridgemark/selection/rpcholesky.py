@@ -7,8 +7,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Floats
 from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.linalg import solve_triangle
 from ridgemark.operators import cross_block, kernel_diagonal
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block
@@ -96,7 +97,6 @@ class NewCoordinates(Task):
 class RecomputedCoordinates(NewCoordinates):
     """The same where F is not kept: from the kernel with all landmarks so far; returns squared lengths only."""
 
-    on_device: ClassVar[bool] = False
     landmarks: CrossKernel  # bound to the landmarks so far
     triangle: Floats  # lower Cholesky factor of their kernel
 
@@ -175,9 +175,9 @@ class _PivotedFactor:
         return _coordinates(self._landmarks, self._triangle[: self.size, : self.size], rows)
 
 
-def _coordinates(landmarks: CrossKernel, triangle: Floats, rows: Block) -> Floats:
-    cross = landmarks(rows.features).astype(np.float64, copy=False)
-    return scipy.linalg.solve_triangular(triangle, cross.T, lower=True, check_finite=False).T
+def _coordinates(landmarks: CrossKernel, triangle: Array, rows: Block) -> Array:
+    cross = landmarks.backend.double(landmarks(rows.features))
+    return solve_triangle(triangle.T, cross.T, transposed=True).T
 
 
 def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[int], Floats]:

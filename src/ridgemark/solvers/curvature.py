@@ -4,14 +4,23 @@ For one target there is one system. For several there is one of all targets join
 one of each target alone, which serves conjugate gradients as preconditioner.
 """
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from ridgemark.backends import Floats
-from ridgemark.linalg import inverse_triangle_, raised_cholesky, solve_cholesky, solve_triangle
+from ridgemark.backends import Array, Floats, backend_of
+from ridgemark.linalg import (
+    InvertedTriangle,
+    copy_with_ridge,
+    for_solving,
+    inverse_triangle_,
+    raised_cholesky,
+    sent,
+    solve_cholesky,
+    solve_triangle,
+)
 from ridgemark.losses import Moments
-from ridgemark.losses.slopes import CurvatureSums
+from ridgemark.losses.slopes import CurvatureSums, with_ones
 from ridgemark.solvers.landmark_fit import CentredMoments
 
 
@@ -25,7 +34,7 @@ class CurvatureSystem:
         self.moments, self.fit_intercept, self.scaled_ridge = moments, fit_intercept, scaled_ridge
         centred = CentredMoments(moments, fit_intercept)
         self.feature_mean = centred.feature_mean
-        self.triangle = raised_cholesky(lambda: np.array(centred.gram, order="F"), scaled_ridge)
+        self.triangle = _triangle(centred.gram, scaled_ridge)
         self.share_of_constant = 1.0 / moments.total_weight if fit_intercept else 0.0
 
     def with_ridge(self, scaled_ridge: float) -> Self:
@@ -40,15 +49,17 @@ class CurvatureSystem:
     @property
     def effective_dimension(self) -> float:
         """`tr D^1/2 L D^1/2 (D^1/2 L D^1/2 + s)^-1 = rank - s |U^-1|^2`, without the intercept."""
-        inverse = inverse_triangle_(self.triangle.copy(order="F"))
-        return max(0.0, len(inverse) - self.scaled_ridge * float(np.linalg.norm(inverse)) ** 2)
+        there = isinstance(self.triangle, InvertedTriangle)
+        inverse = self.triangle.inverse if there else inverse_triangle_(self.triangle.copy(order="F"))
+        size = float(backend_of(inverse).xp.linalg.norm(inverse))
+        return max(0.0, len(inverse) - self.scaled_ridge * size**2)
 
-    def leverage(self, features: Floats) -> tuple[Floats, Floats]:
+    def leverage(self, features: Array) -> tuple[Array, Array]:
         """Return `1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2` of every row, c for centred by the weights D."""
-        centred = features - self.feature_mean
+        backend = backend_of(features)
+        centred = features - backend.from_host(self.feature_mean)
         rotated = solve_triangle(self.triangle, centred.T, transposed=True)
-        lengths = np.einsum("ij,ij->i", centred, centred)
-        return self.share_of_constant + np.einsum("ij,ij->j", rotated, rotated), lengths
+        return self.share_of_constant + backend.squared_norms(rotated.T), backend.squared_norms(centred)
 
 
 class JointSystem:
@@ -70,7 +81,7 @@ class JointSystem:
             matrix[np.arange(t), -1, np.arange(t), -1] = 1.0
         flat = matrix.reshape(t * m, t * m)
         flat[np.diag_indices(t * m)] += np.tile(_penalty(m, scaled_ridge), t)
-        self.factor = raised_cholesky(lambda: np.array(flat, order="F"), 0.0)
+        self.factor = _triangle(flat)
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the system of the same sums with another ridge."""
@@ -80,16 +91,17 @@ class JointSystem:
         """Return the solution of the system, V of shape (rank + 1, t)."""
         return solve_cholesky(self.factor, vectors.T.reshape(-1, 1)).reshape(vectors.T.shape).T
 
-    def leverage(self, features: Floats) -> Floats:
+    def leverage(self, features: Array) -> Array:
         """Return `Z_i'H^-1 Z_i` of every row, shape (n, t, t), Z_i being the features and a constant of each target."""
+        backend = backend_of(features)
         t, m = self.sums.blocks.shape[:2]
         inverse = solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
         if not self.fit_intercept:
             inverse[:, -1] = 0.0
-        features = np.hstack([features, np.ones((len(features), 1))])
-        leverage = np.empty((len(features), t, t))
+        features, inverse = with_ones(features), backend.from_host(inverse)
+        leverage = backend.empty((len(features), t, t))
         for j, k in np.ndindex(t, t):
-            leverage[:, j, k] = np.einsum("ij,ij->i", features @ inverse[j, :, k], features)
+            leverage[:, j, k] = backend.xp.einsum("ij,ij->i", features @ inverse[j, :, k], features)
         return leverage
 
 
@@ -106,11 +118,11 @@ class TargetSystems:
         factors = [self._factor(block) for block in sums.blocks]
         self.factors = factors * sums.slopes.shape[1] if self.alike else factors
 
-    def _factor(self, block: Floats) -> Floats:
+    def _factor(self, block: Floats) -> Any:
         matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
         if not self.fit_intercept:
             matrix[-1], matrix[:, -1], matrix[-1, -1] = 0.0, 0.0, 1.0
-        return raised_cholesky(lambda: np.array(matrix, order="F"), 0.0)
+        return _triangle(matrix)
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the systems of the same sums with another ridge."""
@@ -129,14 +141,20 @@ class TargetSystems:
         """Return `F_k F_k'v_k` for every column."""
         return self.half(self.half(vectors, transposed=True))
 
-    def leverage(self, features: Floats) -> Floats:
+    def leverage(self, features: Array) -> Array:
         """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant."""
-        rows = np.hstack([features, np.full((len(features), 1), float(self.fit_intercept))]).T
+        backend, rows = backend_of(features), with_ones(features, float(self.fit_intercept)).T
         rotated = (solve_triangle(factor, rows, transposed=True) for factor in self.factors[: len(self.sums.blocks)])
-        return np.stack([np.einsum("ij,ij->j", one, one) for one in rotated], axis=1)
+        return backend.xp.stack([backend.squared_norms(one.T) for one in rotated], axis=1)
 
 
 System = CurvatureSystem | JointSystem | TargetSystems
+
+
+def _triangle(matrix: Floats, ridge: float = 0.0) -> Any:
+    """Return U with `U'U = A + s I`, s the ridge or the rounding error of A; of a large matrix on the device."""
+    there = sent(matrix)
+    return for_solving(raised_cholesky(lambda: copy_with_ridge(there, 0.0), ridge))
 
 
 def _penalty(size: int, scaled_ridge: float) -> Floats:

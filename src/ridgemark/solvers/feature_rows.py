@@ -1,39 +1,47 @@
 """The features of all rows and a constant, `Z = [B 1]`: products with them, streamed or from memory."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import NUMPY, Array, Backend, Floats
 from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, Form
-from ridgemark.operators import Cross, Features, NystromFactor, feature_block
-from ridgemark.operators.row_matrix import MatrixEntries, RowMatrix
+from ridgemark.operators import Cross, Features, NystromFactor
+from ridgemark.operators.row_matrix import MatrixEntries, MatrixValues, RowMatrix
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import BaseRows, Block
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """`Z = [A N, 1]` for a matrix A over rows: the kernel of the landmarks with its whitener N, or features held."""
+    """`Z = [A N, 1]` for a matrix A over rows: the kernel of the landmarks with its whitener N, or features held.
+
+    Arrays with a row for each row of the data are on the backend, which may be a device; vectors V are on the host.
+    """
 
     matrix: RowMatrix
-    whitener: Floats | None  # None for the identity
+    whitener: Array | None  # None for the identity
     features: RowMatrix
+    backend: Backend
 
-    def values(self, vectors: Floats) -> Floats:
+    def values(self, vectors: Floats) -> Array:
         """Return `Z V`, shape (n, t)."""
-        return self.matrix @ self._inner(vectors) + vectors[-1]
+        matrix, backend = self.matrix, self.backend
+        task = MatrixValues(matrix.evaluate, matrix.n_columns, self._inner(vectors))
+        out = None if backend is NUMPY else backend.empty((matrix.passes.source.n_rows, vectors.shape[1]))
+        return matrix.passes.map(task, out=out) + backend.from_host(vectors[-1])
 
-    def sums(self, values: Floats) -> Floats:
+    def sums(self, values: Array) -> Floats:
         """Return `Z'U`, shape (rank + 1, t)."""
-        return self._outer(np.vstack([self.matrix.T @ values, values.sum(axis=0)]))
+        constant = self.backend.to_host(values.sum(axis=0))
+        return self._outer(np.vstack([self.matrix.T @ values, constant]))
 
-    def curved(self, loss: Loss, predictor: Floats, vectors: Floats) -> Floats:
+    def curved(self, loss: Loss, predictor: Array, vectors: Floats) -> Floats:
         """Return `Z'(w l'' Z V)`, with l'' at the predictor, shape (rank + 1, t)."""
         matrix = self.matrix
         task = CurvatureProducts(matrix.evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
@@ -44,33 +52,45 @@ class FeatureRows:
         features = self.features
         return features.passes.reduce(CurvatureBlocks(features.evaluate, features.n_columns, loss, at, form))
 
-    def _inner(self, vectors: Floats) -> Floats:
-        return vectors[:-1] if self.whitener is None else self.whitener @ vectors[:-1]
+    def _inner(self, vectors: Floats) -> Array:
+        return vectors[:-1] if self.whitener is None else self.whitener @ self.backend.from_host(vectors[:-1])
 
     def _outer(self, sums: Floats) -> Floats:
-        return sums if self.whitener is None else np.vstack([self.whitener.T @ sums[:-1], sums[-1:]])
+        if self.whitener is None:
+            return sums
+        inner = self.whitener.T @ self.backend.from_host(sums[:-1])
+        return np.vstack([self.backend.to_host(inner), sums[-1:]])
+
+    @property
+    def room(self) -> int:
+        """Bytes that features may take: the memory budget, or half of what is free on the device."""
+        self.backend.release()
+        return self.features.passes.budget if self.backend is NUMPY else self.backend.free_bytes() // 2
+
+    def held(self) -> FeatureRows:
+        """Return the features rounded to single precision and held in memory; sums are in double precision."""
+        passes, rank, backend, xp = self.features.passes, self.features.n_columns, self.backend, self.backend.xp
+        entries = xp.empty((passes.source.n_rows, rank), dtype=xp.float32, device=backend.device)
+        passes.map(MatrixEntries(self.features.evaluate, rank), out=entries)
+        source = _HeldRows(entries, *(backend.from_host(one) for one in (passes.targets(), passes.weights())))
+        matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _features, rank)
+        return FeatureRows(matrix, None, matrix, backend)
 
 
 def streamed_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
     """Return the features of the rows, computed in every pass."""
-    return FeatureRows(Cross(passes, factor.cross_kernel), factor.whitener, Features(passes, factor))
-
-
-def held_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
-    """Return the features of the rows, rounded to single precision and held in memory; sums are in double precision."""
-    entries = np.empty((passes.source.n_rows, factor.rank), dtype=np.float32)
-    passes.map(MatrixEntries(partial(feature_block, factor), factor.rank), out=entries)
-    source = _HeldRows(entries, passes.targets(), passes.weights())
-    matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _features, factor.rank)
-    return FeatureRows(matrix, None, matrix)
+    # Workers of Dask return arrays of the host.
+    backend, factor = (NUMPY, factor) if passes.remote else passes.placed(factor)
+    return FeatureRows(Cross(passes, factor.cross_kernel), factor.whitener, Features(passes, factor), backend)
 
 
 class _HeldRows(BaseRows):
     """Rows whose columns are known to be finite numbers in single precision, and are read as views."""
 
-    def __init__(self, features: NDArray[np.float32], targets: Floats, weights: Floats | None) -> None:
+    def __init__(self, features: Array, targets: Array, weights: Array | None) -> None:
         self._features, self._targets, self._weights = features, targets, weights
-        (self.n_rows, self.n_features), self.n_targets, self.dtype = features.shape, targets.shape[1], features.dtype
+        (self.n_rows, self.n_features), self.n_targets = features.shape, targets.shape[1]
+        self.dtype = np.dtype(np.float32)
         self.has_weights, self.feature_names, self.target_names = weights is not None, None, None
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Array, Floats
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
 from ridgemark.losses.slopes import CurvatureSums, Form
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems
-from ridgemark.solvers.feature_rows import FeatureRows, held_features, streamed_features
+from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _MOST_STEPS = 100
 _MOST_HALVINGS = 10
@@ -59,7 +59,7 @@ class _Point:
     objective: float
     gradient: Floats
     loss: float
-    predictor: Floats | None
+    predictor: Array | None  # (n, t), where the rows are computed
     system: System | None
 
 
@@ -87,9 +87,9 @@ class Newton:
     def hold(self) -> Newton:
         """Return the same objective with features in memory, where the memory budget holds them and that saves time."""
         n, rank = self.passes.source.n_rows, self.factor.rank
-        if 4 * n * rank > self.passes.budget or (self.whole and not (self.loss.scalar and rank >= _FEW_FEATURES)):
+        if (self.whole and not (self.loss.scalar and rank >= _FEW_FEATURES)) or 4 * n * rank > self.rows.room:
             return self
-        return replace(self, held=held_features(self.passes, self.factor), rough=True)
+        return replace(self, held=self.rows.held(), rough=True)
 
     @cached_property
     def rows(self) -> FeatureRows:
@@ -198,21 +198,21 @@ class Newton:
                 return trial
         return None
 
-    def _losses(self, predictor: Floats) -> float:
+    def _losses(self, predictor: Array) -> float:
         return float(self._weights @ self.loss.values(self._targets, predictor))
 
-    def _objective(self, at: Floats, predictor: Floats, scaled_ridge: float) -> float:
+    def _objective(self, at: Floats, predictor: Array, scaled_ridge: float) -> float:
         return self._losses(predictor) + scaled_ridge / 2 * float((at[:-1] ** 2).sum())
 
     @cached_property
-    def _targets(self) -> Floats:
-        return self.passes.targets()
+    def _targets(self) -> Array:
+        return self.rows.backend.from_host(self.passes.targets())
 
     @cached_property
-    def _weights(self) -> Floats:
-        return self.passes.row_counts()
+    def _weights(self) -> Array:
+        return self.rows.backend.from_host(self.passes.row_counts())
 
-    def _point(self, at: Floats, scaled_ridge: float, predictor: Floats | None = None) -> _Point:
+    def _point(self, at: Floats, scaled_ridge: float, predictor: Array | None = None) -> _Point:
         """Return a point of the descent, in one pass, or in two where the predictor is not given."""
         system: System | None = None
         c, solution = at[:-1], _as_solution(at)
@@ -267,7 +267,7 @@ class Newton:
             step = _centred(system.solve(-point.gradient))
         return step, first, products
 
-    def _curved(self, predictor: Floats, vectors: Floats, scaled_ridge: float) -> Floats:
+    def _curved(self, predictor: Array, vectors: Floats, scaled_ridge: float) -> Floats:
         """Return `H V`, H the second derivative of the objective."""
         image = (self.held or self.rows).curved(self.loss, predictor, vectors)
         image[:-1] += scaled_ridge * vectors[:-1]
