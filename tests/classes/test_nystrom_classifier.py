@@ -24,7 +24,7 @@ PLAIN = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 40, "random_stat
     [
         NystromClassifier("gaussian", bandwidth="median", ridge=1e-3),
         pytest.param(NystromClassifier(), marks=pytest.mark.slow),
-        pytest.param(NystromClassifier("linear", ridge=1e-2, fit_intercept=False), marks=pytest.mark.slow),
+        pytest.param(NystromClassifier("linear", ridge=1e-2), marks=pytest.mark.slow),
     ],
     ids=repr,
 )
