@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate
 from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
@@ -25,8 +26,6 @@ from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
 from ridgemark.tuning import TuningResult
-
-Floats = NDArray[np.float64]
 
 
 def read_only(value: Any) -> Any:

@@ -25,7 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
 import ridgemark
-from ridgemark.cli.peers import METHODS, Floats
+from ridgemark.backends import Floats
+from ridgemark.cli.peers import METHODS
 from ridgemark.cli.robot_arm import arm_rows
 from ridgemark.errors import DataError, RidgemarkWarning
 from ridgemark.rows.places import shown

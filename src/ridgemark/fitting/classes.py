@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
 from ridgemark.leverage import Bracket, residual_dimension
@@ -20,8 +20,6 @@ from ridgemark.path import (
 )
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
 from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
-
-Floats = NDArray[np.float64]
 
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import KINDS
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
@@ -20,8 +21,6 @@ from ridgemark.selection import make_selection
 from ridgemark.selection.base import positive_count
 from ridgemark.selection.count import ALL_ROWS_UP_TO
 from ridgemark.tuning import TuningResult
-
-Floats = NDArray[np.float64]
 
 SOLVERS = ("auto", "direct", "gradient")
 

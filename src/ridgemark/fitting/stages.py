@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
@@ -30,8 +31,6 @@ from ridgemark.solvers import (
     solve_landmarks,
 )
 from ridgemark.tuning import TuningResult, choose_kernel
-
-Floats = NDArray[np.float64]
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
 _MOVED = 10.0  # factor by which the ridge must change for landmarks to be drawn again

@@ -15,7 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, Part, Task, Workspace, added, prepared
+from ridgemark.passes.task import Cost, Task, Workspace, added, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
 from ridgemark.rows.dask import DaskRows
@@ -226,12 +226,11 @@ class TaskRunner:
             return
         assert not callable(along)
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
-        part, clock = Part(self.source, start, self.source.n_rows), Clock()
+        clock, done, n_rows = Clock(), 0, self.source.n_rows - start
         if backend is NUMPY is not self.backend:
             block_rows = self._host_rows(task.width)
         else:  # a device takes no tiles of a block
             block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
-        done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
@@ -244,8 +243,8 @@ class TaskRunner:
         executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
         for block, result in executor.in_order(
             work,
-            part.blocks(block_rows),
-            part.n_blocks(block_rows),
+            self.source.blocks(block_rows, start),
+            -(-n_rows // block_rows),
             clock,
             ahead=getattr(self.source, "reads_ahead", False),
             most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend
+from ridgemark.backends import NUMPY, Array, Backend, Floats
 from ridgemark.kernels import CrossKernel
 from ridgemark.operators import NystromFactor, cross_block
 from ridgemark.operators.blocks import diagonal_block
@@ -15,8 +15,6 @@ from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.rows.distinct import RowGroups, find_distinct, group_rows, row_hashes
 from ridgemark.solvers import SpectralSolver
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

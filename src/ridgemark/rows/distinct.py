@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, backend_of
+from ridgemark.backends import NUMPY, Floats, backend_of
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
 

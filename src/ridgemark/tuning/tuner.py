@@ -6,7 +6,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
@@ -20,8 +19,6 @@ from ridgemark.tuning.levels import LEVELS, choose_level
 from ridgemark.tuning.metrics import PerFeature, with_bandwidths
 from ridgemark.tuning.record import TriedKernel, TuningResult
 from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
-
-Floats = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4))
 _MOST_FOR_MATRIX = 200  # features of a matrix
