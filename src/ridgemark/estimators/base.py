@@ -27,6 +27,7 @@ from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
@@ -89,6 +90,12 @@ def in_form(targets, values):
 def cost_of(passes):
     """Return what was spent on passes so far."""
     return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.waiting_share)
+
+
+def check_coefficients(dual_coef, intercept, remedy="rescale the targets or choose a larger ridge"):
+    """Refuse a function whose coefficients exceed the floating-point range."""
+    if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+        raise NumericalError(f"the coefficients exceed the floating-point range; {remedy}")
 
 
 def in_range(values, what, remedy):
@@ -330,6 +337,11 @@ class LandmarkEstimator(TableReader):
                 "or choose a larger ridge or a smaller bandwidth"
             )
             warn_user(msg, ConditioningWarning)
+
+    def _values(self, source):
+        """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""
+        cross_kernel, dual_coef, intercept = self._function()
+        return Cross(self._passes(source), cross_kernel) @ dual_coef + intercept
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.fitted import FittedModel, LeftOutRows
+from ridgemark.fitted import FittedModel
 from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, sample_size, widths
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
@@ -14,11 +14,6 @@ from ridgemark.path import LeaveOneOut
 from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import make_generator
-
-
-def with_left_out(model: FittedModel, passes: RowPasses, left_out: LeaveOneOut) -> FittedModel:
-    """Return the model with the residuals of all its rows."""
-    return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))
 
 
 def with_calibration(

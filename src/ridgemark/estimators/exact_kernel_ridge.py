@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.lazy import lazy_on_dask
@@ -17,7 +17,6 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
-from ridgemark.operators import Cross
 from ridgemark.parameters import real_number
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
@@ -161,8 +160,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        cross_kernel, dual_coef, intercept = self._function()
-        return self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
+        return self._predictions(self._values(source), source)
 
     score = computing(RegressorMixin.score)
 
@@ -266,10 +264,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 def _function(refined, kernel, landmarks):
     """Return the points that have coefficients, these, and the intercept."""
     rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
-    if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
-        raise NumericalError(
-            "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-        )
+    check_coefficients(np.concatenate(dual_coef), refined.intercept)
     present = np.flatnonzero(rows.passes.row_counts())
     dual_coef[0] = dual_coef[0][present]
     if kernel.pairwise:

@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import cost_of
+from ridgemark.estimators.base import check_coefficients, cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
@@ -339,10 +339,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         fit, certificate = tuned.fit, None
         solved = fit if gradient is None else gradient
         dual_coef, intercept = solved.dual_coef, solved.intercept
-        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-            raise NumericalError(
-                "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-            )
+        check_coefficients(dual_coef, intercept)
         if gradient is None:
             with suppress(NumericalError):  # of targets so large that their distances exceed the range
                 certificate = trace_certificate(fit)
