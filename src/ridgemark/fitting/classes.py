@@ -7,7 +7,6 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
-from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
 from ridgemark.path import (
@@ -19,7 +18,7 @@ from ridgemark.path import (
     walk_downhill,
 )
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
-from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
+from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
@@ -109,8 +108,6 @@ def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> Landma
     if not (newton.whole and isinstance(system, CurvatureSystem)):
         system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
     moments = system.moments
-    lower = system.effective_dimension
-    upper = min(float(moments.n_rows), lower + residual_dimension(moments.trace_residual / ridge, moments.n_rows))
     return LandmarkFit(
         factor=newton.factor,
         moments=moments,
@@ -120,5 +117,5 @@ def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> Landma
         weight_unit=newton.passes.weight_unit,
         solution=fit.solution,
         training_error=np.full(t, fit.loss / total_weight),
-        effective_dimension=Bracket(lower, upper),
+        effective_dimension=dimension_bracket(system.effective_dimension, moments, ridge),
     )

@@ -109,7 +109,7 @@ def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
         return "the landmarks are not training rows, so none can be added"
     if have >= len(problem.distinct):
         return "all distinct rows are landmarks"
-    if 2 * have > memory_limit(problem.passes.memory_budget):
+    if 2 * have > memory_limit(problem.passes.budget):
         return "twice the landmarks exceed the memory budget"
     return ""
 

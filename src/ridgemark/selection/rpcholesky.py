@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.operators import cross_block, kernel_diagonal
+from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span

@@ -7,7 +7,7 @@ from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSyst
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.newton import Newton, NewtonFit
-from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
+from ridgemark.solvers.refinement import RefinementStep, refine
 
 __all__ = [
     "CurvatureSystem",
@@ -16,7 +16,6 @@ __all__ = [
     "LandmarkGradientFit",
     "Newton",
     "NewtonFit",
-    "Refinement",
     "RefinementStep",
     "RidgeSolution",
     "SpectralSolver",
