@@ -1,10 +1,8 @@
 """Exact kernel ridge regression, reached from landmarks, as a scikit-learn regressor."""
 
 from dataclasses import replace
-from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +15,8 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
-from ridgemark.parameters import real_number
+from ridgemark.parameters import positive_count, real_number
+from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
@@ -224,10 +223,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     def _recipe(self):
         if not 0 < real_number(self.tol) < np.inf:
             raise ParameterError(f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}")
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ParameterError(
-                f"max_iter must be a positive integer, the most products with the kernel matrix, got {self.max_iter!r}"
-            )
+        positive_count(self.max_iter, "max_iter", ", the most products with the kernel matrix")
         shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
@@ -272,13 +268,4 @@ def _function(refined, kernel, landmarks):
     else:
         points = [rows.passes.take(present).features, landmarks.points]
     used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
-    return _stacked([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept
-
-
-def _stacked(parts):
-    """Return the rows of several arrays or sparse matrices as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
-    return np.concatenate(parts)
+    return stack_rows([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept

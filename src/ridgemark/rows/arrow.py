@@ -16,7 +16,7 @@ from ridgemark.errors import MissingExtraError, SourceFileError
 from ridgemark.rows.base import Array, Block, Rows
 from ridgemark.rows.cells import DOUBLE, float_dtype
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, number_column, times, words
+from ridgemark.rows.column import Column, number_column, rows_with_gaps, times, words
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
@@ -78,11 +78,8 @@ class ArrowRows(ScannedRows):
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
-        gaps: Sequence[Array] = ()
-        if skip and choice.targets:
-            parts = self._columns_of(header.names_of(choice.targets) or ())
-            gaps = [np.any([column.gaps for column in columns], axis=0) for columns in parts]
-        skipped = np.flatnonzero(np.concatenate(gaps)) if gaps else ()
+        targets = header.names_of(choice.targets) if skip else None
+        skipped = () if targets is None else rows_with_gaps(self._columns_of(targets))
         super().__init__(header, choice, chunk_rows, dtype, files, skipped)
 
     def _columns_of(self, names: Sequence[str]) -> Iterator[list[Column]]:
@@ -321,6 +318,5 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
         import pyarrow.parquet
         import pyarrow.types
     except ImportError as error:
-        missing = MissingExtraError("arrow", "pyarrow", what)
-        raise missing from error
+        raise MissingExtraError("arrow", "pyarrow", what) from error
     return pyarrow

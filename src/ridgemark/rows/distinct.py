@@ -86,6 +86,15 @@ def count_distinct(smallest: NDArray[np.uint64]) -> int:
     return max(KEPT_HASHES, round((KEPT_HASHES - 1) * 2.0**64 / float(smallest[-1])))
 
 
+def merge_equal(hashes: NDArray[np.uint64], weights: Floats, targets: Floats) -> tuple[Any, Any, Floats, Floats]:
+    """Return the different hashes, ascending, the first row of each, and its rows' total weight and mean targets."""
+    hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    total = np.bincount(which, weights, len(hashes)).astype(float)
+    sums = [np.bincount(which, weights * column, len(hashes)) for column in targets.T]
+    means = np.stack(sums, axis=1) / total[:, None] if sums else np.empty((len(hashes), 0))
+    return hashes, first, total, means
+
+
 def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None) -> DistinctRows:
     """Return which rows of positive weight have equal hashes."""
     if weights is None:

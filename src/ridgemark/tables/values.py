@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +9,13 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, numbers
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, is_large_integer, numbers
 from ridgemark.rows.column import MOMENT, Column, in_utc, words
 from ridgemark.rows.places import Place
 
 Content = Literal["number", "boolean", "date", "text"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?", re.ASCII | re.IGNORECASE
 )
@@ -122,7 +120,7 @@ def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
     assert column.levels is not None
     for row in np.flatnonzero(np.abs(values) >= LARGEST_EXACT).tolist():
         text = column.levels[column.values[row]].strip()
-        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:
+        if is_large_integer(text):
             raise place.too_large(text, row)
 
 
