@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.operators import cross_block, kernel_diagonal
+from ridgemark.operators import CrossTask, cross_block, kernel_diagonal
 from ridgemark.parameters import positive_count
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence
 from ridgemark.selection.base import Landmarks, Problem, Selection
@@ -60,24 +60,19 @@ class RPCholesky(Selection):
 
 
 @dataclass(frozen=True, eq=False)
-class NewCoordinates(Task):
-    """The rows' coordinates for some new landmarks, `(k_new - F old') N`, and last their squared lengths.
+class NewCoordinates(CrossTask):
+    """The rows' coordinates for some new landmarks, to which the kernel is bound, and last their squared lengths.
 
-    Known coordinates F are given along.
+    The coordinates are `(k_new - F old') N`; known ones, F, are given along.
     """
 
     what: ClassVar[str] = "randomly pivoted Cholesky"
-    cross_kernel: CrossKernel  # bound to the new landmarks
     old: Floats  # (new, size): the new landmarks' coordinates so far
     inverse: Floats  # N, (new, new)
 
     @property
     def width(self) -> int:
         return self.cross_kernel.n_landmarks + self.old.shape[1]
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, columns = workspace.backend, cross_block(self.cross_kernel, block, workspace)
