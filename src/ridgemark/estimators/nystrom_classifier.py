@@ -121,29 +121,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         self.random_state = random_state
         self.progress = progress
 
-    @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Choose landmarks and fit their coefficients.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings one target, the labels, and its own weights.
-        y : array of shape (n,)
-            The labels: text, booleans or numbers.
-        sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
-        checkpoint : path, optional
-            File from which an interrupted fit resumes, as for `NystromRidge`.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
     @lazy_on_dask
     @computing
     def decision_function(self, X):
@@ -383,10 +360,7 @@ def _solution(fitted, certificate, tolerance):
         intercept=fit.intercept,
         ridge=np.full(targets, fitted.ridge),
         scaled_ridge=fit.scaled_ridge * fit.weight_unit,
-        ridge_per_target=False,
         path=fitted.path,
-        solver="direct",
-        solver_bound=None,
         effective_dimension=fit.effective_dimension,
         certificate=certificate,
         tolerance=tolerance,

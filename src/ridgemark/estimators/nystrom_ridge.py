@@ -196,30 +196,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         self.progress = progress
 
     @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Choose landmarks and fit their coefficients.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings its own targets and weights.
-        y : array of shape (n,) or (n, n_targets)
-            The targets.
-        sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
-        checkpoint : path, optional
-            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
-            with the same model; when the fit has ended, the file is removed.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
-    @computing
     def partial_fit(self, X, y=None, sample_weight=None):
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 
@@ -356,7 +332,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             solver_bound=None if gradient is None else gradient.bound,
             effective_dimension=fit.effective_dimension,
             certificate=certificate,
-            tolerance=None,
         )
 
     def _warn_of_gradient(self, gradient):

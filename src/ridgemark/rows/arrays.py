@@ -295,9 +295,8 @@ def _require_matrix(features: Columns) -> None:
         )
 
 
-def _dense(values: Features) -> Array:
-    dense: Array = values.toarray() if sparse.issparse(values) else values
-    return dense
+def _dense(values: Features) -> Any:
+    return values.toarray() if sparse.issparse(values) else values
 
 
 def _is_mapped(array: Any) -> bool:

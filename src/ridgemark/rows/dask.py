@@ -147,11 +147,10 @@ def _recipes(parts: list[Any], collection: Any) -> list[Any]:
     return [Recipe(one, part.key) for one, part in zip(own, parts, strict=True)]
 
 
-def _futures(collection: Any) -> list[Any]:
+def _futures(collection: Any) -> Any:
     from distributed import futures_of
 
-    found: list[Any] = futures_of(collection)
-    return found
+    return futures_of(collection)
 
 
 def _made(value: Any) -> Any:
@@ -240,18 +239,16 @@ def current_client() -> Any:
         return None
 
 
-def computed(values: Sequence[Any]) -> Sequence[Any]:
+def computed(values: Sequence[Any]) -> Any:
     """Return the values of delayed calls, by the workers of the current client or else by threads."""
     dask, client = require_dask(), current_client()
     try:
         if client is None:
-            found: Sequence[Any] = dask.compute(*values)
-            return found
+            return dask.compute(*values)
         # What a pass needs, such as p x p numbers, is in the graph: any worker that is lost or new gets it from there.
         with _submitting, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             futures = client.compute(list(values))
-        gathered: Sequence[Any] = client.gather(futures)
-        return gathered
+        return client.gather(futures)
     except RidgemarkError:
         raise
     except Exception as error:

@@ -145,12 +145,11 @@ def row_hashes(block: Block) -> NDArray[np.uint64]:
     return total
 
 
-def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
+def _mixed(values: Floats, multiplier: Any) -> Any:
     # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
     bits = backend_of(values).bits(values + 0.0)
     mixed = (bits ^ _shifted(bits, 32)) * multiplier
-    hashed: NDArray[np.uint64] = (mixed ^ _shifted(mixed, 29)) * multiplier
-    return hashed
+    return (mixed ^ _shifted(mixed, 29)) * multiplier
 
 
 def _shifted(bits: Any, count: int) -> Any:

@@ -33,7 +33,6 @@ class GradientStep:
 
     n_products: int
     residual: Floats  # (columns,): |r|
-    energy: Floats  # (columns,): r'M^-1 r
     rounding: Floats  # (columns,): bound on the distance of r from the true residual; zero without `rounding`
 
 
@@ -94,15 +93,15 @@ def conjugate_gradient(
     descent = _Descent(product, precondition, right, tol, rounding, recompute_every)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
-    solution, residual, _ = descent.smooth
+    solution, residual = descent.smooth
     return GradientSolution(solution, residual, tuple(descent.history), tuple(descent.outcomes))
 
 
 class _Descent:
     """The state of the iteration.
 
-    `now` and `smooth`, of shape (3, n, columns), hold iterates x, their residuals `r = b - A x` from the latest
-    product, and `z = M^-1 r`; `recursive` holds the residuals by the recursion of conjugate gradients.
+    `now`, of shape (3, n, columns), holds iterates x, their residuals `r = b - A x` from the latest product, and
+    `z = M^-1 r`; `smooth` holds x and r; `recursive` holds the residuals by the recursion of conjugate gradients.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class _Descent:
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
         self.now = np.stack([np.zeros_like(right), right, precondition(right, self.running)])
-        self.smooth, self.smooth_rounding = self.now.copy(), np.zeros(n_columns)
+        self.smooth, self.smooth_rounding = self.now[:2].copy(), np.zeros(n_columns)
         self.x, self.r, self.z = self.now
         self.recursive = right.copy()
         self.directions = np.zeros_like(right)
@@ -156,7 +155,7 @@ class _Descent:
     def _smooth(self, rounding: Floats) -> None:
         """Move the smooth iterates to the point of smallest residual on the line to those of now."""
         on = self.running
-        gap = self.now[:, :, on] - self.smooth[:, :, on]
+        gap = self.now[:2, :, on] - self.smooth[:, :, on]
         length = _dots(gap[1], gap[1])
         share = -_dots(self.smooth[1][:, on], gap[1]) / np.where(length > 0, length, 1.0)
         self.smooth[:, :, on] += share * gap
@@ -176,9 +175,8 @@ class _Descent:
 
     def _record(self) -> None:
         """Record the residuals, and stop the columns that are done."""
-        _, r, z = self.smooth
-        latest, rounding = _norms(r), self.smooth_rounding.copy()
-        self.history.append(GradientStep(self.n_products, latest, np.maximum(_dots(r, z), 0.0), rounding))
+        latest, rounding = _norms(self.smooth[1]), self.smooth_rounding.copy()
+        self.history.append(GradientStep(self.n_products, latest, rounding))
         self._stop((latest + rounding <= self.tol)[self.running], "converged")
         self._stop((latest < _NEGLIGIBLE * rounding)[self.running], "stagnated")
         if self.n_products > _PATIENCE:
