@@ -16,14 +16,7 @@ from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
-from ridgemark.fitting import (
-    fit_to_tolerance,
-    prepare,
-    scaled_ridges,
-    settle_kernel,
-    solve_by_gradient,
-    tune,
-)
+from ridgemark.fitting import fit_to_tolerance, prepare, scaled_ridges, settle_kernel, solve_by_gradient, tune
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import RowSource

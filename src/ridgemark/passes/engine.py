@@ -209,12 +209,7 @@ class TaskRunner:
         return total
 
     def _run(
-        self,
-        task: Task,
-        along: Along,
-        start: int = 0,
-        out: NDArray[Any] | None = None,
-        adds: bool = False,
+        self, task: Task, along: Along, start: int = 0, out: NDArray[Any] | None = None, adds: bool = False
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
 

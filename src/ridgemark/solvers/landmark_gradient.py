@@ -14,13 +14,7 @@ from ridgemark.operators.factor import block_of_landmarks
 from ridgemark.operators.held import hold_on_device
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
-from ridgemark.solvers.conjugate_gradient import (
-    Columns,
-    GradientSolution,
-    GradientStep,
-    Outcome,
-    conjugate_gradient,
-)
+from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
 
 # Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
 _MEASURED_EVERY = 4
