@@ -186,7 +186,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if (searched.fit.centred.target_variance > 0).any():
             self._warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
         ridge = float(tuned.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(

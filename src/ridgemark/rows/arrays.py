@@ -220,9 +220,7 @@ def as_array(values: Any, source: str) -> Array:
         ) from error
 
 
-def select_rows(
-    source: Columns, target: Any = None, columns: Any = None, weight: Any = None, skip: bool = False
-) -> ArrayRows:
+def select_rows(source: Columns, target: Any, columns: Any, weight: Any, skip: bool) -> ArrayRows:
     """Return rows from columns; target and weight are names or positions in `source`, or arrays.
 
     With `skip`, rows whose target is missing are left out.

@@ -45,7 +45,7 @@ class DaskRows(BaseRows):
         Likewise.
     """
 
-    def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
+    def __init__(self, features: Any, targets: Any, weights: Any) -> None:
         meta = _meta(features)
         if meta.vector:
             raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
@@ -181,7 +181,7 @@ class Reading:
         return LabelRows(rows, *self.labels) if self.labels else rows
 
 
-def label_rows(source: RowSource, numbers: Any, class_weights: Any = None) -> BaseRows:
+def label_rows(source: RowSource, numbers: Any, class_weights: Any) -> BaseRows:
     """Return rows with indicators of the classes as targets; see `LabelRows`."""
     labelled = LabelRows(source, numbers, class_weights)
     if not isinstance(source, DaskRows):
@@ -193,7 +193,7 @@ def label_rows(source: RowSource, numbers: Any, class_weights: Any = None) -> Ba
     return made
 
 
-def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> DaskRows:
+def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any) -> DaskRows:
     """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
     header, roles = _meta(source).header, {"target": target, "weight": weight}
     values = {role: one for role, one in roles.items() if is_dask(one) or isinstance(one, np.ndarray)}
