@@ -157,7 +157,6 @@ def diagnose(
     *,
     landmark_indices: Indices | None,
     scores: ScoreBracket | None,
-    effective_dimension: Bracket,
     n_duplicates: int,
     constant_columns: tuple[str, ...],
 ) -> Diagnosis:
@@ -186,7 +185,7 @@ def diagnose(
         _by_either(leverage, np.abs(studentised).max(axis=1)),
         landmarks,
         np.sqrt(variance),
-        effective_dimension,
+        fit.effective_dimension,
         scores,
         n_duplicates,
         constant_columns,

@@ -52,24 +52,14 @@ def _coverages(text: str) -> list[float]:
 @shared.device_option()
 @shared.force_option
 @shared.json_option
-def command(
-    model: Path,
-    data: Path,
-    output: Path,
-    coverages: list[float] | None,
-    std: bool,
-    proba: bool,
-    keep: list[shared.Key] | None,
-    force: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, **options: Any) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
     DATA and the output may be `-`: the standard input, CSV unless its first bytes say otherwise, and the standard
     output, as CSV. DATA is read in blocks and predictions are written block by block, so memory does not grow with its
     size; columns to keep are held in memory. Columns that were not features of the fit are ignored.
     """
+    coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
     if table_form(output) == ".npy" and keep:
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)

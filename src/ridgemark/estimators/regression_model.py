@@ -232,7 +232,6 @@ class RegressionModel(LandmarkModel):
             model.left_out.values,
             landmark_indices=model.left_out.landmark_rows,
             scores=model.choice.scores,
-            effective_dimension=model.solution.effective_dimension,
             n_duplicates=model.rows.n_duplicates,
             constant_columns=tuple(names[j] for j in model.rows.constant_columns),
         )

@@ -9,7 +9,7 @@ from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
-from ridgemark.path import LossPath, LossSearch, Ridges, gcv_path, left_out_predictor, walk_downhill
+from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, walk_downhill
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
@@ -87,7 +87,7 @@ def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
     has the effect of the ridge divided by it.
     """
     solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
-    squared = gcv_path(solver, ridges, len(prepared.setting.distinct))
+    squared = ridge_path(solver, ridges, len(prepared.setting.distinct))
     chosen = int(squared.chosen[0])
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
     curvature = float(errors.sum()) / max(1, len(errors) - 1)

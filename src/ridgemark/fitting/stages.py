@@ -16,7 +16,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, gcv_path, loo_path
+from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import inclusion_probabilities
@@ -210,7 +210,7 @@ def tune(
         path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
-        path = gcv_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
+        path = ridge_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
     return Tuned(
@@ -265,7 +265,7 @@ def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
     few.
     """
     solver = SpectralSolver(moments, recipe.fit_intercept)
-    path = gcv_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
+    path = ridge_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
 

@@ -3,7 +3,7 @@
 from ridgemark.path.kept_rows import KeptRows, keep_rows
 from ridgemark.path.left_out import LeaveOneOut, leave_one_out
 from ridgemark.path.log_loss import LabelInfluence, LossPath, LossSearch, left_out_predictor, walk_downhill
-from ridgemark.path.ridges import RidgePath, Ridges, gcv_path, loo_path
+from ridgemark.path.ridges import RidgePath, Ridges, loo_path, ridge_path
 
 __all__ = [
     "KeptRows",
@@ -13,10 +13,10 @@ __all__ = [
     "LossSearch",
     "RidgePath",
     "Ridges",
-    "gcv_path",
     "keep_rows",
     "leave_one_out",
     "left_out_predictor",
     "loo_path",
+    "ridge_path",
     "walk_downhill",
 ]

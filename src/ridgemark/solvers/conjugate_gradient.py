@@ -90,6 +90,7 @@ def conjugate_gradient(
         Steps of which one takes the product with the iterates too. In the others a product is of half the size, and
         residuals are the recursive ones, for a caller who measures the residual of the solution.
     """
+    rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
     descent = _Descent(product, precondition, right, tol, rounding, recompute_every)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
@@ -97,6 +98,7 @@ def conjugate_gradient(
     return GradientSolution(solution, residual, tuple(descent.history), tuple(descent.outcomes))
 
 
+@dataclass(eq=False)
 class _Descent:
     """The state of the iteration.
 
@@ -104,21 +106,18 @@ class _Descent:
     `z = M^-1 r`; `smooth` holds x and r; `recursive` holds the residuals by the recursion of conjugate gradients.
     """
 
-    def __init__(
-        self,
-        product: Operator,
-        precondition: Operator,
-        right: Floats,
-        tol: Floats,
-        rounding: Rounding | None,
-        recompute_every: int,
-    ) -> None:
-        n_columns, self.recompute_every = right.shape[1], recompute_every
-        self.rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
-        self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
+    product: Operator
+    precondition: Operator
+    right: Floats
+    tol: Floats
+    rounding: Rounding
+    recompute_every: int
+
+    def __post_init__(self) -> None:
+        right, n_columns = self.right, self.right.shape[1]
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
-        self.now = np.stack([np.zeros_like(right), right, precondition(right, self.running)])
+        self.now = np.stack([np.zeros_like(right), right, self.precondition(right, self.running)])
         self.smooth, self.smooth_rounding = self.now[:2].copy(), np.zeros(n_columns)
         self.x, self.r, self.z = self.now
         self.recursive = right.copy()
