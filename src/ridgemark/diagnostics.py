@@ -205,9 +205,7 @@ def _condition(factor: NystromFactor) -> float:
 
 def _by_either(first: Floats, second: Floats) -> Indices:
     """Return the rows ordered by the better of their ranks in two lists; ties by the sum of both."""
-    places = np.empty((2, len(first)), dtype=np.intp)
-    for place, values in zip(places, (first, second), strict=True):
-        place[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    places = np.stack([np.argsort(np.argsort(-values, kind="stable")) for values in (first, second)])
     return np.lexsort((places.sum(axis=0), places.min(axis=0)))
 
 

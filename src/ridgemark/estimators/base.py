@@ -89,7 +89,7 @@ def in_form(targets, values):
 
 def cost_of(passes):
     """Return what was spent on passes so far."""
-    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.waiting_share)
+    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.cost.waiting_share)
 
 
 def check_coefficients(dual_coef, intercept, remedy="rescale the targets or choose a larger ridge"):

@@ -207,14 +207,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         )
         self._warn_of_scales(kernel, passes)
         self._warn_of_distance(refined)
-        merged = refined.rows.passes  # counts on from the passes before it was made
-        n_passes, n_entries = (
-            merged.n_passes - passes.n_passes,
-            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
-        )
+        passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         self._warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
-        cost = Cost(passes.n_passes + n_passes, passes.n_kernel_evaluations + n_entries)
-        return replace(model, cost=cost)
+        return replace(model, cost=Cost(passes.n_passes, passes.n_kernel_evaluations))
 
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""

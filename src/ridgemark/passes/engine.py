@@ -101,11 +101,6 @@ class TaskRunner:
         """Kernel entries evaluated so far."""
         return self.cost.kernel_entries
 
-    @property
-    def waiting_share(self) -> float:
-        """Share of the passes' time, in [0, 1], in which workers waited for rows."""
-        return self.cost.waiting_share
-
     def count_entries(self, kernel_entries: int) -> None:
         """Count kernel entries that were evaluated outside a pass."""
         self.cost += Cost(kernel_entries=kernel_entries)
@@ -170,12 +165,11 @@ class TaskRunner:
 
     def _begun(self, task: Task, start: int, key: Key | None) -> tuple[int, Any]:
         """Return the row that a pass goes on from, and what it gave so far."""
-        begun = None if self.journal is None or key is None else self.journal.so_far(key)
+        begun: tuple[int, Any] | None = None if self.journal is None or key is None else self.journal.so_far(key)
         if begun is None:
             return start, None
         self.cost += Cost(0, task.kernel_entries * (begun[0] - start))
-        row: int = begun[0]
-        return row, begun[1]
+        return begun
 
     def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
         """Write how far a pass has come, when it is time; nothing after its last block."""

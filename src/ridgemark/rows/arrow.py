@@ -143,8 +143,7 @@ class _IpcReader(_Reader):
         with self.path.open("rb") as file:
             magic = file.read(6)
         if magic.startswith(b"FEA1"):
-            reason = "it is in the old Feather format 1, not format 2"
-            raise unreadable(self.path, self.form, reason)
+            raise unreadable(self.path, self.form, "it is in the old Feather format 1, not format 2")
         self._is_stream = magic != b"ARROW1"
         pa = require_pyarrow()
         with pa.memory_map(str(self.path)) as file:

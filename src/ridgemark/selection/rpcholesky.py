@@ -195,5 +195,4 @@ def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[
         columns.append(column)
     if not accepted:
         return accepted, np.empty((0, 0))
-    triangle = np.tril(np.stack(columns, axis=1)[accepted])
-    return accepted, triangle
+    return accepted, np.tril(np.stack(columns, axis=1)[accepted])

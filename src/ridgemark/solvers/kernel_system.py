@@ -71,9 +71,7 @@ def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Indices, Ind
     present = np.flatnonzero(group >= 0)
     _, where, inverse = np.unique(group[present], return_index=True, return_inverse=True)
     order = np.argsort(where)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    group[present] = rank[inverse]
+    group[present] = np.argsort(order)[inverse]
     return present[where[order]], group
 
 

@@ -77,8 +77,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     if column.kind != "date":
         row = int(np.argmin(gaps))
         raise place.not_of_kind(column.values[row], "date", row)
-    found = column.values.astype(MOMENT)
-    return np.where(gaps, np.datetime64("NaT", "us"), found)
+    return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
 def text_levels(column: Column) -> tuple[NDArray[np.intp], Array]:
