@@ -56,7 +56,7 @@ def distance_at(
     kernel = fit.factor.cross_kernel.kernel
     if kernel.pairwise:
         raise ParameterError("distances at new points need k(x, x), which rows of a precomputed kernel do not hold")
-    known = None if indices is None else fit.factor.landmark_kernel
+    given = indices is not None
     if indices is None:
         present = np.flatnonzero(training.row_counts())
         most = min(fit.factor.cross_kernel.n_landmarks, len(present))
@@ -64,8 +64,7 @@ def distance_at(
     observed = training.take(indices)
     cross_kernel = kernel.bind(observed.features, observed.indices)
     among, weights = cross_kernel.symmetric_block(observed.features), row_weights(observed)
-    if known is not None and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(abs(known).max(initial=0.0))):
-        raise DataError("these are not the rows the model was fitted on, or they are in another order")
+    _check_landmarks(among, fit, given)
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # Adding the rounding error of W to the noise only makes the bound larger.
     summed = sum_rounding(len(weights))
@@ -103,6 +102,13 @@ class PointwiseDistance(CrossTask):
         predicted = sum_rounding(of_fit.n_landmarks, LANDMARKS_AT_ONCE) + of_fit.entry_error(block.features)
         rounding = np.outer(predicted * np.sqrt(diagonal), self.own_size) + 4 * EPS * np.abs(fit.intercept)
         return np.sqrt(self.gaps * variance[:, self.which]) + rounding
+
+
+def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
+    """Refuse training rows that differ from the landmarks at the landmarks' row numbers."""
+    known = fit.factor.landmark_kernel
+    if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
+        raise DataError("these are not the rows the model was fitted on, or they are in another order")
 
 
 def _variance(cross: Floats, diagonal: Floats, factor: Floats, fit_intercept: bool) -> Floats:

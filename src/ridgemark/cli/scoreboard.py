@@ -5,8 +5,6 @@ For every set and seed, `default_rng(seed).permutation(n)` orders the rows: the 
 the fit. Every fit is one record; tables show medians over the seeds.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import time

@@ -12,18 +12,3 @@ from ridgemark.fitting.stages import (
     tune_on_sample,
 )
 from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance
-
-__all__ = [
-    "Recipe",
-    "classes_to_tolerance",
-    "draw_landmarks",
-    "fit_classes",
-    "fit_to_tolerance",
-    "make_problem",
-    "prepare",
-    "scaled_ridges",
-    "settle_kernel",
-    "solve_by_gradient",
-    "tune",
-    "tune_on_sample",
-]

@@ -5,17 +5,3 @@ from ridgemark.passes.progress import progress_callback
 from ridgemark.passes.row_passes import RowPasses
 from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace
 from ridgemark.passes.threads import ThreadExecutor, read_ahead
-
-__all__ = [
-    "BlockFunction",
-    "Cost",
-    "Journal",
-    "Key",
-    "RowPasses",
-    "Task",
-    "ThreadExecutor",
-    "Workspace",
-    "open_journal",
-    "progress_callback",
-    "read_ahead",
-]

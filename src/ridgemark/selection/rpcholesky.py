@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.operators import CrossTask, cross_block, kernel_diagonal
+from ridgemark.operators import cross_block, kernel_diagonal
+from ridgemark.operators.blocks import CrossTask
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
@@ -101,8 +102,7 @@ class RecomputedCoordinates(NewCoordinates):
         return self.cross_kernel.n_landmarks + self.landmarks.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        lengths: Floats = super().__call__(block, workspace)[:, -1]
-        return lengths
+        return super().__call__(block, workspace)[:, -1]
 
     def known(self, block: Block) -> Floats:
         return _coordinates(self.landmarks, self.triangle, block)

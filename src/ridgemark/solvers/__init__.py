@@ -8,22 +8,3 @@ from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_la
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.newton import Newton, NewtonFit
 from ridgemark.solvers.refinement import RefinementStep, refine
-
-__all__ = [
-    "CurvatureSystem",
-    "JointSystem",
-    "LandmarkFit",
-    "LandmarkGradientFit",
-    "Newton",
-    "NewtonFit",
-    "RefinementStep",
-    "RidgeSolution",
-    "SpectralSolver",
-    "TargetSystems",
-    "choose_solver",
-    "conjugate_gradient",
-    "landmark_gradient",
-    "refine",
-    "solve_landmarks",
-    "solver_cost",
-]

@@ -246,8 +246,7 @@ def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
 
 def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:
     """Return the kernel of a family with this metric."""
-    kernel: RadialKernel = clone(family).set_params(bandwidth=1.0, metric=metric)
-    return kernel
+    return clone(family).set_params(bandwidth=1.0, metric=metric)
 
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
