@@ -20,7 +20,7 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.checkpoint import checkpointed
-from ridgemark.estimators.computing import kind_of_rows
+from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
@@ -156,6 +156,31 @@ class LandmarkEstimator(TableReader):
                 f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
             )
         return state
+
+    @computing
+    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
+        """Fit the model to rows and their targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows, of Dask too but for `ExactKernelRidge`; a RowSource brings its own targets, of a classifier one,
+            and weights.
+        y : array of shape (n,) or (n, n_targets)
+            The targets; of a classifier the labels, shape (n,): text, booleans or numbers.
+        sample_weight : array of shape (n,), optional
+            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+        checkpoint : path, optional
+            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
+            with the same model; when the fit has ended, the file is removed.
+
+        Returns
+        -------
+        self
+        """
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight, checkpoint)
+        return self
 
     def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""

@@ -130,29 +130,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Fit a landmark model, choose the ridge, and refine to the exact solution.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
-            The rows; a RowSource brings its own targets and weights.
-        y : array of shape (n,) or (n, n_targets)
-            The targets.
-        sample_weight : array of shape (n,), optional
-            Relative weights, as for `NystromRidge`; zero leaves a row out.
-        checkpoint : path, optional
-            File from which an interrupted fit resumes, as for `NystromRidge`.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
     @lazy_on_dask
     @computing
     def predict(self, X):

@@ -8,7 +8,6 @@ from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
-from ridgemark.estimators.computing import computing
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
@@ -49,30 +48,6 @@ class LandmarkModel(LandmarkEstimator):
     )
     calibration_ = FittedName(lambda model: model.calibration, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
-
-    @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Choose landmarks and fit their coefficients.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings its own targets, of a classifier one, and weights.
-        y : array of shape (n,) or (n, n_targets)
-            The targets; of a classifier the labels, shape (n,): text, booleans or numbers.
-        sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
-        checkpoint : path, optional
-            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
-            with the same model; when the fit has ended, the file is removed.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
 
     def save(self, path, overwrite=True, sums=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
