@@ -154,7 +154,6 @@ class Diagnosis:
 def diagnose(
     fit: LandmarkFit,
     left_out: LeaveOneOut,
-    *,
     landmark_indices: Indices | None,
     scores: ScoreBracket | None,
     n_duplicates: int,

@@ -213,13 +213,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         sums = self._sums("certify")
         if kind != "audit":
             raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
-        return audit_classes(
-            self._passes_of_fit(X, y, sample_weight),
-            sums,
-            class_loss(len(self.classes_)),
-            rng=separate_generator(self.random_state),
-            failure_probability=self.failure_probability,
-        )
+        passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
+        rng = separate_generator(self.random_state)
+        return audit_classes(passes, sums, loss, rng=rng, failure_probability=self.failure_probability)
 
     @computing
     def diagnose(self, X, y=None, sample_weight=None):

@@ -131,14 +131,8 @@ class RegressionModel(LandmarkModel):
         check_is_fitted(self, "dual_coef_")
         sums = self._sums("certify")
         passes = self._passes_of_fit(X, y, sample_weight)
-        return certify(
-            kind,
-            passes,
-            sums,
-            landmark_indices=rows_among(self._model, passes),
-            failure_probability=self.failure_probability,
-            rng=separate_generator(self.random_state),
-        )
+        landmarks, rng = rows_among(self._model, passes), separate_generator(self.random_state)
+        return certify(kind, passes, sums, landmarks, self.failure_probability, rng)
 
     @computing
     def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
@@ -226,15 +220,10 @@ class RegressionModel(LandmarkModel):
             raise DataError(
                 "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
             )
-        names = model.schema.encoded_names
-        return diagnose(
-            sums,
-            model.left_out.values,
-            landmark_indices=model.left_out.landmark_rows,
-            scores=model.choice.scores,
-            n_duplicates=model.rows.n_duplicates,
-            constant_columns=tuple(names[j] for j in model.rows.constant_columns),
-        )
+        names, left_out = model.schema.encoded_names, model.left_out
+        constant = tuple(names[j] for j in model.rows.constant_columns)
+        scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
+        return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
 
     def _of_columns(self, values):
         """Return effects without the last axis where the targets have none."""

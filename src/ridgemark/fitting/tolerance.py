@@ -31,14 +31,8 @@ def fit_to_tolerance(
     passes = prepared.setting.passes
 
     def certified(prepared: Prepared, tuned: Tuned, failure_probability: float) -> Certificate:
-        return certify(
-            recipe.certify_with,
-            passes,
-            tuned.fit,
-            landmark_indices=prepared.landmarks.indices,
-            failure_probability=failure_probability,
-            rng=rng,
-        )
+        indices = prepared.landmarks.indices
+        return certify(recipe.certify_with, passes, tuned.fit, indices, failure_probability, rng)
 
     def refitted(prepared: Prepared) -> Tuned:
         return tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
