@@ -14,7 +14,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.classify import check_labels, class_lines, classify_option, measure_classes, with_class_names
-from ridgemark.cli.data import Columns, csv_form, is_csv, open_data, open_test, set_table_options
+from ridgemark.cli.data import Columns, csv_form, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
@@ -133,12 +133,10 @@ def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> di
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
     """Open the rows to fit; refuse rows without a target."""
-    roles = (options[name] for name in ("target", "columns", "weight"))
-    source = open_data(data, *roles, **csv_form(data, options))
+    source = open_to_fit(data, options)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
-    set_table_options(source, options)
     return source
 
 
