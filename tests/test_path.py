@@ -9,7 +9,7 @@ from ridgemark.kernels import Gaussian
 from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import Ridges, gcv_path, loo_path
+from ridgemark.path import Ridges, loo_path, ridge_path
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
 from ridgemark.tuning import median_distance
@@ -106,7 +106,7 @@ def test_the_chosen_ridge_has_the_smallest_error(data):
     path, *_ = _path(X, Y, w, True, per_target=True)
     assert np.array_equal(path.chosen, path.loo_error.argmin(axis=0))
     _, _, _, solver, _ = _path(X, Y, w, True)
-    path = gcv_path(solver, ridges_of(solver), 50, per_target=True)
+    path = ridge_path(solver, ridges_of(solver), 50, per_target=True)
     assert np.array_equal(path.chosen, path.gcv.argmin(axis=0))
     assert path.loo_error is None
 

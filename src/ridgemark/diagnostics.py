@@ -154,10 +154,8 @@ class Diagnosis:
 def diagnose(
     fit: LandmarkFit,
     left_out: LeaveOneOut,
-    *,
     landmark_indices: Indices | None,
     scores: ScoreBracket | None,
-    effective_dimension: Bracket,
     n_duplicates: int,
     constant_columns: tuple[str, ...],
 ) -> Diagnosis:
@@ -186,7 +184,7 @@ def diagnose(
         _by_either(leverage, np.abs(studentised).max(axis=1)),
         landmarks,
         np.sqrt(variance),
-        effective_dimension,
+        fit.effective_dimension,
         scores,
         n_duplicates,
         constant_columns,
@@ -206,9 +204,7 @@ def _condition(factor: NystromFactor) -> float:
 
 def _by_either(first: Floats, second: Floats) -> Indices:
     """Return the rows ordered by the better of their ranks in two lists; ties by the sum of both."""
-    places = np.empty((2, len(first)), dtype=np.intp)
-    for place, values in zip(places, (first, second), strict=True):
-        place[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    places = np.stack([np.argsort(np.argsort(-values, kind="stable")) for values in (first, second)])
     return np.lexsort((places.sum(axis=0), places.min(axis=0)))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate
 from ridgemark.intervals import Calibration, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
@@ -25,8 +26,6 @@ from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
 from ridgemark.tuning import TuningResult
-
-Floats = NDArray[np.float64]
 
 
 def read_only(value: Any) -> Any:
@@ -155,13 +154,13 @@ class Solution(_Frozen):
     intercept: Floats  # (targets,)
     ridge: Floats  # (targets,): lambda
     scaled_ridge: Floats  # (targets,): lambda times the sum of weights
-    ridge_per_target: bool
-    path: RidgePath | LossPath | None  # the ridges searched; None where one was given
-    solver: str  # "direct" or "gradient"
-    solver_bound: Floats | None  # (targets,): of a gradient, the RMS distance from the direct solution at most
     effective_dimension: Bracket
-    certificate: Certificate | None
-    tolerance: Tolerance | None
+    path: RidgePath | LossPath | None  # the ridges searched; None where one was given
+    ridge_per_target: bool = False
+    solver: str = "direct"  # or "gradient"
+    solver_bound: Floats | None = None  # (targets,): of a gradient, the RMS distance from the direct solution at most
+    certificate: Certificate | None = None
+    tolerance: Tolerance | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,11 @@ from ridgemark.estimators.computing import as_numpy, library_of, on_device
 from ridgemark.estimators.saving import load_model
 from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
-from ridgemark.parameters import real_number
+from ridgemark.parameters import positive_count, real_number
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.dask import is_dask
 from ridgemark.sampling import make_generator
-from ridgemark.selection.base import positive_count
 from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
 from ridgemark.tables import encoded_by_content
 from ridgemark.tuning import choose_kernel

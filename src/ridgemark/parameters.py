@@ -83,6 +83,20 @@ def real_number(value: Any) -> float:
         return math.nan
 
 
+def positive_count(value: Any, name: str, otherwise: str = "") -> int:
+    """Return a number of rows or rounds as an int; raise an error unless it is positive."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1:
+        return int(value)
+    raise ParameterError(f"{name} must be a positive integer{otherwise}, got {value!r}")
+
+
+def check_flags(owner: Any, *names: str) -> None:
+    """Raise an error unless these attributes are True or False."""
+    for name in names:
+        if not isinstance(getattr(owner, name), bool | np.bool_):
+            raise ParameterError(f"{name} must be True or False, got {getattr(owner, name)!r}")
+
+
 def _text(value: Any) -> str:
     """Return the repr of an argument on one line; of a large array, its shape."""
     if np.ndim(value) not in (1, 2) or not isinstance(value, np.ndarray | list):

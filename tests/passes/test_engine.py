@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from ridgemark.backends.threads import worker_threads
-from ridgemark.passes import Cost, Part, RowPasses, Task
+from ridgemark.passes import Cost, RowPasses, Task
 from ridgemark.rows import ArrayRows, open_rows
 from tests.helpers import FunctionTask
 
@@ -128,10 +128,8 @@ def test_costs_add():
 def test_a_part_of_a_source_is_read_after_pickling(tmp_path, kind):
     values = np.arange(300.0).reshape(100, 3)
     source = _source(tmp_path, kind, values)
-    part = cloudpickle.loads(cloudpickle.dumps(Part(source, 17, 61)))
-    blocks = list(part.blocks(20))
+    blocks = list(cloudpickle.loads(cloudpickle.dumps(source)).blocks(20, 17, 61))
     assert [block.start for block in blocks] == [17, 37, 57]
-    assert part.n_blocks(20) == 3
     assert np.array_equal(np.concatenate([block.features for block in blocks]), values[17:61, :2])
     assert np.array_equal(np.concatenate([block.targets for block in blocks])[:, 0], values[17:61, 2])
 

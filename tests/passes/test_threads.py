@@ -162,7 +162,7 @@ def test_files_and_memory_maps_are_read_ahead(tmp_path: Path) -> None:
 def share(source: Any, seconds: float) -> float:
     made = passes(source)
     made.reduce(FunctionTask(sleeping(seconds)))
-    return made.waiting_share
+    return made.cost.waiting_share
 
 
 def holds_with_longer_pauses(claim: Callable[[float], bool]) -> bool:
@@ -173,7 +173,7 @@ def holds_with_longer_pauses(claim: Callable[[float], bool]) -> bool:
 def test_the_waiting_share_is_large_for_a_slow_source_and_small_for_an_array(workers: int) -> None:
     assert holds_with_longer_pauses(lambda pause: 0.7 < share(SlowRows(pause), 0.0) <= 1.0)
     assert holds_with_longer_pauses(lambda pause: share(ArrayRows(X, X[:, 0]), pause) < 0.2)
-    assert RowPasses(SlowRows()).waiting_share == 0.0
+    assert RowPasses(SlowRows()).cost.waiting_share == 0.0
 
 
 def test_the_waiting_share_counts_idle_workers(monkeypatch: pytest.MonkeyPatch) -> None:

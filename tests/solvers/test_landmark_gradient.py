@@ -51,7 +51,6 @@ def test_the_gradient_is_within_its_bound_of_the_direct_solution(data, fit_inter
     assert fit.outcomes == ("converged", "converged")
     assert (fit.bound <= 1e-5).all()
     assert (_rms(gradient - direct, weights) <= fit.bound + 1e-8).all()
-    assert (fit.estimate <= fit.bound).all()
 
 
 def test_the_bound_holds_for_unfinished_solutions(data):
@@ -67,8 +66,7 @@ def test_equal_and_nearly_equal_landmarks_do_no_harm(data):
     X = np.concatenate([X[:60], X[:60], near, X])
     Y = np.concatenate([Y[:60], Y[:60], Y[:60], Y])
     gradient, direct, fit = _both(X, Y, np.arange(240), 1e-4)
-    assert len(fit.dropped) >= 110
-    assert not fit.dual_coef[fit.dropped].any()
+    assert np.count_nonzero(~fit.dual_coef.any(axis=1)) >= 110
     assert (_rms(gradient - direct) <= fit.bound + 1e-4).all()
 
 

@@ -34,7 +34,6 @@ def certify(
     kind: Any,
     passes: RowPasses,
     fit: LandmarkFit,
-    *,
     landmark_indices: Indices | None,
     failure_probability: float,
     rng: np.random.Generator,

@@ -8,14 +8,7 @@ import numpy as np
 from ridgemark.backends import Floats
 from ridgemark.certificates.audit import KERNEL_ENTRIES, sampled_defect, whole_defect
 from ridgemark.certificates.dual import FittedRows
-from ridgemark.certificates.record import (
-    Certificate,
-    check_failure_probability,
-    fingerprint,
-    rounded_up,
-    theorem_3_promise,
-    what_would_help,
-)
+from ridgemark.certificates.record import Certificate, check_failure_probability, in_words, rounded_up, stated
 from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.losses import Loss
@@ -24,7 +17,6 @@ from ridgemark.solvers import CurvatureSystem, LandmarkFit
 
 _UNSOLVED = 1e-4  # share of the objective that a step on rows of the fit may promise to lower it by
 _MOST_STEPS = 50  # that balance the constants
-_VACUOUS = 0.5  # a bound above this share of what the objective alone implies is not informative
 
 
 class ClassRows(FittedRows):
@@ -145,8 +137,7 @@ def audit_classes(
     check_failure_probability(failure_probability)
     rows, n = ClassRows(passes, fit, loss), passes.source.n_rows
     ridge, total, inputs = float(fit.scaled_ridge[0]), rows.total_weight, {}
-    whole = n * (n + 1) // 2 <= kernel_entries and not passes.remote
-    if whole:
+    if n * (n + 1) // 2 <= kernel_entries and not passes.remote:
         *_, inner, inner_rounding = whole_defect(rows)
         squares = np.maximum(inner, 0.0) + inner_rounding
     else:
@@ -161,7 +152,7 @@ def audit_classes(
     bound = math.sqrt(loss.steepest * gap / (2.0 * total)) + rows.moved + rounding
     if not math.isfinite(bound):
         raise NumericalError("the distance to exact exceeds the floating-point range; choose a larger ridge")
-    return _issue(rows, bound, inputs | _log_odds(rows, gap) | {"rounding": rounding}, whole)
+    return _issue(rows, bound, inputs | _log_odds(rows, gap) | {"rounding": rounding})
 
 
 def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
@@ -182,27 +173,13 @@ def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
     return found
 
 
-def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any], deterministic: bool) -> Certificate:
+def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any]) -> Certificate:
     """Return the certificate with its claim put into words."""
-    fit, t = rows.fit, len(rows.fit.scaled_ridge)
+    rho = inputs.get("failure_probability")
+    said = f"fitted probabilities are within {rounded_up(bound)} (RMS) of exact kernel logistic regression"
     implied = math.sqrt(rows.loss.steepest * rows.objective / rows.total_weight)
-    known = {
-        "n_rows": fit.moments.n_rows,
-        "n_landmarks": fit.factor.cross_kernel.n_landmarks,
-        "fit": fingerprint(fit),
-        "scaled_ridge": fit.scaled_ridge.tolist(),
-        "effective_dimension": list(fit.effective_dimension),
-        "target_rms": np.sqrt(rows.weights @ rows.targets**2 / rows.total_weight).tolist(),
-        "unmeasured": [implied] * t,
-        "theorem_3": theorem_3_promise(fit, inputs.get("failure_probability", 0.05)),
-        **inputs,
-    }
-    probably = "" if deterministic else f"with probability {1 - inputs['failure_probability']:g} "
-    claim = f"{probably}fitted probabilities are within {rounded_up(bound)} (RMS) of exact kernel logistic regression"
-    claim = f"{claim[0].upper()}{claim[1:]} on these rows."
-    if bound > _VACUOUS * implied:
-        claim += f" This bound is not informative: the loss alone already implies {rounded_up(implied)}. "
-        claim += what_would_help(fit)
-    return Certificate(
-        "audit", claim, bound, "deterministic" if deterministic else "probability", None, known, rows.cost
-    )
+    own = np.sqrt(rows.weights @ rows.targets**2 / rows.total_weight)
+    facts = {"target_rms": own.tolist(), "unmeasured": [implied] * len(own), **inputs}
+    without = np.array([implied]), "the loss"
+    claim = in_words(f"{said} on these rows", rho)
+    return stated("audit", rows.fit, np.array([bound]), claim, without, facts, rows.cost, rho)

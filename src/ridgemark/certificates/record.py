@@ -113,34 +113,43 @@ def issue(
         raise NumericalError(
             "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
         )
-    dimension = fit.effective_dimension
-    unmeasured = np.sqrt(primal_value(fit))
+    claim, own = _claim(bound, failure_probability, risk_factor), np.sqrt(fit.centred.target_variance)
+    implied = np.sqrt(primal_value(fit)), "the training error"
+    facts = {"target_rms": own.tolist(), **inputs}
+    return stated(kind, fit, bound, claim, implied, facts, cost, failure_probability, risk_factor)
+
+
+def stated(
+    kind: Kind,
+    fit: LandmarkFit,
+    bound: Floats,
+    claim: str,
+    implied: tuple[Floats, str],
+    inputs: Mapping[str, Any],
+    cost: Mapping[str, float],
+    failure_probability: float | None,
+    risk_factor: float | None = None,
+) -> Certificate:
+    """Return the certificate of a claim; `implied` is the bound without any measurement, and what implies it."""
+    unmeasured, by = implied
     known = {
         "n_rows": fit.moments.n_rows,
         "n_landmarks": fit.factor.cross_kernel.n_landmarks,
         "fit": fingerprint(fit),
         "scaled_ridge": fit.scaled_ridge.tolist(),
-        "effective_dimension": list(dimension),
-        "target_rms": np.sqrt(fit.centred.target_variance).tolist(),
+        "effective_dimension": list(fit.effective_dimension),
         "unmeasured": unmeasured.tolist(),
         "theorem_3": theorem_3_promise(fit, failure_probability or 0.05),
         **inputs,
     }
     if failure_probability is not None:
         known["failure_probability"] = failure_probability
-    sentences = [_claim(bound, failure_probability, risk_factor)]
     if _is_vacuous(bound, unmeasured):
-        implied = f"the training error alone already implies {_numbers(unmeasured)}"
-        sentences.append(f"This bound is not informative: {implied}. {what_would_help(fit, kind)}")
-    return Certificate(
-        kind,
-        " ".join(sentences),
-        float(bound[0]) if len(bound) == 1 else bound,
-        "deterministic" if failure_probability is None else "probability",
-        risk_factor,
-        known,
-        cost,
-    )
+        already = f"{by} alone already implies {_numbers(unmeasured)}"
+        claim += f" This bound is not informative: {already}. {what_would_help(fit, kind)}"
+    certainty: Certainty = "deterministic" if failure_probability is None else "probability"
+    value = float(bound[0]) if len(bound) == 1 else bound
+    return Certificate(kind, claim, value, certainty, risk_factor, known, cost)
 
 
 def fingerprint(fit: LandmarkFit) -> list[float]:
@@ -208,11 +217,16 @@ def _is_vacuous(bound: Floats, unmeasured: Floats) -> bool:
     return bool(((bound > _VACUOUS * unmeasured) & (unmeasured > 0)).any())
 
 
+def in_words(said: str, failure_probability: float | None) -> str:
+    """Return what is claimed as a sentence, with its probability where it is not certain."""
+    said = said if failure_probability is None else f"with probability {1 - failure_probability:g} {said}"
+    return f"{said[0].upper()}{said[1:]}."
+
+
 def _claim(bound: Floats, failure_probability: float | None, risk_factor: float | None) -> str:
-    probably = "" if failure_probability is None else f"with probability {1 - failure_probability:g} "
     each = "" if len(bound) == 1 else ", one for each target"
     said = (
-        f"{probably}fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
+        f"fitted values are within {_numbers(bound)} (RMS, in units of y{each}) of exact kernel ridge "
         "regression on these rows"
     )
     if risk_factor is not None and risk_factor <= LARGEST_FACTOR:
@@ -220,7 +234,7 @@ def _claim(bound: Floats, failure_probability: float | None, risk_factor: float 
             f", and the in-sample risk is at most {rounded_up(risk_factor, 4)} times the exact one for a lambda "
             "chosen without looking at y"
         )
-    return f"{said[0].upper()}{said[1:]}."
+    return in_words(said, failure_probability)
 
 
 def _numbers(values: float | Floats) -> str:

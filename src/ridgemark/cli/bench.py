@@ -1,7 +1,6 @@
 """`ridgemark bench`: the speed of a fit beside its bare arithmetic, or the accuracy of the defaults beside peers."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,15 +34,7 @@ def _names(text: str) -> list[str]:
 @shared.option("--methods", _names, _METHODS, "NAMES")
 @shared.option("--records", shared.PATH, "With --accuracy: file that gets a line for every fit; no fit is made twice.")
 @shared.json_option
-def command(
-    accuracy: bool,
-    data: Path | None,
-    sets: list[str] | None,
-    methods: list[str] | None,
-    records: Path | None,
-    as_json: bool,
-    **sizes: int | None,
-) -> None:
+def command(accuracy: bool, as_json: bool, **options: Any) -> None:
     """Time a fit against its bare arithmetic and scikit-learn, or compare the accuracy of the defaults.
 
     Times a fit and a prediction on synthetic rows; each repeat runs all contenders in turn, with the same kernel, ridge
@@ -55,11 +46,11 @@ def command(
     arm. On all sets this takes hours; --rows 2000 is a quick look.
     """
     if accuracy:
-        _accuracy(data, sets, methods, records, as_json, sizes)
-    elif sets or methods or records:
+        _accuracy(as_json, options)
+    elif options["sets"] or options["methods"] or options["records"]:
         raise click.UsageError("--sets, --methods and --records are options of --accuracy; add it, or leave them out")
     else:
-        _speed(as_json, **{name: sizes[name] or default for name, default in _DEFAULTS.items()})
+        _speed(as_json, **{name: options[name] or default for name, default in _DEFAULTS.items()})
 
 
 def _speed(as_json: bool, rows: int, features: int, landmarks: int, repeats: int) -> None:
@@ -82,16 +73,10 @@ def _line(found: dict[str, float]) -> str:
     return ", ".join(parts)
 
 
-def _accuracy(
-    data: Path | None,
-    sets: list[str] | None,
-    methods: list[str] | None,
-    records: Path | None,
-    as_json: bool,
-    sizes: dict[str, Any],
-) -> None:
+def _accuracy(as_json: bool, options: dict[str, Any]) -> None:
     """Run every fit that is not among the records, and print the tables of all of them."""
-    if sizes["features"] or sizes["landmarks"]:
+    data, sets, methods, records = (options[name] for name in ("data", "sets", "methods", "records"))
+    if options["features"] or options["landmarks"]:
         raise click.UsageError("--features and --landmarks are not options of --accuracy; leave them out")
     from ridgemark.cli import scoreboard
     from ridgemark.cli.peers import METHODS
@@ -108,7 +93,7 @@ def _accuracy(
         wanted = [name for name in wanted if METHODS[name].package not in absent]
     done = {(one["set"], one["seed"], one["method"]) for one in found}
     chosen = {name: known[name] for name in sets or known}
-    for record in scoreboard.run(chosen, range(sizes["repeats"] or _SPLITS), wanted, sizes["rows"], done):
+    for record in scoreboard.run(chosen, range(options["repeats"] or _SPLITS), wanted, options["rows"], done):
         found.append(record)
         click.echo("{set}, split {seed}, {method}: {rmse:.4f} ({seconds:.1f} s)".format(**record), err=True)
         if records is not None:

@@ -1,7 +1,7 @@
 """The contenders of `ridgemark bench`: bare arithmetic, this package and scikit-learn, timed in turn."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,32 +29,29 @@ def synthetic_rows(n: int, n_features: int = 20, seed: int = 0) -> tuple[Floats,
 
 def bare_fit(X: Floats, Z: Floats, bandwidth: float) -> Floats:
     """Do the minimum of any fit in one pass: one product for the kernel, its exponential, a symmetric update."""
-    rows, points = _augmented(X, Z, bandwidth)
-    buffer = np.empty((_BLOCK, len(Z)))
     gram = np.zeros((len(Z), len(Z)), order="F")
-    for start in range(0, len(X), _BLOCK):
-        block = _kernel_block(rows[start : start + _BLOCK], points, buffer)
+    for block in _kernel_blocks(X, Z, bandwidth):
         gram = dsyrk(1.0, block.T, beta=1.0, c=gram, overwrite_c=1)
     return gram
 
 
 def bare_predict(X: Floats, Z: Floats, bandwidth: float, coefficients: Floats) -> Floats:
     """Do the minimum of any prediction: one product for the kernel, its exponential, and a product."""
-    rows, points = _augmented(X, Z, bandwidth)
-    buffer = np.empty((_BLOCK, len(Z)))
-    blocks = (rows[start : start + _BLOCK] for start in range(0, len(X), _BLOCK))
-    return np.concatenate([_kernel_block(block, points, buffer) @ coefficients for block in blocks])
+    return np.concatenate([block @ coefficients for block in _kernel_blocks(X, Z, bandwidth)])
 
 
-def _augmented(X: Floats, Z: Floats, bandwidth: float) -> tuple[Floats, Floats]:
-    """Return rows and landmarks whose product is the exponent: two added columns hold the squared norms."""
+def _kernel_blocks(X: Floats, Z: Floats, bandwidth: float) -> Iterator[Floats]:
+    """Yield the kernel of blocks of rows, each in the memory of the one before.
+
+    Two columns added to rows and landmarks hold the squared norms, so that their product is the exponent.
+    """
     rows = np.c_[X, (X * X).sum(axis=1), np.ones(len(X))]
-    return rows, np.c_[2 * Z, -np.ones(len(Z)), -(Z * Z).sum(axis=1)] / (2 * bandwidth**2)
-
-
-def _kernel_block(rows: Floats, points: Floats, buffer: Floats) -> Floats:
-    block = np.matmul(rows, points.T, out=buffer[: len(rows)])
-    return np.exp(block, out=block)
+    points = np.c_[2 * Z, -np.ones(len(Z)), -(Z * Z).sum(axis=1)] / (2 * bandwidth**2)
+    buffer = np.empty((_BLOCK, len(Z)))
+    for start in range(0, len(X), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        block = np.matmul(block, points.T, out=buffer[: len(block)])
+        yield np.exp(block, out=block)
 
 
 def landmark_ridge(Z: Floats, bandwidth: float, ridge: float) -> Any:

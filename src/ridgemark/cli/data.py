@@ -39,14 +39,17 @@ def open_data(
     return source
 
 
-def set_table_options(source: RowSource, options: Mapping[str, Any]) -> None:
-    """Give a source what the options say of its columns: how a fit to it reads them."""
+def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
+    """Open a file whose rows are to be fitted, with what the options say of its columns."""
+    roles = (options[name] for name in ("target", "columns", "weight"))
+    source = open_data(path, *roles, **csv_form(path, options))
     asked = {name: options[name] for name in ("categorical", "numeric", "drop") if options[name] is not None}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
     if asked:
         assert isinstance(source, BaseRows)
         source.schema_options = asked
+    return source
 
 
 def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:

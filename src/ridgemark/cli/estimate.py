@@ -57,7 +57,7 @@ def estimate(
     """Return what a fit may take on this machine: a product and one evaluation of the tuner are timed by the clock."""
     n = source.n_rows
     if n_landmarks == "auto":
-        most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(None))
+        most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(DEFAULT_MEMORY_BUDGET))
         least = int(_LEAST * most)
     else:
         most = least = min(n, int(n_landmarks))

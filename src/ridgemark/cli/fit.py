@@ -13,14 +13,14 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.classify import classify_option, fit_labels
-from ridgemark.cli.data import Columns, csv_form, is_csv, open_data, open_test, set_table_options
+from ridgemark.cli.classify import check_labels, class_lines, classify_option, measure_classes, with_class_names
+from ridgemark.cli.data import Columns, csv_form, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
-from ridgemark.estimators import NystromRidge
+from ridgemark.estimators import NystromClassifier, NystromRidge
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.estimators.table_reader import encoded_source
@@ -92,24 +92,17 @@ def command(
             f"ridgemark: {listed(about.target_names or ())} holds text: classes are fitted, as by --classify", err=True
         )
         options["classify"] = True
-    if options["classify"]:
-        asked = options | {"report": report}
-        fit_labels(source, other, about, output, asked, AUDITED, seed=seed, force=force, as_json=as_json)
-        return
-    searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
-    if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):
-        click.echo(expected, err=True)
+    _announce(source, other, options)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
-        model: Any = NystromRidge(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell).fit(
-            source, checkpoint=options["checkpoint"]
-        )
+        estimator: Any = NystromClassifier if options["classify"] else NystromRidge
+        model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)
+        model.fit(source, checkpoint=options["checkpoint"])
+        about = with_class_names(about, model) if options["classify"] else about
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
-                repeated = repeated_rows(encoded_source(model, source), encoded_source(model, other))
-                warn_of_repeats(repeated, other.n_rows, test)
-                run = replace(run, held_out=held_out(model, other, test.name) | {"repeated": repeated})
+                run = replace(run, held_out=_errors_of(model, source, other, test))
             run = replace(run, seconds=time.perf_counter() - begin)
             save(run)
             if report is not None:
@@ -118,14 +111,32 @@ def command(
     print_result(as_json, record, fit_lines(model, run), output, report)
 
 
+def _announce(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
+    """Refuse what cannot be fitted, and say how long a fit may take."""
+    if options["classify"]:
+        check_labels(source, test, options)
+        return
+    searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
+    if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):
+        click.echo(expected, err=True)
+
+
+def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> dict[str, Any]:
+    """Return the errors on test rows; of a regression with the number of those that are training rows."""
+    found = held_out(model, test, path.name)
+    if hasattr(model, "classes_"):
+        return found
+    repeated = repeated_rows(encoded_source(model, source), encoded_source(model, test))
+    warn_of_repeats(repeated, test.n_rows, path)
+    return found | {"repeated": repeated}
+
+
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
     """Open the rows to fit; refuse rows without a target."""
-    roles = (options[name] for name in ("target", "columns", "weight"))
-    source = open_data(data, *roles, **csv_form(data, options))
+    source = open_to_fit(data, options)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
-    set_table_options(source, options)
     return source
 
 
@@ -179,6 +190,8 @@ def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
 
 def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = None) -> RunRecord:
     """Calibrate and certify a fitted model; return the record with memory and values of some rows."""
+    if hasattr(model, "classes_"):
+        return measure_classes(model, about, source, kind)
     if model.solver_ == "direct":  # a gradient leaves no sums to look back with
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
@@ -211,6 +224,8 @@ def _about(data: Path, source: RowSource, options: dict[str, Any]) -> RunRecord:
 
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
+    if hasattr(model, "classes_"):
+        return class_lines(model, run)
     return [
         *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),

@@ -7,7 +7,6 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.classify import class_lines, class_summary
 from ridgemark.cli.data import load_model
 from ridgemark.cli.fit import fit_lines
 from ridgemark.cli.measures import summary
@@ -29,17 +28,14 @@ def command(model: Path, as_json: bool) -> None:
     size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)
     columns = f"{fitted.n_features_in_}, without names" if names is None else f"{len(names)}: {listed(names)}"
     classes = hasattr(fitted, "classes_")
-    told = class_lines if classes else fit_lines
     lines = [
         ("model", _what(fitted, run)),
-        *((label, value) for label, value in told(fitted, run) if label != "cost"),
+        *((label, value) for label, value in fit_lines(fitted, run) if label != "cost"),
         ("sets of labels" if classes else "intervals", "yes" if hasattr(fitted, "calibration_") else "no"),
         ("columns", columns),
         ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
     ]
-    if classes:
-        record = class_summary(fitted, run)
-    elif hasattr(fitted, "certificate_"):
+    if hasattr(fitted, "certificate_"):
         record = summary(fitted, run)
     else:
         ridges = np.atleast_1d(fitted.ridge_).tolist()

@@ -1,6 +1,7 @@
 """Errors and summaries of a fit as plain numbers, for printing and for its page."""
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -178,6 +179,8 @@ def peak_memory() -> int | None:
 
 def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     """Return what a fit is in plain numbers, for a machine."""
+    if hasattr(model, "classes_"):
+        return _class_summary(model, run)
     certificate = model.certificate_
     bandwidth, tuning = model.bandwidth_, getattr(model, "tuning_", None)
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
@@ -202,6 +205,26 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         told = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
         record["held_out"] = {name: run.held_out.get(name) for name in told}
     return record
+
+
+def _class_summary(model: Any, run: RunRecord) -> dict[str, Any]:
+    """Return what a fit of classes is in plain numbers, for a machine."""
+    path, certificate = getattr(model, "ridge_path_", None), model.certificate_
+    return {
+        "n_rows": run.n_rows,
+        "classes": model.classes_.tolist(),
+        "n_landmarks": model.n_landmarks_,
+        "ridge": model.ridge_,
+        "loo_log_loss": None if path is None else float(path.loo_loss[path.chosen]),
+        "left_out": _told(run.sample),
+        "held_out": _told(run.held_out),
+        "certificate": None if certificate is None else certificate.as_dict(),
+        "seconds": run.seconds,
+    }
+
+
+def _told(errors: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if errors is None else {name: errors[name] for name in ("n_rows", "accuracy", "log_loss", "confusion")}
 
 
 def _intervals(model: Any, rows: Any) -> Any:

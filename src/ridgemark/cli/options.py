@@ -184,25 +184,19 @@ seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 _KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
-kernel_options = together(
-    option("--kernel", click.Choice(_KERNELS), "Kernel function.", default="gaussian"),
-    option(
-        "--bandwidth",
-        numbers_or("median"),
-        "Kernel bandwidth: median (distance between rows in units of the columns), a number, or one per feature "
-        "separated by commas.",
-        "NUMBER",
-        "median",
-    ),
-)
-tuned_kernel_options = together(
-    option("--kernel", click.Choice(["auto", *_KERNELS]), "Kernel function; auto: by tuning.", default="auto"),
-    option(
-        "--bandwidth",
-        numbers_or("auto", *LEVELS, "median"),
-        "Kernel bandwidth: auto (tuned; shared, per_feature and metric ask for one level), median (distance between "
-        "rows in units of the columns), a number, or one per feature separated by commas.",
-        "NUMBER",
-        "auto",
-    ),
+
+
+def _kernel_options(kernels: list[str], about: str, default: str, tuned: str, *words: str) -> Command:
+    """Return the options of a kernel; the first of the words is the default bandwidth."""
+    widths = "median (distance between rows in units of the columns), a number, or one per feature separated by commas."
+    return together(
+        option("--kernel", click.Choice(kernels), f"Kernel function{about}.", default=default),
+        option("--bandwidth", numbers_or(*words), f"Kernel bandwidth: {tuned}{widths}", "NUMBER", words[0]),
+    )
+
+
+_TUNED = "auto (tuned; shared, per_feature and metric ask for one level), "
+kernel_options = _kernel_options(_KERNELS, "", "gaussian", "", "median")
+tuned_kernel_options = _kernel_options(
+    ["auto", *_KERNELS], "; auto: by tuning", "auto", _TUNED, "auto", *LEVELS, "median"
 )

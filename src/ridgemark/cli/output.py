@@ -11,7 +11,6 @@ One set of rules for the files of all commands:
 import contextlib
 import itertools
 import json
-import math
 import os
 import shutil
 import stat
@@ -46,7 +45,8 @@ _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 def print_json(record: Mapping[str, Any]) -> None:
     """Print a record as JSON; NaN and infinities become null."""
-    click.echo(json.dumps(finite(record), allow_nan=False))
+    plain = json.dumps(record, default=lambda array: array.tolist())
+    click.echo(json.dumps(json.loads(plain, parse_constant=lambda _: None)))
 
 
 def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
@@ -134,19 +134,6 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str], int, Iterable[Sequence[Any]]]
     ".npy": _write_npy,
     ".parquet": lambda path, header, _, parts: write_parquet(path, header, parts),
 }
-
-
-def finite(value: Any) -> Any:
-    """Return a value as plain numbers, text, lists and dicts; NaN and infinities become None."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return finite(value.tolist())
-    if isinstance(value, list | tuple):
-        return [finite(entry) for entry in value]
-    if isinstance(value, np.generic):
-        return finite(value.item())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:

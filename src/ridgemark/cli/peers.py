@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -15,10 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ridgemark import ExactKernelRidge, NystromRidge
+from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import default_ridges
 from ridgemark.tuning import median_distance
-
-Floats = NDArray[np.float64]
 
 _PROCESS_ROWS, _PROCESS_STEPS = 2000, 50  # rows that a Gaussian process is fitted to, and steps of its search
 _EXACT_TOLERANCE = 1e-3  # in standard deviations of y

@@ -52,24 +52,14 @@ def _coverages(text: str) -> list[float]:
 @shared.device_option()
 @shared.force_option
 @shared.json_option
-def command(
-    model: Path,
-    data: Path,
-    output: Path,
-    coverages: list[float] | None,
-    std: bool,
-    proba: bool,
-    keep: list[shared.Key] | None,
-    force: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, **options: Any) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 
     DATA and the output may be `-`: the standard input, CSV unless its first bytes say otherwise, and the standard
     output, as CSV. DATA is read in blocks and predictions are written block by block, so memory does not grow with its
     size; columns to keep are held in memory. Columns that were not features of the fit are ignored.
     """
+    coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
     if table_form(output) == ".npy" and keep:
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
@@ -95,16 +85,16 @@ def command(
         raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
     header = [*kept, *header]
     with progress() as tell:
-        parts = _beside(list(kept.values()), _parts(fitted, source, coverages, std, proba, tell))
+        parts = _parts(fitted, source, coverages, std, proba, tell, list(kept.values()))
         write_table(output, force, header, source.n_rows, parts)
     fitted._warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 
 def _parts(
-    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell
+    fitted: Any, source: RowSource, coverages: list[float] | None, std: bool, proba: bool, tell: Tell, kept: list[Any]
 ) -> Iterator[list[Any]]:
-    """Predict the rows in parts; the next part is read while the current one is predicted."""
+    """Predict the rows in parts, after the columns kept; the next part is read while the current one is predicted."""
     part_rows = _BLOCK * max(1, min(_MOST_BLOCKS, _BLOCK // source.n_features))
     with read_ahead(source.blocks(part_rows)) as blocks:
         for block in blocks:
@@ -118,17 +108,10 @@ def _parts(
                     columns += [_by_target(ends[:, end, k]) for k in range(len(coverages)) for end in (0, 1)]
             except NumericalError as error:
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
-            yield [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
-            tell("predictions", block.start + block.n_rows, source.n_rows)
-
-
-def _beside(kept: list[Any], parts: Iterator[list[Any]]) -> Iterator[list[Any]]:
-    """Put the rows of the kept columns before each part."""
-    start = 0
-    for part in parts:
-        stop = start + len(part[0])
-        yield [column[start:stop] for column in kept] + part
-        start = stop
+            stop = block.start + block.n_rows
+            before = [column[block.start : stop] for column in kept]
+            yield before + [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
+            tell("predictions", stop, source.n_rows)
 
 
 def _by_target(values: Any) -> Any:

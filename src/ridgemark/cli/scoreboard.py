@@ -5,8 +5,6 @@ For every set and seed, `default_rng(seed).permutation(n)` orders the rows: the 
 the fit. Every fit is one record; tables show medians over the seeds.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import time
@@ -25,7 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
 import ridgemark
-from ridgemark.cli.peers import METHODS, Floats
+from ridgemark.backends import Floats
+from ridgemark.cli.peers import METHODS
 from ridgemark.cli.robot_arm import arm_rows
 from ridgemark.errors import DataError, RidgemarkWarning
 from ridgemark.rows.places import shown

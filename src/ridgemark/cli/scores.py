@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, csv_form, load_model, open_data, open_like, set_table_options
+from ridgemark.cli.data import Columns, load_model, open_like, open_to_fit
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import ParameterError
 from ridgemark.estimators import NystromRidge
@@ -94,9 +94,7 @@ def _problem(
         source = encoded_source(fitted, rows)
         kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
     else:
-        roles = (options[name] for name in ("target", "columns", "weight"))
-        source = open_data(data, *roles, **csv_form(data, options))
-        set_table_options(source, options)
+        source = open_to_fit(data, options)
         kernel, origin = {name: options[name] for name in ("kernel", "bandwidth")}, "by leave-one-out"
         if given is None and source.n_targets == 0:
             raise ParameterError(

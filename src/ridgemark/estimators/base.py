@@ -20,13 +20,14 @@ from ridgemark.errors import (
     warn_user,
 )
 from ridgemark.estimators.checkpoint import checkpointed
-from ridgemark.estimators.computing import kind_of_rows
+from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.cells import has_gaps
@@ -88,7 +89,13 @@ def in_form(targets, values):
 
 def cost_of(passes):
     """Return what was spent on passes so far."""
-    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.waiting_share)
+    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.cost.waiting_share)
+
+
+def check_coefficients(dual_coef, intercept, remedy="rescale the targets or choose a larger ridge"):
+    """Refuse a function whose coefficients exceed the floating-point range."""
+    if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
+        raise NumericalError(f"the coefficients exceed the floating-point range; {remedy}")
 
 
 def in_range(values, what, remedy):
@@ -149,6 +156,31 @@ class LandmarkEstimator(TableReader):
                 f"a fit of this {type(self).__name__} is running; copy, pickle or save it when the fit has ended"
             )
         return state
+
+    @computing
+    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
+        """Fit the model to rows and their targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+            The rows, of Dask too but for `ExactKernelRidge`; a RowSource brings its own targets, of a classifier one,
+            and weights.
+        y : array of shape (n,) or (n, n_targets)
+            The targets; of a classifier the labels, shape (n,): text, booleans or numbers.
+        sample_weight : array of shape (n,), optional
+            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+        checkpoint : path, optional
+            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
+            with the same model; when the fit has ended, the file is removed.
+
+        Returns
+        -------
+        self
+        """
+        with self._changing():
+            self._model = self._fitted(X, y, sample_weight, checkpoint)
+        return self
 
     def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""
@@ -330,6 +362,11 @@ class LandmarkEstimator(TableReader):
                 "or choose a larger ridge or a smaller bandwidth"
             )
             warn_user(msg, ConditioningWarning)
+
+    def _values(self, source):
+        """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""
+        cross_kernel, dual_coef, intercept = self._function()
+        return Cross(self._passes(source), cross_kernel) @ dual_coef + intercept
 
     def _predictions(self, values, source):
         """Return predictions in the shape and precision of the targets, or say which exceeds the range."""

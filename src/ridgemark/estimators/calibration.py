@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.fitted import FittedModel, LeftOutRows
-from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, sample_size, widths
+from ridgemark.fitted import FittedModel
+from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, widths
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
@@ -15,10 +15,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import make_generator
 
-
-def with_left_out(model: FittedModel, passes: RowPasses, left_out: LeaveOneOut) -> FittedModel:
-    """Return the model with the residuals of all its rows."""
-    return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))
+_LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
 
 def with_calibration(
@@ -37,7 +34,9 @@ def with_calibration(
     if guaranteed and everything:
         eligible[rows_among(model, passes)] = False
     rows = np.flatnonzero(eligible)
-    most = sample_size(passes.memory_budget, model.choice.n_landmarks + model.schema.n_encoded)
+    # With their features, calibration rows take at most a quarter of the budget.
+    most = passes.budget // (32 * (model.choice.n_landmarks + model.schema.n_encoded))
+    most = max(100, min(_LARGEST_SAMPLE, most))
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
     shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
     block, sigma = passes.take(sample), None

@@ -4,8 +4,8 @@ import hashlib
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -68,7 +68,7 @@ def described(value: Any) -> str:
         content = pickle.dumps(value)
     except (pickle.PicklingError, AttributeError, TypeError):  # such as a local function
         content = words.encode()
-    return f"{' '.join(words.split())[:_SHOWN]} ({_digest(content)})"
+    return f"{' '.join(words.split())[:_SHOWN]} ({hashlib.blake2b(content, digest_size=4).hexdigest()})"
 
 
 def identity(source: RowSource) -> str:
@@ -79,33 +79,20 @@ def identity(source: RowSource) -> str:
     paths = getattr(source, "paths", ())
     digest.update(repr([file_state(path) for path in paths]).encode())
     if isinstance(source, DaskRows):
-        digest.update(RowPasses(source).map(BlockFunction("identity", _marks)).tobytes())
-        return _named(source, digest)
-    for block in source.blocks(_ROWS_AT_ONCE):
-        digest.update(_content(block))
-        if paths:  # the first rows say which columns were chosen
-            break
-    return _named(source, digest)
-
-
-def _named(source: RowSource, digest: Any) -> str:
+        marks = iter([RowPasses(source).map(BlockFunction("identity", _marks))])
+    else:  # of files the first rows say which columns were chosen
+        marks = map(_marks, islice(source.blocks(_ROWS_AT_ONCE), 1 if paths else None))
+    for some in marks:
+        digest.update(some.tobytes())
     return f"{source.n_rows:,} rows of {source.n_features} columns ({digest.hexdigest()})"
 
 
 def _marks(block: Block) -> NDArray[np.uint64]:
     """Return a hash of each row with its targets and weight."""
     targets = np.empty((block.n_rows, 0)) if block.targets is None else block.targets
-    more = np.column_stack([targets, row_weights(block)])
-    return row_hashes(block) ^ (row_hashes(replace(block, features=more)) << np.uint64(1))
-
-
-def _content(block: Block) -> bytes:
-    features = block.features.astype(np.float64, copy=False)
-    targets = np.empty(0) if block.targets is None else block.targets
-    return b"".join(
-        np.ascontiguousarray(one).tobytes()
-        for one in (row_hashes(Block(block.start, features)), targets, row_weights(block))
-    )
+    parts = block.features.astype(np.float64, copy=False), np.column_stack([targets, row_weights(block)])
+    rows, more = (row_hashes(Block(0, part)) for part in parts)
+    return rows ^ (more << np.uint64(1))
 
 
 def _version(package: str) -> str:
@@ -113,7 +100,3 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:  # used from a folder
         return "unknown"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=4).hexdigest()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.fitted import Classes, ClassScores
 from ridgemark.losses import ClassLoss
@@ -15,8 +16,6 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import computed, is_dask
 from ridgemark.rows.labels import text_labels
-
-Floats = NDArray[np.float64]
 
 
 def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:

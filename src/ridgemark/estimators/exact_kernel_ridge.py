@@ -1,15 +1,13 @@
 """Exact kernel ridge regression, reached from landmarks, as a scikit-learn regressor."""
 
 from dataclasses import replace
-from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.lazy import lazy_on_dask
@@ -17,8 +15,8 @@ from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
-from ridgemark.operators import Cross
-from ridgemark.parameters import real_number
+from ridgemark.parameters import positive_count, real_number
+from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
@@ -132,37 +130,13 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         self.memory_budget = memory_budget
         self.random_state = random_state
 
-    @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Fit a landmark model, choose the ridge, and refine to the exact solution.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
-            The rows; a RowSource brings its own targets and weights.
-        y : array of shape (n,) or (n, n_targets)
-            The targets.
-        sample_weight : array of shape (n,), optional
-            Relative weights, as for `NystromRidge`; zero leaves a row out.
-        checkpoint : path, optional
-            File from which an interrupted fit resumes, as for `NystromRidge`.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
     @lazy_on_dask
     @computing
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        cross_kernel, dual_coef, intercept = self._function()
-        return self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
+        return self._predictions(self._values(source), source)
 
     score = computing(RegressorMixin.score)
 
@@ -189,7 +163,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if (searched.fit.centred.target_variance > 0).any():
             self._warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter, prepared.problem.distinct)
+        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
         ridge = float(tuned.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
@@ -210,14 +184,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         )
         self._warn_of_scales(kernel, passes)
         self._warn_of_distance(refined)
-        merged = refined.rows.passes  # counts on from the passes before it was made
-        n_passes, n_entries = (
-            merged.n_passes - passes.n_passes,
-            merged.n_kernel_evaluations - passes.n_kernel_evaluations,
-        )
+        passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         self._warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
-        cost = Cost(passes.n_passes + n_passes, passes.n_kernel_evaluations + n_entries)
-        return replace(model, cost=cost)
+        return replace(model, cost=Cost(passes.n_passes, passes.n_kernel_evaluations))
 
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
@@ -226,10 +195,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     def _recipe(self):
         if not 0 < real_number(self.tol) < np.inf:
             raise ParameterError(f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}")
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ParameterError(
-                f"max_iter must be a positive integer, the most products with the kernel matrix, got {self.max_iter!r}"
-            )
+        positive_count(self.max_iter, "max_iter", ", the most products with the kernel matrix")
         shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
@@ -266,10 +232,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
 def _function(refined, kernel, landmarks):
     """Return the points that have coefficients, these, and the intercept."""
     rows, dual_coef = refined.rows, [refined.dual_coef, refined.landmark_coef]
-    if not all(np.isfinite(values).all() for values in (*dual_coef, refined.intercept)):
-        raise NumericalError(
-            "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-        )
+    check_coefficients(np.concatenate(dual_coef), refined.intercept)
     present = np.flatnonzero(rows.passes.row_counts())
     dual_coef[0] = dual_coef[0][present]
     if kernel.pairwise:
@@ -277,13 +240,4 @@ def _function(refined, kernel, landmarks):
     else:
         points = [rows.passes.take(present).features, landmarks.points]
     used = [k for k in (0, 1) if dual_coef[k].any()] or [0]
-    return _stacked([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept
-
-
-def _stacked(parts):
-    """Return the rows of several arrays or sparse matrices as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(sparse.issparse(part) for part in parts):
-        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
-    return np.concatenate(parts)
+    return stack_rows([points[k] for k in used]), np.concatenate([dual_coef[k] for k in used]), refined.intercept

@@ -20,7 +20,7 @@ _BEYOND = ", as a fit of Dask rows beyond memory_budget does"
 
 
 class LandmarkModel(LandmarkEstimator):
-    """What all models from landmarks have in common; `fit` is its children's."""
+    """What all models from landmarks have in common; its children say what the model of some rows is."""
 
     kernel_ = FittedName(lambda model: model.choice.kernel)
     bandwidth_ = FittedName(lambda model: bandwidth_of(model.choice.kernel))

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.certificates import audit_classes
 from ridgemark.diagnostics import diagnose_classes
 from ridgemark.effects import average_effects, effect_values, feature_importances
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, cost_of, in_range
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
+from ridgemark.estimators.base import FittedName, check_coefficients, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
@@ -18,7 +18,6 @@ from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
-from ridgemark.operators import Cross
 from ridgemark.rows import RowSource
 from ridgemark.rows.dask import label_rows
 from ridgemark.sampling import make_generator, separate_generator
@@ -122,29 +121,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         self.random_state = random_state
         self.progress = progress
 
-    @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Choose landmarks and fit their coefficients.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings one target, the labels, and its own weights.
-        y : array of shape (n,)
-            The labels: text, booleans or numbers.
-        sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
-        checkpoint : path, optional
-            File from which an interrupted fit resumes, as for `NystromRidge`.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
     @lazy_on_dask
     @computing
     def decision_function(self, X):
@@ -237,13 +213,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         sums = self._sums("certify")
         if kind != "audit":
             raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
-        return audit_classes(
-            self._passes_of_fit(X, y, sample_weight),
-            sums,
-            class_loss(len(self.classes_)),
-            rng=separate_generator(self.random_state),
-            failure_probability=self.failure_probability,
-        )
+        passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
+        rng = separate_generator(self.random_state)
+        return audit_classes(passes, sums, loss, rng=rng, failure_probability=self.failure_probability)
 
     @computing
     def diagnose(self, X, y=None, sample_weight=None):
@@ -372,25 +344,19 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
         check_is_fitted(self, "dual_coef_")
-        cross_kernel, dual_coef, intercept = self._function()
-        values = Cross(self._passes(self._rows(X)), cross_kernel) @ dual_coef + intercept
-        return in_range(values, "the log-odds", _RESCALE)
+        return in_range(self._values(self._rows(X)), "the log-odds", _RESCALE)
 
 
 def _solution(fitted, certificate, tolerance):
     """Return the coefficients and what chose them."""
     fit, targets = fitted.fit, len(fitted.fit.scaled_ridge)
-    if not (np.isfinite(fit.dual_coef).all() and np.isfinite(fit.intercept).all()):
-        raise NumericalError("the coefficients exceed the floating-point range; choose a larger ridge")
+    check_coefficients(fit.dual_coef, fit.intercept, "choose a larger ridge")
     return Solution(
         dual_coef=fit.dual_coef,
         intercept=fit.intercept,
         ridge=np.full(targets, fitted.ridge),
         scaled_ridge=fit.scaled_ridge * fit.weight_unit,
-        ridge_per_target=False,
         path=fitted.path,
-        solver="direct",
-        solver_bound=None,
         effective_dimension=fit.effective_dimension,
         certificate=certificate,
         tolerance=tolerance,

@@ -9,21 +9,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import cost_of
+from ridgemark.estimators.base import check_coefficients, cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import with_hints
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
-from ridgemark.fitting import (
-    fit_to_tolerance,
-    prepare,
-    scaled_ridges,
-    settle_kernel,
-    solve_by_gradient,
-    tune,
-)
+from ridgemark.fitting import fit_to_tolerance, prepare, scaled_ridges, settle_kernel, solve_by_gradient, tune
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import RowSource
@@ -196,30 +189,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         self.progress = progress
 
     @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
-        """Choose landmarks and fit their coefficients.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), of Dask too, or RowSource
-            The rows; a RowSource brings its own targets and weights.
-        y : array of shape (n,) or (n, n_targets)
-            The targets.
-        sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
-        checkpoint : path, optional
-            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
-            with the same model; when the fit has ended, the file is removed.
-
-        Returns
-        -------
-        self
-        """
-        with self._changing():
-            self._model = self._fitted(X, y, sample_weight, checkpoint)
-        return self
-
-    @computing
     def partial_fit(self, X, y=None, sample_weight=None):
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 
@@ -339,10 +308,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         fit, certificate = tuned.fit, None
         solved = fit if gradient is None else gradient
         dual_coef, intercept = solved.dual_coef, solved.intercept
-        if not (np.isfinite(dual_coef).all() and np.isfinite(intercept).all()):
-            raise NumericalError(
-                "the coefficients exceed the floating-point range; rescale the targets or choose a larger ridge"
-            )
+        check_coefficients(dual_coef, intercept)
         if gradient is None:
             with suppress(NumericalError):  # of targets so large that their distances exceed the range
                 certificate = trace_certificate(fit)
@@ -359,7 +325,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             solver_bound=None if gradient is None else gradient.bound,
             effective_dimension=fit.effective_dimension,
             certificate=certificate,
-            tolerance=None,
         )
 
     def _warn_of_gradient(self, gradient):

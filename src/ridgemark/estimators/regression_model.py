@@ -10,13 +10,13 @@ from ridgemark.diagnostics import diagnose
 from ridgemark.effects import effect_deviations, effect_values, summarise_effects
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import in_range
-from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration, with_left_out
+from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.fitted import LeftOutRows
 from ridgemark.intervals import adaptive_intervals, jackknife_intervals, quantile_levels, standard_deviations
 from ridgemark.losses import loss_sums, same_rows
-from ridgemark.operators import Cross
 from ridgemark.path import leave_one_out
 from ridgemark.sampling import separate_generator
 
@@ -42,8 +42,7 @@ class RegressionModel(LandmarkModel):
         """
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
-        cross_kernel, dual_coef, intercept = self._function()
-        values = self._predictions(Cross(self._passes(source), cross_kernel) @ dual_coef + intercept, source)
+        values = self._predictions(self._values(source), source)
         if not return_std:
             return values
         sums = self._sums("a standard deviation")
@@ -132,14 +131,8 @@ class RegressionModel(LandmarkModel):
         check_is_fitted(self, "dual_coef_")
         sums = self._sums("certify")
         passes = self._passes_of_fit(X, y, sample_weight)
-        return certify(
-            kind,
-            passes,
-            sums,
-            landmark_indices=rows_among(self._model, passes),
-            failure_probability=self.failure_probability,
-            rng=separate_generator(self.random_state),
-        )
+        landmarks, rng = rows_among(self._model, passes), separate_generator(self.random_state)
+        return certify(kind, passes, sums, landmarks, self.failure_probability, rng)
 
     @computing
     def distance_to_exact(self, X, certificate, X_fit, y_fit=None, sample_weight=None):
@@ -227,16 +220,10 @@ class RegressionModel(LandmarkModel):
             raise DataError(
                 "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
             )
-        names = model.schema.encoded_names
-        return diagnose(
-            sums,
-            model.left_out.values,
-            landmark_indices=model.left_out.landmark_rows,
-            scores=model.choice.scores,
-            effective_dimension=model.solution.effective_dimension,
-            n_duplicates=model.rows.n_duplicates,
-            constant_columns=tuple(names[j] for j in model.rows.constant_columns),
-        )
+        names, left_out = model.schema.encoded_names, model.left_out
+        constant = tuple(names[j] for j in model.rows.constant_columns)
+        scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
+        return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
 
     def _of_columns(self, values):
         """Return effects without the last axis where the targets have none."""
@@ -268,5 +255,6 @@ class RegressionModel(LandmarkModel):
         return with_calibration(model, passes, left_out, everything, self.random_state)
 
     def _with_left_out(self, model, passes, left_out):
+        """Return the model with the residuals of all its rows."""
         in_range(left_out.residuals, "the leave-one-out residual", _RESCALE)
-        return with_left_out(model, passes, left_out)
+        return replace(model, left_out=LeftOutRows(left_out, rows_among(model, passes)))

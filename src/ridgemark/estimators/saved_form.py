@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate
 from ridgemark.fitted import (
     Choice,
@@ -35,8 +36,6 @@ from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.persistence.decoding import POSITIVE, Rule
 from ridgemark.solvers import RefinementStep, RidgeSolution
 from ridgemark.tuning import Descended, Level, TriedKernel
-
-Floats = NDArray[np.float64]
 
 
 class SavedFit(NamedTuple):

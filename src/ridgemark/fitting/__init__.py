@@ -1,11 +1,8 @@
 """From rows to a fit: the checked parameters, the stages, and rounds until a tolerance is met."""
 
-from ridgemark.fitting.classes import FittedClasses, fit_classes
-from ridgemark.fitting.recipe import Recipe, check_ridge, scaled_ridges
+from ridgemark.fitting.classes import fit_classes
+from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import (
-    Prepared,
-    Setting,
-    Tuned,
     draw_landmarks,
     make_problem,
     prepare,
@@ -15,23 +12,3 @@ from ridgemark.fitting.stages import (
     tune_on_sample,
 )
 from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance
-
-__all__ = [
-    "FittedClasses",
-    "Prepared",
-    "Recipe",
-    "Setting",
-    "Tuned",
-    "check_ridge",
-    "classes_to_tolerance",
-    "draw_landmarks",
-    "fit_classes",
-    "fit_to_tolerance",
-    "make_problem",
-    "prepare",
-    "scaled_ridges",
-    "settle_kernel",
-    "solve_by_gradient",
-    "tune",
-    "tune_on_sample",
-]

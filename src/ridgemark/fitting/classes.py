@@ -3,25 +3,15 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
-from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
-from ridgemark.path import (
-    LossPath,
-    LossSearch,
-    Ridges,
-    gcv_path,
-    left_out_predictor,
-    walk_downhill,
-)
+from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, walk_downhill
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
-from ridgemark.solvers.landmark_fit import CentredMoments, solve_one_ridge
-
-Floats = NDArray[np.float64]
+from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
@@ -97,7 +87,7 @@ def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
     has the effect of the ridge divided by it.
     """
     solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
-    squared = gcv_path(solver, ridges, len(prepared.setting.distinct))
+    squared = ridge_path(solver, ridges, len(prepared.setting.distinct))
     chosen = int(squared.chosen[0])
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
     curvature = float(errors.sum()) / max(1, len(errors) - 1)
@@ -111,8 +101,6 @@ def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> Landma
     if not (newton.whole and isinstance(system, CurvatureSystem)):
         system = CurvatureSystem(newton.sums(fit.solution, ridge), newton.fit_intercept, ridge)
     moments = system.moments
-    lower = system.effective_dimension
-    upper = min(float(moments.n_rows), lower + residual_dimension(moments.trace_residual / ridge, moments.n_rows))
     return LandmarkFit(
         factor=newton.factor,
         moments=moments,
@@ -122,5 +110,5 @@ def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> Landma
         weight_unit=newton.passes.weight_unit,
         solution=fit.solution,
         training_error=np.full(t, fit.loss / total_weight),
-        effective_dimension=Bracket(lower, upper),
+        effective_dimension=dimension_bracket(system.effective_dimension, moments, ridge),
     )

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.certificates import KINDS
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
 from ridgemark.losses import Moments
-from ridgemark.parameters import real_number
+from ridgemark.parameters import check_flags, positive_count, real_number
 from ridgemark.path import Ridges
 from ridgemark.selection import make_selection
-from ridgemark.selection.base import positive_count
 from ridgemark.selection.count import ALL_ROWS_UP_TO
 from ridgemark.tuning import TuningResult
-
-Floats = NDArray[np.float64]
 
 SOLVERS = ("auto", "direct", "gradient")
 
@@ -49,9 +47,7 @@ class Recipe:
         _check_one_of("solver", self.solver, SOLVERS)
         if self.certify_with is not None:
             _check_one_of("certify_with", self.certify_with, KINDS, "None or one of")
-        for name in ("fit_intercept", "ridge_per_target"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        check_flags(self, "fit_intercept", "ridge_per_target")
         for name, largest in (("risk_tolerance", math.inf), ("failure_probability", 0.5)):
             value = getattr(self, name)
             if not 0 < real_number(value) < largest:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, gcv_path, loo_path
+from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import inclusion_probabilities
@@ -30,8 +31,6 @@ from ridgemark.solvers import (
     solve_landmarks,
 )
 from ridgemark.tuning import TuningResult, choose_kernel
-
-Floats = NDArray[np.float64]
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
 _MOVED = 10.0  # factor by which the ridge must change for landmarks to be drawn again
@@ -211,7 +210,7 @@ def tune(
         path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
-        path = gcv_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
+        path = ridge_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
     return Tuned(
@@ -266,7 +265,7 @@ def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
     few.
     """
     solver = SpectralSolver(moments, recipe.fit_intercept)
-    path = gcv_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
+    path = ridge_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
 

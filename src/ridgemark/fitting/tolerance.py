@@ -31,14 +31,8 @@ def fit_to_tolerance(
     passes = prepared.setting.passes
 
     def certified(prepared: Prepared, tuned: Tuned, failure_probability: float) -> Certificate:
-        return certify(
-            recipe.certify_with,
-            passes,
-            tuned.fit,
-            landmark_indices=prepared.landmarks.indices,
-            failure_probability=failure_probability,
-            rng=rng,
-        )
+        indices = prepared.landmarks.indices
+        return certify(recipe.certify_with, passes, tuned.fit, indices, failure_probability, rng)
 
     def refitted(prepared: Prepared) -> Tuned:
         return tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
@@ -109,7 +103,7 @@ def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
         return "the landmarks are not training rows, so none can be added"
     if have >= len(problem.distinct):
         return "all distinct rows are landmarks"
-    if 2 * have > memory_limit(problem.passes.memory_budget):
+    if 2 * have > memory_limit(problem.passes.budget):
         return "twice the landmarks exceed the memory budget"
     return ""
 

@@ -1,22 +1,8 @@
 """Uncertainty of predictions: standard deviations, and intervals from leave-one-out residuals."""
 
 from ridgemark.intervals.adaptive import adaptive_intervals
-from ridgemark.intervals.calibration import Calibration, sample_size
+from ridgemark.intervals.calibration import Calibration
 from ridgemark.intervals.deviations import noise_variance, standard_deviations
 from ridgemark.intervals.jackknife import jackknife_intervals
 from ridgemark.intervals.noise import NoiseLevel, constant_noise, noise_of_rows, widths
 from ridgemark.intervals.quantiles import quantile_levels
-
-__all__ = [
-    "Calibration",
-    "NoiseLevel",
-    "adaptive_intervals",
-    "constant_noise",
-    "jackknife_intervals",
-    "noise_of_rows",
-    "noise_variance",
-    "quantile_levels",
-    "sample_size",
-    "standard_deviations",
-    "widths",
-]

@@ -5,9 +5,6 @@ from typing import Any
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.intervals.noise import NoiseLevel
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET
-
-LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +52,3 @@ class Calibration:
     noise: NoiseLevel
     scores: Floats
     reaches: Floats
-
-
-def sample_size(memory_budget: int | None, width: int) -> int:
-    """Return how many calibration rows, of `width` numbers with their features, a quarter of the budget holds."""
-    budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
-    return max(100, min(LARGEST_SAMPLE, budget // (32 * width)))

@@ -65,16 +65,11 @@ class Kernel(Parameterised, ABC):
     accepts_sparse = False
     stays_on_host = False  # whether its values are computed, or given, on the host only
 
-    def bind(self, landmarks: Any, indices: Indices | None = None, backend: Backend | None = None) -> CrossKernel:
-        """Bind the kernel to landmarks.
-
-        `indices` are the row numbers of the landmarks, which a precomputed kernel needs. `backend` is that of the
-        landmarks, or the one to which landmarks on the host are copied.
-        """
+    def bind(self, landmarks: Any, indices: Indices | None = None) -> CrossKernel:
+        """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
         self._check_sparse(landmarks)
-        backend = backend_of(landmarks) if backend is None else backend
+        backend = backend_of(landmarks)
         n_landmarks = len(indices) if indices is not None else count_rows(landmarks)
-        landmarks = backend.from_host(landmarks)
         return CrossKernel(self, self._prepare(landmarks, indices, backend), backend, n_landmarks, landmarks)
 
     def __call__(self, rows: Any, landmarks: Any = None) -> Array:

@@ -9,15 +9,3 @@ from ridgemark.leverage.scores import (
     residual_dimension,
     score_bracket,
 )
-
-__all__ = [
-    "Bracket",
-    "ScoreBracket",
-    "exact_bracket",
-    "landmark_spectrum",
-    "posterior_factor",
-    "posterior_scores",
-    "posterior_variance",
-    "residual_dimension",
-    "score_bracket",
-]

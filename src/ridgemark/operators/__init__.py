@@ -5,19 +5,3 @@ from ridgemark.operators.factor import NystromFactor, nystrom_factor
 from ridgemark.operators.kernel_matrix import KernelMatrix, kernel_diagonal
 from ridgemark.operators.row_matrix import Cross, Features
 from ridgemark.operators.weighting import ShiftedInverse, Weighting
-
-__all__ = [
-    "Cross",
-    "CrossTask",
-    "FeatureTask",
-    "Features",
-    "KernelMatrix",
-    "NystromFactor",
-    "ShiftedInverse",
-    "Weighting",
-    "cross_block",
-    "diagonal_block",
-    "feature_block",
-    "kernel_diagonal",
-    "nystrom_factor",
-]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Indices, backend_of
+from ridgemark.backends import Array, Indices, backend_of
 from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
@@ -95,22 +95,18 @@ class NystromFactor:
 
 
 def nystrom_factor(
-    kernel: Kernel,
-    landmarks: Any,
-    indices: Indices | None = None,
-    backend: Backend = NUMPY,
-    stays: bool = False,
+    kernel: Kernel, landmarks: Any, indices: Indices | None = None, stays: bool = False
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal.
 
     With `stays`, matrices that were computed on a device stay there.
     """
-    cross_kernel = kernel.bind(landmarks, indices, backend)
+    cross_kernel = kernel.bind(landmarks, indices)
     block = block_of_landmarks(cross_kernel, landmarks)
     landmark_kernel = _symmetric(check_range(backend_of(block).double(block)))
     triangle, kept = pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
     triangle = inverse_triangle_(triangle)
-    kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept], backend)
+    kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
     factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
     return factor if stays else factor.on_host()
 

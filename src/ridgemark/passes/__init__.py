@@ -1,23 +1,7 @@
 """The only loops over rows: tasks run over numbered blocks, by an executor that keeps the blocks' order."""
 
 from ridgemark.passes.journal import Journal, Key, open_journal
-from ridgemark.passes.progress import Progress, progress_callback
+from ridgemark.passes.progress import progress_callback
 from ridgemark.passes.row_passes import RowPasses
-from ridgemark.passes.task import BlockFunction, Cost, Part, Task, Workspace
+from ridgemark.passes.task import BlockFunction, Cost, Task, Workspace
 from ridgemark.passes.threads import ThreadExecutor, read_ahead
-
-__all__ = [
-    "BlockFunction",
-    "Cost",
-    "Journal",
-    "Key",
-    "Part",
-    "Progress",
-    "RowPasses",
-    "Task",
-    "ThreadExecutor",
-    "Workspace",
-    "open_journal",
-    "progress_callback",
-    "read_ahead",
-]

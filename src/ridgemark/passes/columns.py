@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from ridgemark.backends import backend_of
+from ridgemark.backends import Floats, backend_of
 from ridgemark.backends.devices import on_host
 from ridgemark.linalg import rounded
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

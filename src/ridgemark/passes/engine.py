@@ -15,7 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, Part, Task, Workspace, added, prepared
+from ridgemark.passes.task import Cost, Task, Workspace, added, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
 from ridgemark.rows.dask import DaskRows
@@ -101,11 +101,6 @@ class TaskRunner:
         """Kernel entries evaluated so far."""
         return self.cost.kernel_entries
 
-    @property
-    def waiting_share(self) -> float:
-        """Share of the passes' time, in [0, 1], in which workers waited for rows."""
-        return self.cost.waiting_share
-
     def count_entries(self, kernel_entries: int) -> None:
         """Count kernel entries that were evaluated outside a pass."""
         self.cost += Cost(kernel_entries=kernel_entries)
@@ -172,12 +167,11 @@ class TaskRunner:
 
     def _begun(self, task: Task, start: int, key: Key | None) -> tuple[int, Any]:
         """Return the row that a pass goes on from, and what it gave so far."""
-        begun = None if self.journal is None or key is None else self.journal.so_far(key)
+        begun: tuple[int, Any] | None = None if self.journal is None or key is None else self.journal.so_far(key)
         if begun is None:
             return start, None
         self.cost += Cost(0, task.kernel_entries * (begun[0] - start))
-        row: int = begun[0]
-        return row, begun[1]
+        return begun
 
     def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
         """Write how far a pass has come, when it is time; nothing after its last block."""
@@ -211,12 +205,7 @@ class TaskRunner:
         return total
 
     def _run(
-        self,
-        task: Task,
-        along: Along,
-        start: int = 0,
-        out: NDArray[Any] | None = None,
-        adds: bool = False,
+        self, task: Task, along: Along, start: int = 0, out: NDArray[Any] | None = None, adds: bool = False
     ) -> Iterator[tuple[Block, Any]]:
         """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
 
@@ -228,12 +217,11 @@ class TaskRunner:
             return
         assert not callable(along)
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
-        part, clock = Part(self.source, start, self.source.n_rows), Clock()
+        clock, done, n_rows = Clock(), 0, self.source.n_rows - start
         if backend is NUMPY is not self.backend:
             block_rows = self._host_rows(task.width)
         else:  # a device takes no tiles of a block
             block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
-        done, n_rows = 0, part.stop - part.start
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
@@ -246,8 +234,8 @@ class TaskRunner:
         executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
         for block, result in executor.in_order(
             work,
-            part.blocks(block_rows),
-            part.n_blocks(block_rows),
+            self.source.blocks(block_rows, start),
+            -(-n_rows // block_rows),
             clock,
             ahead=getattr(self.source, "reads_ahead", False),
             most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),

@@ -64,8 +64,7 @@ class Journal:
     def recall(self, key: Key, compute: Callable[[], Result]) -> Result:
         """Return the result of this key; where there is none, compute it and keep it."""
         if key in self._known:
-            found: Result = self.pop(key)
-            return found
+            return self.pop(key)
         result = compute()
         self.keep(key, result)
         return result

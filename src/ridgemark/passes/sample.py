@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.task import BlockFunction, Task
 from ridgemark.rows import Block, row_weights
-from ridgemark.rows.distinct import row_hashes
+from ridgemark.rows.base import stack_rows
+from ridgemark.rows.distinct import merge_equal, row_hashes
 
 _ROWS = 2**17  # distinct rows of a sample, about
 
@@ -36,16 +36,11 @@ class SampledRows:
     @classmethod
     def merged(cls, parts: Sequence[SampledRows]) -> SampledRows:
         """Return the rows of all parts, equal ones together."""
-        features = [one.features for one in parts]
-        together: Any = sparse.vstack(features, format="csr") if sparse.issparse(features[0]) else np.vstack(features)
-        weights, targets = (np.concatenate([getattr(one, name) for one in parts]) for name in ("weights", "targets"))
-        numbers = np.concatenate([one.numbers for one in parts])
-        hashes = np.concatenate([one.hashes for one in parts])
-        hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
-        total = np.bincount(which, weights, len(hashes)).astype(float)
-        sums = [np.bincount(which, weights * column, len(hashes)) for column in targets.T]
-        means = np.stack(sums, axis=1) / total[:, None] if sums else np.empty((len(hashes), 0))
-        return cls(hashes, numbers[first], together[first], means, total)
+        names = ("hashes", "weights", "targets", "numbers")
+        *values, numbers = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
+        hashes, first, weights, targets = merge_equal(*values)
+        features = stack_rows([one.features for one in parts])[first]
+        return cls(hashes, numbers[first], features, targets, weights)
 
 
 def sampled_block(largest_hash: np.uint64, block: Block) -> tuple[SampledRows, Columns]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ridgemark.backends import NUMPY, Backend, Floats
 from ridgemark.backends.devices import moved
-from ridgemark.rows import Block, RowSource, row_weights
+from ridgemark.rows import Block, row_weights
 
 
 class Workspace(threading.local):
@@ -77,23 +77,6 @@ class BlockFunction(Task):
 
     def __call__(self, block: Block, workspace: Workspace) -> Any:
         return self.function(block)
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The rows `start` to `stop` (excluded) of a source; picklable where the source is."""
-
-    source: RowSource
-    start: int
-    stop: int
-
-    def blocks(self, block_rows: int) -> Iterator[Block]:
-        """Iterate over the part's rows in order, `block_rows` at a time."""
-        return self.source.blocks(block_rows, self.start, self.stop)
-
-    def n_blocks(self, block_rows: int) -> int:
-        """Return the number of blocks of this size."""
-        return -(-(self.stop - self.start) // block_rows)
 
 
 def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Block:

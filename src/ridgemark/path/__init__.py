@@ -3,20 +3,4 @@
 from ridgemark.path.kept_rows import KeptRows, keep_rows
 from ridgemark.path.left_out import LeaveOneOut, leave_one_out
 from ridgemark.path.log_loss import LabelInfluence, LossPath, LossSearch, left_out_predictor, walk_downhill
-from ridgemark.path.ridges import RidgePath, Ridges, gcv_path, loo_path
-
-__all__ = [
-    "KeptRows",
-    "LabelInfluence",
-    "LeaveOneOut",
-    "LossPath",
-    "LossSearch",
-    "RidgePath",
-    "Ridges",
-    "gcv_path",
-    "keep_rows",
-    "leave_one_out",
-    "left_out_predictor",
-    "loo_path",
-    "walk_downhill",
-]
+from ridgemark.path.ridges import RidgePath, Ridges, loo_path, ridge_path

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from ridgemark.backends import Floats
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.rows.distinct import KEPT_HASHES
+from ridgemark.rows.base import stack_rows
+from ridgemark.rows.distinct import KEPT_HASHES, merge_equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +43,11 @@ class KeptRows:
     most: int
 
     def __add__(self, other: KeptRows) -> KeptRows:
-        hashes = np.concatenate([self.hashes, other.hashes])
-        hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
-        weights = np.concatenate([self.weights, other.weights])
-        total = np.bincount(which, weights).astype(float)
-        sums = [np.bincount(which, weights * y) for y in np.concatenate([self.targets, other.targets]).T]
-        both = [self.rows, other.rows]
-        together = sparse.vstack(both, format="csr") if sparse.issparse(self.rows) else np.concatenate(both)
-        most = min(self.most, other.most)
-        rows = together[first[:most]]
-        targets = np.stack(sums, axis=1) / total[:, None]
-        return KeptRows(hashes[:most], rows, total[:most], targets[:most], most)
+        names, most = ("hashes", "weights", "targets"), min(self.most, other.most)
+        values = (np.concatenate([getattr(one, name) for one in (self, other)]) for name in names)
+        hashes, first, weights, targets = merge_equal(*values)
+        rows = stack_rows([self.rows, other.rows])[first[:most]]
+        return KeptRows(hashes[:most], rows, weights[:most], targets[:most], most)
 
     def passes(self, memory_budget: int | None) -> RowPasses:
         """Return passes over these rows alone."""

@@ -7,16 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend
-from ridgemark.kernels import CrossKernel
-from ridgemark.operators import NystromFactor, cross_block
-from ridgemark.operators.blocks import diagonal_block
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.rows.distinct import RowGroups, find_distinct, group_rows, row_hashes
 from ridgemark.solvers import SpectralSolver
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def _left_out_parts(
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut(Task):
+class LeftOut(CrossTask):
     """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
 
     The result has shape (rows, ridges, targets + 1). Given along are the weights of the rows' groups and, where rows
@@ -134,7 +130,6 @@ class LeftOut(Task):
     """
 
     what: ClassVar[str] = "leave-one-out"
-    cross_kernel: CrossKernel
     rotate: Floats  # (p, rank): from kernel values to features in the solver's coordinates, in one product
     offset: Floats  # (rank,): their mean
     inverse: Floats  # (rank, ridges): `1/(s + n lambda)`
@@ -146,10 +141,6 @@ class LeftOut(Task):
     @property
     def width(self) -> int:
         return self.cross_kernel.n_landmarks + self.fits.shape[1] + len(self.scaled_ridges)
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)

@@ -61,16 +61,6 @@ class RidgePath:
         return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
 
 
-def gcv_path(
-    solver: SpectralSolver, ridges: Ridges, n_distinct: int, per_target: bool = False, factor: float = ROBUST
-) -> RidgePath:
-    """Return the path over the ridges with the best chosen by generalised cross-validation, without a pass.
-
-    Without `per_target` the targets' errors are added up, each in units of its variance.
-    """
-    return _path(solver, ridges, n_distinct, None, per_target, factor)
-
-
 def loo_path(
     passes: RowPasses,
     factor: NystromFactor,
@@ -89,7 +79,7 @@ def loo_path(
     residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
     errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin, groups)
-    path = _path(solver, ridges, n_distinct or passes.n_distinct, errors, per_target)
+    path = ridge_path(solver, ridges, n_distinct or passes.n_distinct, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
     if results is None:
@@ -97,14 +87,19 @@ def loo_path(
     return path, LeaveOneOut(*at_chosen(results, path.chosen), relative_weights(passes))
 
 
-def _path(
+def ridge_path(
     solver: SpectralSolver,
     ridges: Ridges,
     n_distinct: int,
-    loo_error: Floats | None,
-    per_target: bool,
+    per_target: bool = False,
     factor: float = ROBUST,
+    loo_error: Floats | None = None,
 ) -> RidgePath:
+    """Return the path over the ridges, without a pass.
+
+    The best ridge is chosen by the leave-one-out errors where they are given, and otherwise by generalised
+    cross-validation. Without `per_target` the targets' errors are added up, each in units of its variance.
+    """
     solver.check_targets()
     gcv = np.array([solver.generalised_cross_validation(r, n_distinct, factor) for r in ridges.scaled])
     errors = gcv if loo_error is None else loo_error

@@ -8,5 +8,3 @@ from ridgemark.persistence.container import read_model, write_model
 from ridgemark.persistence.decoding import Decoder, Rule, refusal
 from ridgemark.persistence.encoding import Encoder
 from ridgemark.persistence.files import refusing
-
-__all__ = ["Decoder", "Encoder", "Rule", "read_model", "refusal", "refusing", "write_model"]

@@ -92,17 +92,13 @@ def _metadata(file: io.BufferedReader, size: int, name: str) -> str:
     if size != expected:
         raise ValueError(f"it has {size} bytes and should have {expected}")
     entry: str = metadata[_ENTRY]
-    _check_format(json.loads(entry[_DIGITS:])["format"], name)
-    return entry
-
-
-def _check_format(number: Any, name: str) -> None:
-    if number == FORMAT:
-        return
+    number = json.loads(entry[_DIGITS:])["format"]
     if type(number) is not int or number < 1:
         raise ValueError("its format has no number")
-    remedy = "install a newer ridgemark" if number > FORMAT else "fit and save the model again"
-    raise ModelFileError(f"{name} has format {number}, and this ridgemark reads format {FORMAT}; {remedy}")
+    if number != FORMAT:
+        remedy = "install a newer ridgemark" if number > FORMAT else "fit and save the model again"
+        raise ModelFileError(f"{name} has format {number}, and this ridgemark reads format {FORMAT}; {remedy}")
+    return entry
 
 
 def _checksum(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:

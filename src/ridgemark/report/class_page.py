@@ -5,18 +5,19 @@ from typing import Any
 import numpy as np
 
 from ridgemark.report import page as html
+from ridgemark.report.fit_figures import draw_path
 from ridgemark.report.fit_words import COVERAGE, how_much, printable
 from ridgemark.report.page import Answer, Column, Html
 from ridgemark.report.plots import Chart, Series, draw
 
-_TONES: dict[str, html.Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
+TONES: dict[str, html.Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _MOST_CLASSES = 12  # in a confusion table
 _INFLUENCE = {"row": "d", "leverage": ".3f", "probability": ".3g", "cook_distance": ".2e"}
 
 
 def class_answers(fit: Any) -> list[Answer | None]:
     """Return how good and how sure a fit of classes is, where that is known."""
-    rows, which = _rows_of(fit)
+    rows, which = fit.rows, fit.which
     if rows is None:
         return [None, None]
     confusion = np.array(rows["confusion"])
@@ -27,7 +28,7 @@ def class_answers(fit: Any) -> list[Answer | None]:
         f"{_name(fit, guessed)}, is that of {shares[guessed]:.1%}. The log loss is {rows['log_loss']:.3g}, "
         f"{gain:.0%} below that of the classes' shares."
     )
-    good = Answer("How good is it?", "good", f"{rows['accuracy']:.1%} right", sentence, _TONES[how_much(gain)])
+    good = Answer("How good is it?", "good", f"{rows['accuracy']:.1%} right", sentence, TONES[how_much(gain)])
     covered, size, single = rows["sets"]
     sentence = (
         f"Sets of labels that should hold the right one for {COVERAGE:.0%} of new rows have {size:.3g} labels on "
@@ -41,7 +42,7 @@ def class_answers(fit: Any) -> list[Answer | None]:
 
 def class_errors(fit: Any) -> list[Html]:
     """Return the calibration plot, the confusion table and the errors of every class."""
-    rows, which = _rows_of(fit)
+    rows, which = fit.rows, fit.which
     if rows is None:
         return [html.note("The errors of this model are not known; give rows with --test.")]
     return [_calibration_figure(fit, rows, which), *_confusion(fit, rows, which), _by_class(fit, rows, which)]
@@ -78,30 +79,11 @@ def loss_path_figure(path: Any) -> Html:
     """Return log losses over the ridges searched."""
     ridges, losses = path.ridges.tolist(), path.loo_loss.tolist()
     picked = ridges[path.chosen]
-    chart = Chart(
-        "lambda",
-        "log loss",
-        [
-            Series("leave-one-out", ridges, losses),
-            Series("training", ridges, path.training_loss.tolist(), kind="dashed"),
-            Series("chosen", [picked], [losses[path.chosen]], kind="mark", colour=3),
-        ],
-        log_x=True,
-        log_y=True,
-    )
     return html.figure(
-        draw(chart, "path"),
+        draw_path("log loss", "leave-one-out", ridges, losses, path.training_loss.tolist(), [path.chosen]),
         f"Log loss against lambda from {min(ridges):.2g} to {max(ridges):.2g}: the leave-one-out loss is "
         f"{losses[path.chosen]:.3g} at the chosen lambda {picked:.3g}.",
         f"The lambdas tried: leave-one-out chose {picked:.3g}. The training loss is not an estimate for new rows.",
-    )
-
-
-def _rows_of(fit: Any) -> tuple[Any, str]:
-    """Return the errors to show, and of which rows they are."""
-    held_out = fit.run.held_out
-    return (
-        (held_out, "held-out rows") if held_out else (fit.run.sample, "training rows, each predicted from the others")
     )
 
 

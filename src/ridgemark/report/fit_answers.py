@@ -5,12 +5,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import rounded_up
-from ridgemark.report import page as html
-from ridgemark.report.class_page import class_answers
+from ridgemark.report.class_page import TONES, class_answers
 from ridgemark.report.fit_words import COVERAGE, distance_words, how_much, important_columns, printable
 from ridgemark.report.page import Answer
 
-_TONES: dict[str, html.Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
 _FEW = 3  # columns named
 
@@ -36,7 +34,7 @@ def _good(fit: Any) -> Answer | None:
     if fit.run.held_out is not None:
         held_out = fit.run.held_out
         sentence += f" On {held_out['n_rows']:,} held-out rows the error is {held_out['rms'][worst]:.3g}."
-    return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, _TONES[how_much(share)])
+    return Answer("How good is it?", "good", f"{max(share, 0.0):.1%} explained", sentence, TONES[how_much(share)])
 
 
 def _matters(model: Any) -> Answer | None:
@@ -52,7 +50,7 @@ def _matters(model: Any) -> Answer | None:
 
 
 def _sure(fit: Any) -> Answer | None:
-    rows = fit.run.held_out or fit.run.sample
+    rows = fit.rows
     if rows is None or "lower" not in rows or not hasattr(fit.model, "calibration_"):
         return None
     half = float(np.median(np.subtract(rows["upper"][0], rows["lower"][0]))) / 2

@@ -1,5 +1,6 @@
 """The figures on the page of a fit: tuning, importances, ridges searched, observed against predicted, scores."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -94,24 +95,25 @@ def path_figure(path: Any, spread: list[float | None]) -> Html:
     errors, training = (np.sqrt((one / variance).mean(axis=1)).tolist() for one in (searched, path.training_error))
     ridges, criterion = path.ridges.tolist(), CRITERIA[path.criterion]
     chosen = sorted(set(path.chosen.tolist()))
-    chart = Chart(
-        "lambda",
-        "RMS error / spread of y",
-        [
-            Series(criterion, ridges, errors),
-            Series("training", ridges, training, kind="dashed"),
-            Series("chosen", [ridges[k] for k in chosen], [errors[k] for k in chosen], kind="mark", colour=3),
-        ],
-        log_x=True,
-        log_y=True,
-    )
     picked = ", ".join(f"{ridges[k]:.3g}" for k in chosen)
     return html.figure(
-        draw(chart, "path"),
+        draw_path("RMS error / spread of y", criterion, ridges, errors, training, chosen),
         f"Error against lambda from {min(ridges):.2g} to {max(ridges):.2g}: the {criterion} error is "
         f"least, {min(errors):.3g} of the spread, at the chosen lambda {picked}.",
         f"The path of lambdas: {criterion} chose {picked}. The training error is not an estimate for new rows.",
     )
+
+
+def draw_path(
+    what: str, criterion: str, ridges: list[float], errors: list[float], training: list[float], chosen: Sequence[int]
+) -> str:
+    """Return the drawing of errors over the ridges searched, with those chosen."""
+    lines = [
+        Series(criterion, ridges, errors),
+        Series("training", ridges, training, kind="dashed"),
+        Series("chosen", [ridges[k] for k in chosen], [errors[k] for k in chosen], kind="mark", colour=3),
+    ]
+    return draw(Chart("lambda", what, lines, log_x=True, log_y=True), "path")
 
 
 def predicted_figure(rows: Any, which: str, target: int, name: str) -> Html:

@@ -72,6 +72,8 @@ class _Fit:
         unknown: list[Any] = [None] * len(self.targets)
         self.spread = target_spread(model) or unknown
         self.classes = hasattr(model, "classes_")
+        self.rows = run.held_out or run.sample
+        self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
         left_out = [run.sample["rms"]] * len(self.targets) if self.classes and run.sample else None
         self.loo = left_out or leave_one_out_error(model) or unknown
         self.explained = explained(model) or unknown
@@ -179,21 +181,22 @@ def _tuned(tuning: Any) -> list[Html]:
 
 
 def _good(fit: _Fit) -> list[Html]:
-    rows, figures = fit.run.held_out or fit.run.sample, []
-    if rows is not None:
-        which = "held-out rows" if fit.run.held_out else "training rows, each predicted from the others"
-        for target, name in enumerate(fit.targets[:_MOST_TARGETS]):
-            figures += [predicted_figure(rows, which, target, name), residual_figure(rows, which, target, name)]
+    shown = [] if fit.rows is None else fit.targets[:_MOST_TARGETS]
+    figures = [
+        draw(fit.rows, fit.which, target, name)
+        for target, name in enumerate(shown)
+        for draw in (predicted_figure, residual_figure)
+    ]
     return [*([html.side_by_side(figures)] if figures else []), _errors(fit)]
 
 
 def _sure(fit: _Fit) -> list[Html]:
     if fit.classes:
         return class_sets(fit)
-    known, rows = fit.model.calibration_, fit.run.held_out or fit.run.sample
+    known = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
     promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
-    figure = None if rows is None else coverage_figure(rows, "held-out" if fit.run.held_out else "training")
+    figure = None if fit.rows is None else coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training")
     return [
         *([] if figure is None else [figure]),
         html.paragraph(

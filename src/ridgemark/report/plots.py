@@ -63,16 +63,12 @@ def draw(chart: Chart, name: str) -> str:
         with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
             matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
         matplotlib.rcParams["svg.hashsalt"] = name
-        figure = matplotlib.figure.Figure(figsize=_size(chart), layout="constrained")
+        size = (_SIZE[0], 0.7 + 0.2 * len(chart.names)) if chart.names else _SIZE  # every name has a line of its own
+        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(text.getvalue(), name)
-
-
-def _size(chart: Chart) -> tuple[float, float]:
-    """Return width and height; every name gets a line of its own."""
-    return (_SIZE[0], 0.7 + 0.2 * len(chart.names)) if chart.names else _SIZE
 
 
 def require_matplotlib() -> Any:

@@ -13,17 +13,3 @@ from ridgemark.rows.base import (
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.open import open_rows
 from ridgemark.rows.tables import refuse_large_integers
-
-__all__ = [
-    "DEFAULT_MEMORY_BUDGET",
-    "ArrayRows",
-    "BaseRows",
-    "Block",
-    "CsvRows",
-    "RowSource",
-    "block_rows_for",
-    "open_rows",
-    "refuse_large_integers",
-    "row_weights",
-    "unit_of_weights",
-]

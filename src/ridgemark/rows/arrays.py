@@ -1,6 +1,5 @@
 """Rows in memory or memory-mapped: arrays, sparse matrices and other data with random access to rows."""
 
-import copy
 import mmap
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
 from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
-from ridgemark.rows.column import Column, ColumnEncoder, array_column
+from ridgemark.rows.column import Column, ColumnEncoder, array_column, rows_with_gaps
 from ridgemark.rows.columns import Columns, EncodedColumns, KeptColumns, SparseColumns, require_dimensions
 from ridgemark.rows.labels import label_numbers, labels_in
 from ridgemark.rows.places import Place
@@ -166,12 +165,9 @@ class ArrayRows(BaseRows):
             check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
 
     def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
-        encoded = copy.copy(self)
-        encoded.encoder = encoder
+        encoded = self._with_encoder(encoder)
         encoded._features = EncodedColumns(self._features, encoder)
         encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
-        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
-        encoded.dtype = encoded._features.dtype
         return encoded
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
@@ -224,9 +220,7 @@ def as_array(values: Any, source: str) -> Array:
         ) from error
 
 
-def select_rows(
-    source: Columns, target: Any = None, columns: Any = None, weight: Any = None, skip: bool = False
-) -> ArrayRows:
+def select_rows(source: Columns, target: Any, columns: Any, weight: Any, skip: bool) -> ArrayRows:
     """Return rows from columns; target and weight are names or positions in `source`, or arrays.
 
     With `skip`, rows whose target is missing are left out.
@@ -240,7 +234,9 @@ def select_rows(
     if choice.weight:
         weight_values = source.only(choice.weight)
     parts = [source.only(choice.features), target_values, weight_values]
-    skipped = _missing(target_values) if skip and target_values is not None else np.empty(0, np.intp)
+    skipped = np.empty(0, np.intp)
+    if skip and target_values is not None:
+        skipped = rows_with_gaps(part for _, part in _in_parts(target_values))
     kept = kept_rows(source.n_rows - skipped.size, skipped, source.header.source) if skipped.size else None
     if kept is not None:
         parts = [None if part is None else KeptColumns(part, kept) for part in parts]
@@ -254,12 +250,6 @@ def _in_parts(columns: Columns) -> Iterator[tuple[slice, list[Column]]]:
     """Iterate over the columns as they are, in parts of some rows."""
     for rows in _slices(max(1, _PART_BYTES // (8 * columns.header.n_columns)), 0, columns.n_rows):
         yield rows, columns.columns(rows)
-
-
-def _missing(columns: Columns) -> npt.NDArray[np.intp]:
-    """Return the rows with a missing value."""
-    gaps = [np.any([column.gaps for column in part], axis=0) for _, part in _in_parts(columns)]
-    return np.flatnonzero(np.concatenate(gaps))
 
 
 def _with_numbers(targets: Columns | None) -> tuple[Columns | None, tuple[Any, ...] | None]:
@@ -303,9 +293,8 @@ def _require_matrix(features: Columns) -> None:
         )
 
 
-def _dense(values: Features) -> Array:
-    dense: Array = values.toarray() if sparse.issparse(values) else values
-    return dense
+def _dense(values: Features) -> Any:
+    return values.toarray() if sparse.issparse(values) else values
 
 
 def _is_mapped(array: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from ridgemark.errors import MissingExtraError, SourceFileError
 from ridgemark.rows.base import Array, Block, Rows
 from ridgemark.rows.cells import DOUBLE, float_dtype
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, number_column, times, words
+from ridgemark.rows.column import Column, number_column, rows_with_gaps, times, words
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
@@ -50,18 +49,11 @@ class ArrowRows(ScannedRows):
         Files that all have the columns in use.
     target, columns, weight
         As in `open_rows`.
-    skip : bool, default=False
+    skip : bool
         Whether rows whose target is missing are left out.
     """
 
-    def __init__(
-        self,
-        paths: Sequence[str | os.PathLike[str]],
-        target: Any = None,
-        columns: Any = None,
-        weight: Any = None,
-        skip: bool = False,
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], target: Any, columns: Any, weight: Any, skip: bool) -> None:
         self._readers = [_open(require_file(path)) for path in paths]
         files = FileState(*(reader.path for reader in self._readers))
         header = self._readers[0].header
@@ -78,11 +70,8 @@ class ArrowRows(ScannedRows):
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
-        gaps: Sequence[Array] = ()
-        if skip and choice.targets:
-            parts = self._columns_of(header.names_of(choice.targets) or ())
-            gaps = [np.any([column.gaps for column in columns], axis=0) for columns in parts]
-        skipped = np.flatnonzero(np.concatenate(gaps)) if gaps else ()
+        targets = header.names_of(choice.targets) if skip else None
+        skipped = () if targets is None else rows_with_gaps(self._columns_of(targets))
         super().__init__(header, choice, chunk_rows, dtype, files, skipped)
 
     def _columns_of(self, names: Sequence[str]) -> Iterator[list[Column]]:
@@ -97,16 +86,13 @@ class ArrowRows(ScannedRows):
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         piece_rows = max(1, _PIECE_BYTES // (8 * len(self._names)))
-        for file, group in groupby(chunks, key=self._file_of):
+        for file, group in groupby(chunks, lambda k: int(np.searchsorted(self._first_chunks, k, side="right")) - 1):
             reader, first = self._readers[file], int(self._first_chunks[file])
             with reading(reader.path, reader.form, *_arrow_errors()):
                 for k, offset, batch in reader.read([k - first for k in group], self._names, piece_rows):
                     start = int(self._bounds[first + k]) + offset
                     place = self._place(reader, start, start - int(self._bounds[first]))
                     yield self._block(start, [arrow_column(batch.column(name)) for name in self._names], place)
-
-    def _file_of(self, chunk: int) -> int:
-        return int(np.searchsorted(self._first_chunks, chunk, side="right")) - 1
 
     def _place(self, reader: _Reader, start: int, start_in_file: int) -> Place:
         def row(position: int) -> str:
@@ -157,8 +143,7 @@ class _IpcReader(_Reader):
         with self.path.open("rb") as file:
             magic = file.read(6)
         if magic.startswith(b"FEA1"):
-            reason = "it is in the old Feather format 1, not format 2"
-            raise unreadable(self.path, self.form, reason)
+            raise unreadable(self.path, self.form, "it is in the old Feather format 1, not format 2")
         self._is_stream = magic != b"ARROW1"
         pa = require_pyarrow()
         with pa.memory_map(str(self.path)) as file:
@@ -205,7 +190,7 @@ class CsvParser:
     delimiter: str
     decimal: str
 
-    def gaps(self, text: bytes, columns: Sequence[int] = (), missing: Sequence[str] = ()) -> Array | None:
+    def gaps(self, text: bytes, columns: Sequence[int], missing: Sequence[str]) -> Array | None:
         """Return for each row whether a cell of the columns is in `missing`, in any case of letters, or empty.
 
         None if some rows have another number of cells, or the text ends within quotes: pyarrow closes a quote at the
@@ -227,7 +212,7 @@ class CsvParser:
                 found |= compute.match_substring_regex(cells, form).to_numpy()
         return found[: len(found) - quoted]
 
-    def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str] = ()) -> list[Array] | None:
+    def floats(self, text: bytes, columns: Sequence[int], missing: Sequence[str]) -> list[Array] | None:
         """Return some columns as float64, with NaN for the cells in `missing`; None if a cell is not a number."""
         table = self._table(text, columns, "float64", missing)
         return None if table is None else [column.to_numpy() for column in table.columns]
@@ -321,6 +306,5 @@ def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
         import pyarrow.parquet
         import pyarrow.types
     except ImportError as error:
-        missing = MissingExtraError("arrow", "pyarrow", what)
-        raise missing from error
+        raise MissingExtraError("arrow", "pyarrow", what) from error
     return pyarrow

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ridgemark.errors import DataError, ParameterError
 
@@ -67,11 +69,13 @@ class Block:
 
     def part(self, first: int, last: int) -> Block:
         """Return the rows `first` to `last` (excluded) of this block, without a copy."""
-        rows = slice(first, last)
+        return replace(self.at(slice(first, last)), start=self.start + first)
+
+    def at(self, rows: Rows) -> Block:
+        """Return some rows of this block, by their positions, as a block that starts at row 0."""
         targets = None if self.targets is None else self.targets[rows]
         weights = None if self.weights is None else self.weights[rows]
-        along = tuple(values[rows] for values in self.along)
-        return Block(self.start + first, self.features[rows], targets, weights, along=along)
+        return Block(0, self.features[rows], targets, weights, along=tuple(values[rows] for values in self.along))
 
 
 @runtime_checkable
@@ -137,6 +141,13 @@ class BaseRows(RowSource):
     def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
         """Return the same rows, with features that the encoder makes from the columns as they are."""
         raise DataError(f"{type(self).__name__} holds only numbers; give the columns of the table")
+
+    def _with_encoder(self, encoder: ColumnEncoder) -> Self:
+        """Return a copy with the features of an encoder, in single precision where the columns are and stay."""
+        encoded = copy.copy(self)
+        encoded.encoder, encoded.n_features, encoded.feature_names = encoder, len(encoder.names), encoder.names
+        encoded.dtype = self.dtype if encoder.keeps_columns else np.dtype(np.float64)
+        return encoded
 
     def shown_to(self, encoder: Any, block_rows: int) -> Any:
         """Return an encoder without features that has seen the columns of all rows, in one pass."""
@@ -236,6 +247,15 @@ def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | A
         target.targets[into] = source.targets[rows]
     if target.weights is not None and source.weights is not None:
         target.weights[into] = source.weights[rows]
+
+
+def stack_rows(parts: Sequence[Features]) -> Features:
+    """Return the rows of several arrays or sparse matrices as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate(parts)
 
 
 def positive_int(value: Any, name: str) -> int:

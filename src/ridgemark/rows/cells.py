@@ -1,5 +1,6 @@
 """Conversion of columns and matrices from any source to checked floats."""
 
+import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
@@ -14,6 +15,7 @@ from ridgemark.rows.places import Place
 
 LARGEST_EXACT = 2**53  # float64 does not hold every integer beyond it
 
+_INTEGER = re.compile(r"[+-]?\d+")
 SINGLE: np.dtype[Any] = np.dtype(np.float32)
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 
@@ -117,10 +119,7 @@ def from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
     result = np.empty(len(values))
     for row, value in enumerate(values):
         if not isinstance(value, Real | Decimal | np.bool_):
-            # None, or NA and NaT of data frames, which are not equal to themselves
-            if value is None or type(value).__name__ in {"NAType", "NaTType"}:
-                raise place.missing(row)
-            raise place.no_number(value, row)
+            raise place.missing(row) if is_missing(value) else place.no_number(value, row)
         if isinstance(value, Integral) and abs(int(value)) > LARGEST_EXACT:
             raise place.too_large(value, row)
         try:
@@ -128,6 +127,20 @@ def from_objects(values: Array, place: Place) -> npt.NDArray[np.float64]:
         except OverflowError:  # a fraction beyond the float range
             raise place.bad_number(np.inf, row) from None
     return result
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a Python object stands for a missing value."""
+    if isinstance(value, float):
+        return value != value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return value is None or type(value).__name__ in {"NAType", "NaTType"}  # of data frames
+
+
+def is_large_integer(text: str) -> bool:
+    """Return whether text is an integer beyond 2**53; `int` would refuse very many digits."""
+    return _INTEGER.fullmatch(text) is not None and abs(Decimal(text)) > LARGEST_EXACT
 
 
 def _first(found: Array) -> tuple[int, ...] | None:

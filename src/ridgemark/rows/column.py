@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from ridgemark.errors import DataError
 from ridgemark.rows.base import Array, BaseRows, RowSource
-from ridgemark.rows.cells import DOUBLE, check_present, from_objects, numbers
+from ridgemark.rows.cells import DOUBLE, check_present, from_objects, is_missing, numbers
 from ridgemark.rows.places import CATEGORY, TEXT, Place
 
 Kind = Literal["number", "boolean", "text", "category", "date", "other"]
 Mask = npt.NDArray[np.bool_]
 
 MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
-_MISSING_TYPES = {"NAType", "NaTType"}  # of data frames, recognised by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +123,11 @@ def without_features(source: RowSource) -> RowSource:
     return source.encoded_by(NoFeatures()) if isinstance(source, BaseRows) and not source.finite else source
 
 
+def rows_with_gaps(parts: Iterable[Sequence[Column]]) -> npt.NDArray[np.intp]:
+    """Return the rows with a missing value in one of some columns, given in parts of some rows."""
+    return np.flatnonzero(np.concatenate([np.any([column.gaps for column in part], axis=0) for part in parts]))
+
+
 def number_column(values: Array) -> Column:
     """Return an array of numbers, booleans, dates or time spans as a column; other types are of the kind "other"."""
     kinds: dict[str, Kind] = {"b": "boolean", "M": "date", **dict.fromkeys("fium", "number")}
@@ -157,7 +161,7 @@ def array_column(values: Array, place: Place) -> Column:
 
 def object_column(values: Array, place: Place) -> Column:
     """Return Python objects of one type as a column; text is read by its content, and no encoding takes other types."""
-    missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    missing = np.fromiter(map(is_missing, values), dtype=bool, count=len(values))
     present = values[~missing]
     types = set(map(type, present))
 
@@ -188,17 +192,9 @@ def in_utc(moment: Any) -> Any:
     return moment.astimezone(dt.UTC).replace(tzinfo=None)
 
 
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, float):
-        return value != value
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return value is None or type(value).__name__ in _MISSING_TYPES
-
-
 def _not_one_type(values: Array, place: Place) -> DataError:
     """Return the error for objects that are not numbers, or of several types; it names the first unexpected one."""
-    rows, number = [k for k, value in enumerate(values) if not _is_missing(value)], Real | Decimal | np.bool_
+    rows, number = [k for k, value in enumerate(values) if not is_missing(value)], Real | Decimal | np.bool_
     first = values[rows[0]]
     expected = number if isinstance(first, number) else type(first)
     row = next((k for k in rows if not isinstance(values[k], expected)), rows[0])

@@ -6,7 +6,6 @@ import csv
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
 from ridgemark.rows.arrow import CsvParser, require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps, is_large_integer
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
@@ -24,7 +23,6 @@ from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
-_INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _MISSING = {"", *scan.MISSING}
@@ -243,7 +241,7 @@ class CsvPiece(NamedTuple):
 
     def _number(self, cell: bytes, row: int, place: Place) -> float:
         text = _decoded(cell)
-        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:  # int() refuses very many digits
+        if is_large_integer(text):
             raise place.too_large(text, row)
         value = _TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
         if value is not None:

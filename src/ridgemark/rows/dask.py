@@ -11,12 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from ridgemark.errors import DataError, MissingExtraError, RidgemarkError
 from ridgemark.rows.arrays import ArrayRows, as_columns
-from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights
-from ridgemark.rows.cells import DOUBLE
+from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights, stack_rows
 from ridgemark.rows.column import ColumnEncoder
 from ridgemark.rows.columns import Columns
 from ridgemark.rows.labels import LabelRows
@@ -47,7 +45,7 @@ class DaskRows(BaseRows):
         Likewise.
     """
 
-    def __init__(self, features: Any, targets: Any = None, weights: Any = None) -> None:
+    def __init__(self, features: Any, targets: Any, weights: Any) -> None:
         meta = _meta(features)
         if meta.vector:
             raise DataError(f"{meta.header.source} must be two-dimensional, one row for each observation")
@@ -85,10 +83,8 @@ class DaskRows(BaseRows):
         return {k: addresses[0] for k, addresses in found.items() if addresses}
 
     def encoded_by(self, encoder: ColumnEncoder) -> Self:
-        encoded = copy.copy(self)
-        encoded.encoder, encoded.reading = encoder, replace(self.reading, encoder=encoder)
-        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
-        encoded.dtype = self.dtype if encoder.keeps_columns else DOUBLE
+        encoded = self._with_encoder(encoder)
+        encoded.reading = replace(self.reading, encoder=encoder)
         return encoded
 
     def shown_to(self, encoder: Any, block_rows: int) -> Any:
@@ -106,10 +102,7 @@ class DaskRows(BaseRows):
         rising = indices[order]
         holding = np.searchsorted(self.bounds, rising, side="right") - 1
         taken = self._gather({int(k): rising[holding == k] - self.bounds[k] for k in np.unique(holding)})
-        back = np.argsort(order, kind="stable")
-        targets = None if taken.targets is None else taken.targets[back]
-        weights = None if taken.weights is None else taken.weights[back]
-        return Block(0, taken.features[back], targets, weights, taken=indices)
+        return replace(taken.at(np.argsort(order, kind="stable")), taken=indices)
 
     def _holding(self, row: int) -> int:
         return int(np.searchsorted(self.bounds, row, side="right")) - 1
@@ -118,11 +111,10 @@ class DaskRows(BaseRows):
         """Return some rows of some partitions, in this order."""
         reading, parts = delayed_value(self.reading), self.partitions
         blocks = computed([delayed(_taken)(reading, rows, *parts[k]) for k, rows in wanted.items()])
-        features = [block.features for block in blocks]
-        stacked: Any = sparse.vstack(features, format="csr") if sparse.issparse(features[0]) else np.vstack(features)
+        features = stack_rows([block.features for block in blocks])
         targets = np.vstack([block.targets for block in blocks]) if self.n_targets else None
         weights = np.concatenate([block.weights for block in blocks]) if self.has_weights else None
-        return Block(0, stacked.astype(self.dtype, copy=False), targets, weights)
+        return Block(0, features.astype(self.dtype, copy=False), targets, weights)
 
 
 class Recipe:
@@ -155,11 +147,10 @@ def _recipes(parts: list[Any], collection: Any) -> list[Any]:
     return [Recipe(one, part.key) for one, part in zip(own, parts, strict=True)]
 
 
-def _futures(collection: Any) -> list[Any]:
+def _futures(collection: Any) -> Any:
     from distributed import futures_of
 
-    found: list[Any] = futures_of(collection)
-    return found
+    return futures_of(collection)
 
 
 def _made(value: Any) -> Any:
@@ -190,7 +181,7 @@ class Reading:
         return LabelRows(rows, *self.labels) if self.labels else rows
 
 
-def label_rows(source: RowSource, numbers: Any, class_weights: Any = None) -> BaseRows:
+def label_rows(source: RowSource, numbers: Any, class_weights: Any) -> BaseRows:
     """Return rows with indicators of the classes as targets; see `LabelRows`."""
     labelled = LabelRows(source, numbers, class_weights)
     if not isinstance(source, DaskRows):
@@ -202,7 +193,7 @@ def label_rows(source: RowSource, numbers: Any, class_weights: Any = None) -> Ba
     return made
 
 
-def select_dask_rows(source: Any, target: Any = None, columns: Any = None, weight: Any = None) -> DaskRows:
+def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any) -> DaskRows:
     """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
     header, roles = _meta(source).header, {"target": target, "weight": weight}
     values = {role: one for role, one in roles.items() if is_dask(one) or isinstance(one, np.ndarray)}
@@ -248,18 +239,16 @@ def current_client() -> Any:
         return None
 
 
-def computed(values: Sequence[Any]) -> Sequence[Any]:
+def computed(values: Sequence[Any]) -> Any:
     """Return the values of delayed calls, by the workers of the current client or else by threads."""
     dask, client = require_dask(), current_client()
     try:
         if client is None:
-            found: Sequence[Any] = dask.compute(*values)
-            return found
+            return dask.compute(*values)
         # What a pass needs, such as p x p numbers, is in the graph: any worker that is lost or new gets it from there.
         with _submitting, dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             futures = client.compute(list(values))
-        gathered: Sequence[Any] = client.gather(futures)
-        return gathered
+        return client.gather(futures)
     except RidgemarkError:
         raise
     except Exception as error:
@@ -287,8 +276,7 @@ def require_dask() -> Any:
         import dask
         import dask.array
     except ImportError as error:
-        missing = MissingExtraError("dask", "dask", "Rows of Dask")
-        raise missing from error
+        raise MissingExtraError("dask", "dask", "Rows of Dask") from error
     return dask
 
 

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, backend_of
+from ridgemark.backends import NUMPY, Floats, backend_of
 from ridgemark.rows import Block
-
-Floats = NDArray[np.float64]
 
 KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
 
@@ -88,6 +86,15 @@ def count_distinct(smallest: NDArray[np.uint64]) -> int:
     return max(KEPT_HASHES, round((KEPT_HASHES - 1) * 2.0**64 / float(smallest[-1])))
 
 
+def merge_equal(hashes: NDArray[np.uint64], weights: Floats, targets: Floats) -> tuple[Any, Any, Floats, Floats]:
+    """Return the different hashes, ascending, the first row of each, and its rows' total weight and mean targets."""
+    hashes, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    total = np.bincount(which, weights, len(hashes)).astype(float)
+    sums = [np.bincount(which, weights * column, len(hashes)) for column in targets.T]
+    means = np.stack(sums, axis=1) / total[:, None] if sums else np.empty((len(hashes), 0))
+    return hashes, first, total, means
+
+
 def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None) -> DistinctRows:
     """Return which rows of positive weight have equal hashes."""
     if weights is None:
@@ -138,12 +145,11 @@ def row_hashes(block: Block) -> NDArray[np.uint64]:
     return total
 
 
-def _mixed(values: Floats, multiplier: Any) -> NDArray[np.uint64]:
+def _mixed(values: Floats, multiplier: Any) -> Any:
     # Adding zero turns -0.0 into 0.0, so that equal numbers have equal bits.
     bits = backend_of(values).bits(values + 0.0)
     mixed = (bits ^ _shifted(bits, 32)) * multiplier
-    hashed: NDArray[np.uint64] = (mixed ^ _shifted(mixed, 29)) * multiplier
-    return hashed
+    return (mixed ^ _shifted(mixed, 29)) * multiplier
 
 
 def _shifted(bits: Any, count: int) -> Any:

@@ -71,10 +71,7 @@ class LabelRows(BaseRows):
     """
 
     def __init__(
-        self,
-        source: RowSource,
-        numbers: npt.NDArray[np.float64],
-        class_weights: npt.NDArray[np.float64] | None = None,
+        self, source: RowSource, numbers: npt.NDArray[np.float64], class_weights: npt.NDArray[np.float64] | None = None
     ) -> None:
         self._source, self._numbers, self._class_weights = source, numbers, class_weights
         self.n_rows, self.n_features, self.dtype = source.n_rows, source.n_features, source.dtype

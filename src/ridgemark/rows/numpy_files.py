@@ -139,10 +139,7 @@ class Archive:
         return ArrayColumns(np.column_stack(values), source)
 
     def _read(self, key: str) -> Array:
-        with (
-            reading(self._path, _ARCHIVE, *_UNZIPPING, *_PARSING, MemoryError),
-            zipfile.ZipFile(self._path) as archive,
-        ):
+        with reading(self._path, _ARCHIVE, *_UNZIPPING, *_PARSING, MemoryError), zipfile.ZipFile(self._path) as archive:
             with archive.open(f"{key}.npy") as member:
                 shape, _, dtype = _header(member, self._path, f"array {shown(key)} of {_ARCHIVE}")
                 needed = member.tell() + math.prod(shape) * dtype.itemsize

@@ -107,44 +107,44 @@ class Place:
         rule = "every row needs its target" if self.of_target else "every value must be a number"
         return DataError(f"{self.cell(row, column)} is missing; {rule}; {self.remedy}")
 
-    def no_number(self, value: object, row: int, column: int = 0) -> DataTypeError:
+    def no_number(self, value: object, row: int) -> DataTypeError:
         """Refuse a cell that holds text or another value that is not a number."""
         what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
         if self.of_target:
             remedy = "a target must hold numbers only, or labels that are all text; correct it, or rename the labels"
-        return DataTypeError(f"{self.cell(row, column)} holds {what}, {shown(value)}; {remedy}")
+        return DataTypeError(f"{self.cell(row)} holds {what}, {shown(value)}; {remedy}")
 
-    def not_utf8(self, row: int, column: int = 0) -> DataError:
+    def not_utf8(self, row: int) -> DataError:
         """Refuse text in another encoding."""
-        return DataError(f"{self.cell(row, column)} is not in UTF-8; save the file as UTF-8, or {LEAVE_OUT}")
+        return DataError(f"{self.cell(row)} is not in UTF-8; save the file as UTF-8, or {LEAVE_OUT}")
 
-    def mixed(self, value: object, row: int, column: int = 0) -> DataTypeError:
+    def mixed(self, value: object, row: int) -> DataTypeError:
         """Refuse a value whose type differs from that of the values before it."""
         return DataTypeError(
-            f"{self.cell(row, column)} holds a value of type {type(value).__name__}, {shown(value)}, and the values "
+            f"{self.cell(row)} holds a value of type {type(value).__name__}, {shown(value)}, and the values "
             f"before it are of another type; a column must hold one type: convert it, or {LEAVE_OUT}"
         )
 
-    def not_of_kind(self, value: object, kind: str, row: int, column: int = 0) -> DataTypeError:
+    def not_of_kind(self, value: object, kind: str, row: int) -> DataTypeError:
         """Refuse a value in a column that held numbers, booleans or dates in the fit."""
         held = {"number": "numbers", "boolean": "true and false", "date": "dates"}[kind]
         return DataTypeError(
-            f"{self.cell(row, column)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
+            f"{self.cell(row)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
             f"correct the value, name the column in categorical_features, or {LEAVE_OUT}"
         )
 
-    def unseen(self, value: object, row: int, column: int = 0) -> DataError:
+    def unseen(self, value: object, row: int) -> DataError:
         """Refuse a level that the fit has not seen."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(value)}, a level that the fit has not seen; correct it, drop the row, "
+            f"{self.cell(row)} is {shown(value)}, a level that the fit has not seen; correct it, drop the row, "
             "or let unseen levels be ignored"
         )
 
-    def decimal_comma(self, text: str, row: int, column: int = 0) -> DataError:
+    def decimal_comma(self, text: str, row: int) -> DataError:
         """Refuse a number written with a comma."""
         return DataError(
-            f"{self.cell(row, column)} is {shown(text)}, with a decimal comma or a thousands separator; give "
+            f"{self.cell(row)} is {shown(text)}, with a decimal comma or a thousands separator; give "
             "decimal=',' (command line: --decimal ,) for decimal commas; remove thousands separators from the file"
         )
 
@@ -155,12 +155,12 @@ class Place:
             f"number it would lose digits; subtract an offset first, or {LEAVE_OUT}"
         )
 
-    def wrong_kind(self, kind: str, dtype: object, column: int = 0) -> DataTypeError:
+    def wrong_kind(self, kind: str, dtype: object) -> DataTypeError:
         """Refuse a whole column, or array, by its type."""
         what, remedy = _KINDS.get(kind, ("values that are not numbers", "convert it to numbers"))
         out = "" if self.columns is None else f", or {LEAVE_OUT}"
         return DataTypeError(
-            f"{self.column(column)} holds {what} (type {dtype}); every value must be a number; {remedy}{out}"
+            f"{self.column()} holds {what} (type {dtype}); every value must be a number; {remedy}{out}"
         )
 
     def bad_weight(self, value: float, row: int) -> DataError:

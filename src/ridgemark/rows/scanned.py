@@ -1,6 +1,5 @@
 """Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -81,11 +80,7 @@ class ScannedRows(BaseRows):
         """Iterate over the rows of some chunks, in ascending order, in blocks of any size."""
 
     def encoded_by(self, encoder: ColumnEncoder) -> Self:
-        encoded = copy.copy(self)
-        encoded.encoder = encoder
-        encoded.n_features, encoded.feature_names = len(encoder.names), encoder.names
-        encoded.dtype = self.dtype if encoder.keeps_columns else DOUBLE
-        return encoded
+        return self._with_encoder(encoder)
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         first, last = self._chunks_of(np.array([start, stop - 1])).tolist()

@@ -14,7 +14,7 @@ from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import ScoreBracket
-from ridgemark.parameters import Parameterised
+from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import Draw
@@ -113,10 +113,3 @@ class Selection(Parameterised, ABC):
     @abstractmethod
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         """Choose the landmarks; BLAS runs one thread, and `n_landmarks` is at most the number of distinct rows."""
-
-
-def positive_count(value: Any, name: str, otherwise: str = "") -> int:
-    """Return a number of rows or rounds as an int; raise an error unless it is positive."""
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1:
-        return int(value)
-    raise ParameterError(f"{name} must be a positive integer{otherwise}, got {value!r}")

@@ -9,7 +9,6 @@ import numpy as np
 
 from ridgemark import bounds
 from ridgemark.leverage import Bracket
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET
 from ridgemark.selection.base import Problem, Selection
 from ridgemark.selection.pilot import PILOT
 
@@ -74,7 +73,7 @@ def count_landmarks(
     rules = {
         _BY_DIMENSION: wanted,
         "Theorem 3": theorem,
-        "memory budget": memory_limit(problem.passes.memory_budget),
+        "memory budget": memory_limit(problem.passes.budget),
         "n p^2 + 4 p^3 <= 2.75e11": work_limit(problem.passes.source.n_rows),
         "all distinct rows": available,
     }
@@ -89,7 +88,6 @@ def work_limit(n_rows: int) -> int:
     return max(PILOT, bisect_right(range(1, n_rows + 1), _MOST_WORK, key=lambda p: n_rows * p**2 + 4 * p**3))
 
 
-def memory_limit(memory_budget: int | None) -> int:
+def memory_limit(memory_budget: int) -> int:
     """Return the largest number of landmarks for which a direct fit stays within the memory budget."""
-    budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else memory_budget
-    return max(1, math.isqrt(budget // (8 * _MATRICES)))
+    return max(1, math.isqrt(memory_budget // (8 * _MATRICES)))

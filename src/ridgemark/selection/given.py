@@ -38,7 +38,8 @@ class Given(Selection):
             return Landmarks(problem.passes.take(indices).features, indices)
         if given.shape[1] != source.n_features:
             raise ParameterError(f"landmarks need the rows' {source.n_features} features, got shape {given.shape}")
-        return Landmarks(_distinct_points(given), None)
+        _, first = np.unique(given.toarray() if sparse.issparse(given) else given, axis=0, return_index=True)
+        return Landmarks(given[np.sort(first)], None)
 
     def own_count(self) -> int:
         return count_rows(self._given())
@@ -58,9 +59,3 @@ class Given(Selection):
         if count_rows(given) == 0:
             raise ParameterError("Given needs at least one landmark, got none")
         return given
-
-
-def _distinct_points(points: Any) -> Any:
-    dense = points.toarray() if sparse.issparse(points) else points
-    _, first = np.unique(dense, axis=0, return_index=True)
-    return points[np.sort(first)]

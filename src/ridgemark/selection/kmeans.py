@@ -4,8 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError
+from ridgemark.parameters import positive_count
 from ridgemark.sampling import draw_distinct
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
 class KMeans(Selection):

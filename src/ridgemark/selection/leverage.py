@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.errors import ParameterError
+from ridgemark.parameters import check_flags, positive_count
 from ridgemark.sampling import draw_distinct, draw_poisson, draw_with_replacement
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import PILOT
 
 _DIMENSION_PER_LANDMARK = 0.5  # effective dimension, per landmark, at the matched ridge
@@ -62,7 +62,7 @@ class Leverage(Selection):
         self.certain_rows = certain_rows
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        self._check()
+        check_flags(self, "replace", "match_ridge", "certain_rows")
         default = max(PILOT, n_landmarks // 2)
         pilot = default if self.n_pilot is None else positive_count(self.n_pilot, "n_pilot")
         refine = 0 if self.refine == 0 else positive_count(self.refine, "refine")
@@ -74,8 +74,3 @@ class Leverage(Selection):
         draw_rows = draw_with_replacement if self.replace else independent
         draw = draw_rows(problem.distinct.totals(scores.upper), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw, scores=scores)
-
-    def _check(self) -> None:
-        for name in ("replace", "match_ridge", "certain_rows"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ParameterError(f"{name} must be True or False, got {getattr(self, name)!r}")

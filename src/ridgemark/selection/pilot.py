@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.errors import DataError
 from ridgemark.kernels import Kernel
 from ridgemark.leverage import ScoreBracket, residual_dimension, score_bracket
@@ -15,8 +15,6 @@ from ridgemark.operators import NystromFactor, kernel_diagonal, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import draw_distinct
-
-Floats = NDArray[np.float64]
 
 PILOT = 500
 """Rows of a pilot when no number is given."""

@@ -3,8 +3,9 @@
 import numpy as np
 
 from ridgemark import exact
+from ridgemark.parameters import positive_count
 from ridgemark.sampling import draw_distinct
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
 class RankLeverage(Selection):

@@ -11,10 +11,12 @@ from ridgemark.backends import Array, Floats
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import solve_triangle
 from ridgemark.operators import cross_block, kernel_diagonal
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.operators.blocks import CrossTask
+from ridgemark.parameters import positive_count
+from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence
-from ridgemark.selection.base import Landmarks, Problem, Selection, positive_count
+from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
@@ -60,24 +62,19 @@ class RPCholesky(Selection):
 
 
 @dataclass(frozen=True, eq=False)
-class NewCoordinates(Task):
-    """The rows' coordinates for some new landmarks, `(k_new - F old') N`, and last their squared lengths.
+class NewCoordinates(CrossTask):
+    """The rows' coordinates for some new landmarks, to which the kernel is bound, and last their squared lengths.
 
-    Known coordinates F are given along.
+    The coordinates are `(k_new - F old') N`; known ones, F, are given along.
     """
 
     what: ClassVar[str] = "randomly pivoted Cholesky"
-    cross_kernel: CrossKernel  # bound to the new landmarks
     old: Floats  # (new, size): the new landmarks' coordinates so far
     inverse: Floats  # N, (new, new)
 
     @property
     def width(self) -> int:
         return self.cross_kernel.n_landmarks + self.old.shape[1]
-
-    @property
-    def kernel_entries(self) -> int:
-        return self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, columns = workspace.backend, cross_block(self.cross_kernel, block, workspace)
@@ -105,8 +102,7 @@ class RecomputedCoordinates(NewCoordinates):
         return self.cross_kernel.n_landmarks + self.landmarks.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        lengths: Floats = super().__call__(block, workspace)[:, -1]
-        return lengths
+        return super().__call__(block, workspace)[:, -1]
 
     def known(self, block: Block) -> Floats:
         return _coordinates(self.landmarks, self.triangle, block)
@@ -199,5 +195,4 @@ def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[
         columns.append(column)
     if not accepted:
         return accepted, np.empty((0, 0))
-    triangle = np.tril(np.stack(columns, axis=1)[accepted])
-    return accepted, triangle
+    return accepted, np.tril(np.stack(columns, axis=1)[accepted])

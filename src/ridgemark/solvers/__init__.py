@@ -7,24 +7,4 @@ from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSyst
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.newton import Newton, NewtonFit
-from ridgemark.solvers.refinement import Refinement, RefinementStep, refine
-
-__all__ = [
-    "CurvatureSystem",
-    "JointSystem",
-    "LandmarkFit",
-    "LandmarkGradientFit",
-    "Newton",
-    "NewtonFit",
-    "Refinement",
-    "RefinementStep",
-    "RidgeSolution",
-    "SpectralSolver",
-    "TargetSystems",
-    "choose_solver",
-    "conjugate_gradient",
-    "landmark_gradient",
-    "refine",
-    "solve_landmarks",
-    "solver_cost",
-]
+from ridgemark.solvers.refinement import RefinementStep, refine

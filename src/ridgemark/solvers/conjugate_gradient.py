@@ -33,7 +33,6 @@ class GradientStep:
 
     n_products: int
     residual: Floats  # (columns,): |r|
-    energy: Floats  # (columns,): r'M^-1 r
     rounding: Floats  # (columns,): bound on the distance of r from the true residual; zero without `rounding`
 
 
@@ -91,36 +90,35 @@ def conjugate_gradient(
         Steps of which one takes the product with the iterates too. In the others a product is of half the size, and
         residuals are the recursive ones, for a caller who measures the residual of the solution.
     """
+    rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
     descent = _Descent(product, precondition, right, tol, rounding, recompute_every)
     while len(descent.running) and descent.n_products < max_products:
         descent.step()
-    solution, residual, _ = descent.smooth
+    solution, residual = descent.smooth
     return GradientSolution(solution, residual, tuple(descent.history), tuple(descent.outcomes))
 
 
+@dataclass(eq=False)
 class _Descent:
     """The state of the iteration.
 
-    `now` and `smooth`, of shape (3, n, columns), hold iterates x, their residuals `r = b - A x` from the latest
-    product, and `z = M^-1 r`; `recursive` holds the residuals by the recursion of conjugate gradients.
+    `now`, of shape (3, n, columns), holds iterates x, their residuals `r = b - A x` from the latest product, and
+    `z = M^-1 r`; `smooth` holds x and r; `recursive` holds the residuals by the recursion of conjugate gradients.
     """
 
-    def __init__(
-        self,
-        product: Operator,
-        precondition: Operator,
-        right: Floats,
-        tol: Floats,
-        rounding: Rounding | None,
-        recompute_every: int,
-    ) -> None:
-        n_columns, self.recompute_every = right.shape[1], recompute_every
-        self.rounding = rounding or (lambda _, columns: np.zeros(len(columns)))
-        self.product, self.precondition, self.right, self.tol = product, precondition, right, tol
+    product: Operator
+    precondition: Operator
+    right: Floats
+    tol: Floats
+    rounding: Rounding
+    recompute_every: int
+
+    def __post_init__(self) -> None:
+        right, n_columns = self.right, self.right.shape[1]
         self.running = np.arange(n_columns)
         self.outcomes: list[Outcome] = ["out of products"] * n_columns
-        self.now = np.stack([np.zeros_like(right), right, precondition(right, self.running)])
-        self.smooth, self.smooth_rounding = self.now.copy(), np.zeros(n_columns)
+        self.now = np.stack([np.zeros_like(right), right, self.precondition(right, self.running)])
+        self.smooth, self.smooth_rounding = self.now[:2].copy(), np.zeros(n_columns)
         self.x, self.r, self.z = self.now
         self.recursive = right.copy()
         self.directions = np.zeros_like(right)
@@ -156,7 +154,7 @@ class _Descent:
     def _smooth(self, rounding: Floats) -> None:
         """Move the smooth iterates to the point of smallest residual on the line to those of now."""
         on = self.running
-        gap = self.now[:, :, on] - self.smooth[:, :, on]
+        gap = self.now[:2, :, on] - self.smooth[:, :, on]
         length = _dots(gap[1], gap[1])
         share = -_dots(self.smooth[1][:, on], gap[1]) / np.where(length > 0, length, 1.0)
         self.smooth[:, :, on] += share * gap
@@ -176,9 +174,8 @@ class _Descent:
 
     def _record(self) -> None:
         """Record the residuals, and stop the columns that are done."""
-        _, r, z = self.smooth
-        latest, rounding = _norms(r), self.smooth_rounding.copy()
-        self.history.append(GradientStep(self.n_products, latest, np.maximum(_dots(r, z), 0.0), rounding))
+        latest, rounding = _norms(self.smooth[1]), self.smooth_rounding.copy()
+        self.history.append(GradientStep(self.n_products, latest, rounding))
         self._stop((latest + rounding <= self.tol)[self.running], "converged")
         self._stop((latest < _NEGLIGIBLE * rounding)[self.running], "stagnated")
         if self.n_products > _PATIENCE:

@@ -71,9 +71,7 @@ def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Indices, Ind
     present = np.flatnonzero(group >= 0)
     _, where, inverse = np.unique(group[present], return_index=True, return_inverse=True)
     order = np.argsort(where)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    group[present] = rank[inverse]
+    group[present] = np.argsort(order)[inverse]
     return present[where[order]], group
 
 
@@ -203,12 +201,12 @@ def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> F
     sides, so the rows of the part get the largest error of any row.
     """
     all_rows = passes.take(np.arange(passes.source.n_rows))
-    backend, (features, _) = passes.placed((all_rows.features, kernel))
+    _, (features, _) = passes.placed((all_rows.features, kernel))
     errors = np.zeros(all_rows.n_rows)
     for size in part_sizes:
         for start in range(0, all_rows.n_rows, size):
             part = slice(start, start + size)
-            of_rows = kernel.bind(features[part], all_rows.indices[part], backend).entry_error(features)
+            of_rows = kernel.bind(features[part], all_rows.indices[part]).entry_error(features)
             errors = np.maximum(errors, of_rows)
             if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())

@@ -229,10 +229,13 @@ def solve_landmarks(
         spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
         error = spectral.training_error(scaled_ridge)
-    n = moments.n_rows
-    upper = min(float(n), lower + residual_dimension(moments.trace_residual / smallest, n))
-    dimension = Bracket(lower, upper)
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
-        *(solution, error, dimension, spectral, size),
+        *(solution, error, dimension_bracket(lower, moments, smallest), spectral, size),
     )
+
+
+def dimension_bracket(lower: float, moments: Moments, scaled_ridge: float) -> Bracket:
+    """Return bounds on d_eff from that of the landmarks: K - L adds no more than its trace and its rank allow."""
+    n = moments.n_rows
+    return Bracket(lower, min(float(n), lower + residual_dimension(moments.trace_residual / scaled_ridge, n)))

@@ -14,13 +14,7 @@ from ridgemark.operators.factor import block_of_landmarks
 from ridgemark.operators.held import hold_on_device
 from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
-from ridgemark.solvers.conjugate_gradient import (
-    Columns,
-    GradientSolution,
-    GradientStep,
-    Outcome,
-    conjugate_gradient,
-)
+from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
 
 # Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
 _MEASURED_EVERY = 4
@@ -34,15 +28,11 @@ class LandmarkGradientFit:
     Attributes
     ----------
     dual_coef : array of shape (p, targets)
-        Zero for landmarks that were dropped.
+        Zero for landmarks that the others explain up to rounding.
     intercept : array of shape (targets,)
         In the targets' own units.
-    dropped : array
-        Positions of landmarks that the others explain up to rounding.
     bound : array of shape (targets,)
         Bound on the RMS distance of the fitted values from those of the direct solution.
-    estimate : array of shape (targets,)
-        Estimate of that distance for landmarks that resemble the rows; not a bound.
     n_products : array of shape (targets,)
         Products with `B'WB`, each one pass.
     outcomes : tuple of str
@@ -51,9 +41,7 @@ class LandmarkGradientFit:
 
     dual_coef: Floats
     intercept: Floats
-    dropped: Indices
     bound: Floats
-    estimate: Floats
     n_products: Indices
     outcomes: tuple[Outcome, ...]
 
@@ -119,7 +107,7 @@ def landmark_gradient(
     system = _NormalEquations(passes, cross_kernel, solving, target_origin, fit_intercept)
     p, t = landmarks.n_rows, len(scaled_ridge)
     coefficients = np.zeros((len(kept), t))
-    bound, estimate, n_products = np.zeros(t), np.zeros(t), np.zeros(t, dtype=np.intp)
+    bound, n_products = np.zeros(t), np.zeros(t, dtype=np.intp)
     outcomes: list[Outcome] = ["converged"] * t
     length = np.sqrt(system.total_weight)
     for ridge in ridges:
@@ -129,15 +117,13 @@ def landmark_gradient(
         solved = system.solve(of_ridge, ridge, factor, 2.0 * np.sqrt(ridge) * length * tol, max_products)
         coefficients[:, of_ridge] = solved.solution
         bound[of_ridge] = solved.reached.residual / (2.0 * np.sqrt(ridge) * length)
-        estimate[of_ridge] = np.minimum(bound[of_ridge], np.sqrt(solved.reached.energy) / length)
         n_products[of_ridge] = solved.reached.n_products
         for column, outcome in zip(of_ridge, solved.outcomes, strict=True):
             outcomes[column] = outcome
     dual_coef = np.zeros((p, t))
     dual_coef[kept] = linalg.solve_triangle(solving, coefficients)
     intercept = target_origin + system.target_mean - system.cross_mean @ dual_coef[kept]
-    dropped = np.setdiff1d(np.arange(p), kept)
-    return LandmarkGradientFit(dual_coef, intercept, dropped, bound, estimate, n_products, tuple(outcomes))
+    return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 
 class _NormalEquations:
@@ -182,7 +168,7 @@ class _NormalEquations:
         size = np.linalg.norm(right, axis=0)
         while True:
             residual = right - self.gram_product(solved.solution, self.exact) - ridge * solved.solution
-            solved = _with_residual(solved, residual, linalg.solve_cholesky(factor, residual), tol)
+            solved = _with_residual(solved, residual, tol)
             norms, before = solved.reached.residual, size
             if (norms <= tol).all() or not (norms < before / 2).all() or solved.reached.n_products >= max_products:
                 return solved
@@ -203,11 +189,10 @@ class _NormalEquations:
         )
 
 
-def _with_residual(solved: GradientSolution, residual: Floats, image: Floats, tol: float) -> GradientSolution:
-    """Return the solution with its residual in double precision, and its image `M^-1 r`, as one more step."""
+def _with_residual(solved: GradientSolution, residual: Floats, tol: float) -> GradientSolution:
+    """Return the solution with its residual in double precision as one more step."""
     norms, last = np.linalg.norm(residual, axis=0), solved.reached
-    energy = np.maximum((residual * image).sum(axis=0), 0.0)
-    step = GradientStep(last.n_products + 1, norms, energy, np.zeros_like(norms))
+    step = GradientStep(last.n_products + 1, norms, np.zeros_like(norms))
     outcomes: tuple[Outcome, ...] = tuple("converged" if norm <= tol else "stagnated" for norm in norms)
     return replace(solved, residual=residual, history=(*solved.history, step), outcomes=outcomes)
 

@@ -11,7 +11,6 @@ from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
-from ridgemark.rows.distinct import DistinctRows
 from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, Operator, Outcome, conjugate_gradient
 from ridgemark.solvers.kernel_system import (
     DirectPreconditioner,
@@ -80,14 +79,7 @@ class Refinement:
         return self.history[-1]
 
 
-def refine(
-    passes: RowPasses,
-    kernel: Kernel,
-    fit: LandmarkFit,
-    tol: float,
-    max_products: int,
-    distinct: DistinctRows | None = None,
-) -> Refinement:
+def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_products: int) -> Refinement:
     """Solve `(W^1/2 K W^1/2 + s) x = W^1/2 y` by conjugate gradients, s the scaled ridge, from a landmark fit.
 
     Equal rows are merged. With an intercept kernel and targets are centred. The preconditioner is `L + s`, the landmark
@@ -107,7 +99,7 @@ def refine(
     K is held where it fits into the memory budget together with the features B, and otherwise evaluated again for every
     product; likewise B.
     """
-    merged = merge_equal_rows(passes, kernel, distinct or passes.distinct_rows(), fit.target_origin)
+    merged = merge_equal_rows(passes, kernel, passes.distinct_rows(), fit.target_origin)
     n_bytes = 8 * len(merged.numbers) * fit.factor.rank
     reserved = n_bytes if n_bytes <= passes.budget else 0  # for the features B
     system = KernelSystem(merged, kernel, fit, reserved)

@@ -3,13 +3,3 @@
 from ridgemark.tables.encoding import Encoder
 from ridgemark.tables.learning import encoded_by_content, learn_schema, warn_of_row_numbers
 from ridgemark.tables.schema import Field, Schema, schema_of_numbers
-
-__all__ = [
-    "Encoder",
-    "Field",
-    "Schema",
-    "encoded_by_content",
-    "learn_schema",
-    "schema_of_numbers",
-    "warn_of_row_numbers",
-]

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -10,14 +9,13 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.rows.base import Array
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, numbers
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, is_large_integer, numbers
 from ridgemark.rows.column import MOMENT, Column, in_utc, words
 from ridgemark.rows.places import Place
 
 Content = Literal["number", "boolean", "date", "text"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?", re.ASCII | re.IGNORECASE
 )
@@ -79,8 +77,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     if column.kind != "date":
         row = int(np.argmin(gaps))
         raise place.not_of_kind(column.values[row], "date", row)
-    found = column.values.astype(MOMENT)
-    return np.where(gaps, np.datetime64("NaT", "us"), found)
+    return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
 def text_levels(column: Column) -> tuple[NDArray[np.intp], Array]:
@@ -122,7 +119,7 @@ def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
     assert column.levels is not None
     for row in np.flatnonzero(np.abs(values) >= LARGEST_EXACT).tolist():
         text = column.levels[column.values[row]].strip()
-        if _INTEGER.fullmatch(text) and abs(Decimal(text)) > LARGEST_EXACT:
+        if is_large_integer(text):
             raise place.too_large(text, row)
 
 

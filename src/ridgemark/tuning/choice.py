@@ -78,8 +78,7 @@ def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kern
     distinct, columns = passes.distinct_rows(), passes.columns()
     sample = rng.choice(distinct.indices, min(ROWS, len(distinct)), replace=False)
     median = median_distance(columns.in_units(passes.take(sample).features))
-    made: Kernel = with_bandwidths(make_kernel(kernel), median * columns.units)
-    return made
+    return with_bandwidths(make_kernel(kernel), median * columns.units)
 
 
 def _wrong(bandwidth: Any) -> ParameterError:

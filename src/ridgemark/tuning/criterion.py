@@ -246,8 +246,7 @@ def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
 
 def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:
     """Return the kernel of a family with this metric."""
-    kernel: RadialKernel = clone(family).set_params(bandwidth=1.0, metric=metric)
-    return kernel
+    return clone(family).set_params(bandwidth=1.0, metric=metric)
 
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
@@ -291,16 +290,14 @@ def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any
     return family.value_and_derivative(rho, rounding)
 
 
-def _weighted_gram(features: Floats, weights: Floats) -> Floats:
+def _weighted_gram(features: Array, weights: Array) -> Array:
     """Return `B'diag(w)B`, in half the work of a general product."""
     root = backend_of(weights).xp.sqrt(weights)[:, None] * features
-    gram: Floats = root.T @ root
-    return gram
+    return root.T @ root
 
 
-def _outer(left: Floats, right: Floats, weights: Floats) -> Floats:
+def _outer(left: Array, right: Array, weights: Array) -> Array:
     """Return `sum_ij G_ij (x_i - z_j)(x_i - z_j)'`."""
     mixed = left.T @ (weights @ right)
     own = left.T @ (weights.sum(axis=1)[:, None] * left) + right.T @ (weights.sum(axis=0)[:, None] * right)
-    outer: Floats = own - mixed - mixed.T
-    return outer
+    return own - mixed - mixed.T

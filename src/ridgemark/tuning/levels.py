@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ridgemark.backends import Floats
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.record import Level
 from ridgemark.tuning.search import Found, Search, Shared
@@ -23,7 +22,7 @@ def choose_level(
     """
     chosen: Found | None = None
     current = search.judge_shared(shared)
-    judged = [Level("shared", _root(current), 0.0, 0.0, 0.0, "shared" in levels)]
+    judged = [Level("shared", float(np.sqrt(current.mean())), 0.0, 0.0, 0.0, "shared" in levels)]
     for level in LEVELS[1:]:
         of_level = [one for one in found if one.metrics.level == level]
         if level not in levels or not of_level:
@@ -47,7 +46,3 @@ def _reason(judged: Sequence[Level], asked: bool) -> str:
         return "it was asked for"
     last = taken[-1]
     return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
-
-
-def _root(squares: Floats) -> float:
-    return float(np.sqrt(squares.mean()))

@@ -97,8 +97,7 @@ class FullMatrix(Metrics):
     def root(self, outer_product: Floats) -> Floats:
         values, vectors = np.linalg.eigh(outer_product)
         raised = np.sqrt(np.maximum(values, _LEAST_EIGENVALUE * values.max()))
-        root: Floats = (vectors * raised) @ vectors.T
-        return root
+        return (vectors * raised) @ vectors.T
 
     def kernel(self, family: RadialKernel, metric: Floats, units: Floats) -> RadialKernel:
         return with_metric(family, metric / units[:, None])

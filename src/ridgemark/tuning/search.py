@@ -268,8 +268,8 @@ class Search:
     def _in_threads(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return the results in the order of the items; an interruption ends all of them."""
         with ThreadPoolExecutor(worker_threads(), thread_name_prefix="ridgemark-tuning") as pool:
-            try:
-                return list(pool.map(_quiet(work), items))
+            try:  # without NumPy's warnings: a thread does not inherit its caller's settings
+                return list(pool.map(np.errstate(all="ignore")(work), items))
             except BaseException:
                 self.interrupted.set()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -290,8 +290,3 @@ def family_name(family: Any) -> str:
     """Return a family's name with its parameters other than bandwidth and metric."""
     shown = [f"{name}={value!r}" for name, value in family.get_params().items() if name not in ("bandwidth", "metric")]
     return f"{type(family).__name__}({', '.join(shown)})" if shown else type(family).__name__
-
-
-def _quiet(work: Callable[[Item], Result]) -> Callable[[Item], Result]:
-    """Return work without NumPy's warnings; a thread does not inherit its caller's settings."""
-    return np.errstate(all="ignore")(work)

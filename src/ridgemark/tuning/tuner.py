@@ -6,13 +6,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Kernel, PowerExponential, RadialKernel, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
-from ridgemark.parameters import Parameterised
+from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.tuning.criterion import with_metric
 from ridgemark.tuning.draw import FEWEST_ROWS, MOST_FEATURES, TuningRows, draw_rows
@@ -20,8 +19,6 @@ from ridgemark.tuning.levels import LEVELS, choose_level
 from ridgemark.tuning.metrics import PerFeature, with_bandwidths
 from ridgemark.tuning.record import TriedKernel, TuningResult
 from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
-
-Floats = NDArray[np.float64]
 
 FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4))
 _MOST_FOR_MATRIX = 200  # features of a matrix
@@ -144,11 +141,8 @@ class Tuner(Parameterised):
 
     def _check(self) -> None:
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
-            value = getattr(self, name)
-            if value is None and name in ("rows", "landmarks"):
-                continue
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"Tuner: {name} must be a positive integer, got {value!r}")
+            if getattr(self, name) is not None or name not in ("rows", "landmarks"):
+                positive_count(getattr(self, name), f"Tuner: {name}")
         levels = self.levels
         if isinstance(levels, str) or not len(levels) or not set(levels) <= set(LEVELS):
             raise ParameterError(
