@@ -27,17 +27,12 @@ class Loss(ABC):
 
     Attributes
     ----------
-    quadratic : bool
-        Whether weights and targets of the ridge problem are the same for every eta. Then one pass gives the solution
-        for every ridge, leave-one-out residuals have a closed form, and certificates measure the distance to exact
-        kernel ridge regression.
     scalar : bool
         Whether the second derivative of every row is a number times the identity, so that the ridge problem is exact.
     steepest : float
         The largest eigenvalue that a second derivative can have.
     """
 
-    quadratic: ClassVar[bool] = False
     scalar: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
 
@@ -70,10 +65,9 @@ class Loss(ABC):
 class SquaredLoss(Loss):
     """`|y - eta|^2 / 2`: `l' = eta - y` and `l'' = 1`, so the Newton step is the solution.
 
-    Its ridge problem always has the targets and weights of the data: closed forms for every ridge at once.
+    Its ridge problem always has the targets and weights of the data. So one pass gives the solution for every ridge,
+    leave-one-out residuals have a closed form, and certificates measure the distance to exact kernel ridge regression.
     """
-
-    quadratic: ClassVar[bool] = True
 
     def values(self, targets: Array, predictor: Array) -> Array:
         return ((targets - predictor) ** 2).sum(axis=1) / 2
