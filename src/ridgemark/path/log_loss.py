@@ -175,16 +175,22 @@ class LossSearch:
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
-    Neighbours are first four positions away, then two, then one; closer ones only where those differ.
+    Neighbours are first four positions away, then two, then one; closer ones only where those differ. The larger ridge
+    is tried first: a smaller one takes many times as long, and is tried where the larger one is not much better.
     """
+
+    def around(here: int, stride: int) -> list[int]:
+        return [k for k in (here - stride, here + stride) if 0 <= k < count]
+
+    def better(here: int, stride: int) -> int | None:
+        enough = evaluate(here) / (1.0 + _WORTH)
+        return next((k for k in around(here, stride) if evaluate(k) < enough), None)
+
     here = start
     for stride in _STRIDES:
-        while True:
-            around = [k for k in (here - stride, here + stride) if 0 <= k < count]
-            best = min([here, *around], key=evaluate)
-            gain = evaluate(here) - evaluate(best)
-            here = best
-            if gain <= _WORTH * evaluate(best):
-                break
-        if max(map(evaluate, [here, *around])) <= (1.0 + _WORTH) * evaluate(here):
-            break
+        while (found := better(here, stride)) is not None:
+            here = found
+        beside = [here, *around(here, stride)]
+        if max(map(evaluate, beside)) <= (1.0 + _WORTH) * min(map(evaluate, beside)):
+            return
+        here = min(beside, key=evaluate)
