@@ -16,6 +16,7 @@ from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, so
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
+_ABOVE = 8  # positions above the suggested ridge, two decades: from larger to smaller ridges every fit is near the last
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
@@ -34,8 +35,8 @@ class FittedClasses:
 def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedClasses:
     """Choose the ridge and solve.
 
-    Leave-one-out log loss is evaluated along the ridges, downhill from the one that squared error on the indicators
-    suggests. Of a list of ridges every one is evaluated.
+    Leave-one-out log loss is evaluated along the ridges, downhill from two decades above the one that squared error on
+    the indicators suggests. Of a list of ridges every one is evaluated, the largest first.
     """
     passes, total = prepared.setting.passes, prepared.setting.total_weight
     newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None
@@ -44,12 +45,13 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
     else:
         ridges = recipe.ridges(prepared.moments, _DECADES)
-        first = _first_position(prepared, recipe, ridges)
+        searched = isinstance(recipe.ridge, str)
+        first = max(0, _suggested(prepared, recipe, ridges) - _ABOVE) if searched else 0
         search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
-        if isinstance(recipe.ridge, str):
+        if searched:
             walk_downhill(search.evaluate, first, len(ridges.values))
         else:
-            for position in sorted(range(len(ridges.values)), key=lambda k: abs(k - first)):
+            for position in range(len(ridges.values)):
                 search.evaluate(position)
         path, start, system = search.best(total)
         del search  # its system may be large
@@ -80,7 +82,7 @@ def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolu
     return RidgeSolution(_STEEPEST * c, constant + _STEEPEST * (own - shares) * recipe.fit_intercept)
 
 
-def _first_position(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
+def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
     """Return which ridge squared error on the indicators suggests.
 
     The curvature of the log loss is about the variance `p (1 - p)` that squared error leaves; a ridge of the log loss

@@ -16,7 +16,7 @@ from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from ridgemark.solvers.curvature import System
 
-_STRIDES = (4, 2, 1)  # over the ridges searched: a decade, a half and a quarter
+_STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
@@ -127,7 +127,7 @@ def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
 
 
 class LossSearch:
-    """Fits along a path of ridges, each begun from the best one before, with their leave-one-out losses.
+    """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses.
 
     Only the system of the best one is kept: it has as many numbers as the second derivative.
     """
@@ -135,6 +135,7 @@ class LossSearch:
     def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
         self.newton, self.ridges, self.start = newton, ridges, start
         self.lowest: NewtonFit | None = None  # of the fits so far, by its leave-one-out loss
+        self.lowest_at = -1
         self.solutions: dict[int, RidgeSolution] = {}
         self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
@@ -144,8 +145,9 @@ class LossSearch:
         """Return the leave-one-out loss of one ridge."""
         if position not in self.losses:
             scaled_ridge = float(self.ridges.scaled[position])
-            start, system = self.start, None
-            if self.lowest is not None:
+            nearest = min(self.solutions, key=lambda k: abs(k - position), default=None)
+            start, system = self.start if nearest is None else self.solutions[nearest], None
+            if self.lowest is not None and nearest == self.lowest_at:
                 start, system = self.lowest.towards(scaled_ridge), self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR, system)
             if not self.newton.whole:
@@ -153,7 +155,7 @@ class LossSearch:
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             loss = float(self._weights @ losses / self._weights.sum())
             if loss < min(self.losses.values(), default=np.inf) or self.lowest is None:
-                self.lowest = fit
+                self.lowest, self.lowest_at = fit, position
             self.solutions[position], self.training[position], self.losses[position] = fit.solution, fit.loss, loss
         return self.losses[position]
 
@@ -175,8 +177,8 @@ class LossSearch:
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
-    Neighbours are first four positions away, then two, then one; closer ones only where those differ. The larger ridge
-    is tried first: a smaller one takes many times as long, and is tried where the larger one is not much better.
+    Neighbours are first two positions away, then one; closer ones only where those differ. The larger ridge is tried
+    first: a smaller one takes many times as long, and is tried where the larger one is not much better.
     """
 
     def around(here: int, stride: int) -> list[int]:
