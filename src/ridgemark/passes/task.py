@@ -90,7 +90,7 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
     if backend is not NUMPY:
         block = moved(replace(block, weights=row_weights(block)), backend)
         return replace(block, features=backend.double(block.features))
-    if block.features.dtype != np.float64:
+    if block.features.dtype != np.float64 and not block.converted_late:
         block = replace(block, features=block.features.astype(np.float64))
     return block
 

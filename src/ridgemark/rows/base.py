@@ -46,6 +46,8 @@ class Block:
         The requested row numbers, in a block made by `take`.
     along : tuple of ndarray
         Further arrays given to a pass, with one entry per row.
+    converted_late : bool
+        Whether the task converts the features to float64 itself, part by part in the processor's cache.
     """
 
     start: int
@@ -54,6 +56,7 @@ class Block:
     weights: npt.NDArray[np.float64] | None = None
     taken: npt.NDArray[np.intp] | None = None
     along: tuple[Array, ...] = ()
+    converted_late: bool = False
 
     @property
     def n_rows(self) -> int:

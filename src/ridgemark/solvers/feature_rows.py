@@ -99,9 +99,8 @@ class _HeldRows(BaseRows):
 
     def _take(self, rows: Any, start: int = 0) -> Block:
         weights = None if self._weights is None else self._weights[rows]
-        return Block(start, self._features[rows], self._targets[rows], weights)
+        return Block(start, self._features[rows], self._targets[rows], weights, converted_late=True)
 
 
 def _features(block: Block, workspace: Workspace) -> Floats:
-    features: Floats = block.features  # a pass gives them in double precision
-    return features
+    return workspace.backend.double(block.features)
