@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import sys
@@ -70,7 +71,8 @@ def test_every_parameter_of_every_estimator_is_documented():
     for name in estimators:
         estimator = getattr(ridgemark, name)
         for parameter in estimator().get_params(deep=False):
-            assert re.search(rf"^    ([\w, ]+, )?{parameter}\b.* : ", estimator.__doc__, flags=re.MULTILINE), parameter
+            text = inspect.cleandoc(estimator.__doc__)
+            assert re.search(rf"^([\w, ]+, )?{parameter}\b.* : ", text, flags=re.MULTILINE), parameter
 
 
 def test_links_between_pages_lead_somewhere():

@@ -74,8 +74,8 @@ class Decoder:
             return self._one_of(inner, node, place, rule)
         if origin in (tuple, list, Sequence):
             return self._entries(inner, node, place, rule)
-        if origin is np.ndarray:
-            return self._array(get_args(inner[1])[0], node, place, rule)
+        if origin in (np.ndarray, NDArray):  # `ndarray[shape, dtype[kind]]`; from NumPy 2.5 on, `NDArray[kind]` itself
+            return self._array((get_args(inner[-1]) or inner)[0], node, place, rule)
         if origin in (dict, Mapping) or is_typeddict(hint):
             return self._mapping(hint, node, place)
         if hint in (int, float):

@@ -17,7 +17,7 @@ def date_parts(moments: Array, origin: float) -> Floats:
     `(year, sin 2 pi d/D, cos 2 pi d/D, sin 2 pi s/86400, cos 2 pi s/86400, days since the origin)`.
     """
     days, years = moments.astype("datetime64[D]"), moments.astype("datetime64[Y]")
-    first, following = years.astype("datetime64[D]"), (years + 1).astype("datetime64[D]")
+    first, following = (year.astype("datetime64[D]") for year in (years, years + np.timedelta64(1, "Y")))
     of_year = (days - first) / (following - first)
     of_day = (moments - days) / np.timedelta64(1, "D")
     angles = 2.0 * np.pi * np.stack([of_year, of_day])

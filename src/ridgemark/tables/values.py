@@ -101,7 +101,7 @@ def _text(value: Any) -> str:
 def _of_rows(by_level: Array, column: Column, gaps: Array, kind: str, place: Place) -> Array:
     """Return the value of each row's level; refuse a level that is not a value of this kind."""
     assert column.levels is not None
-    nothing = np.datetime64("NaT") if kind == "date" else np.nan
+    nothing = np.datetime64("NaT", "us") if kind == "date" else np.nan
     values = np.append(by_level, np.array([nothing], by_level.dtype))[np.where(gaps, -1, column.values)]
     if (wrong := _absent(values) & ~gaps).any():
         row = int(np.argmax(wrong))
