@@ -2,12 +2,8 @@
 
 import difflib
 import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from ridgemark import __version__
 from ridgemark.errors import RidgemarkError, RidgemarkWarning
+from ridgemark.interrupts import INTERRUPTED, ending_at_once
 
 COMMANDS = {
     "bench": "Time a fit, or compare the accuracy of the defaults with peers.",
@@ -29,7 +26,6 @@ COMMANDS = {
     "reproduce": "Repeat the paper's experiments and write a page.",
     "scores": "Bound the leverage scores of the rows.",
 }
-_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 class _Commands(click.Group):
@@ -41,7 +37,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        with _ending_at_once():
+        with ending_at_once():
             return import_module(f"{__name__}.{cmd_name}").command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -81,7 +77,7 @@ def main() -> None:
         try:
             sys.exit(commands(prog_name="ridgemark", standalone_mode=False) or 0)
         except click.Abort as error:
-            _fail(_with_notes("interrupted; nothing was left half-written", error), _INTERRUPTED)
+            _fail(_with_notes("interrupted; nothing was left half-written", error), INTERRUPTED)
         except click.UsageError as error:
             _refuse(error)
         except BrokenPipeError:  # whoever reads the output has left
@@ -92,25 +88,6 @@ def main() -> None:
         except MemoryError as error:
             remedy = "not enough memory; use fewer landmarks, or a file format that is read in blocks"
             _fail(_with_notes(remedy, error))
-
-
-@contextmanager
-def _ending_at_once() -> Iterator[None]:
-    """End the process at Ctrl-C: during an import nothing is half-written, and an exception may be lost or changed."""
-    main_thread = threading.current_thread() is threading.main_thread()
-    if not main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # ignored, or handled by another program
-        return
-    signal.signal(signal.SIGINT, _end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _end(*_: object) -> None:
-    os.write(2, b"ridgemark: interrupted\n")
-    os._exit(_INTERRUPTED)
 
 
 def _with_notes(message: str, error: BaseException) -> str:
