@@ -16,7 +16,7 @@ from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, so
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
-_ABOVE = 8  # positions above the suggested ridge, two decades: from larger to smaller ridges every fit is near the last
+_ABOVE = 8  # positions from the suggested ridge to where the search begins: two decades larger, as small ones are slow
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
