@@ -1,6 +1,8 @@
 """The backend on torch tensors, on a GPU or in host memory: the only module that imports torch."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ _PANEL = 1024  # columns of a product of which half is computed
 _HOST_MEMORY = 2**30  # bytes that large matrices may take where tensors are in host memory
 _COPYING = 8  # threads that copy a large matrix to the host
 _PINNED = 2**26  # largest copy, in bytes, that goes through page-locked memory: more of it takes long to allocate
+_SMALL, _PIECE = 2**20, 2**22  # bytes: results up to the first come to the host in one copy, others in pieces
+_loading = Lock()
 
 
 class TorchBackend(Backend):
@@ -23,6 +27,9 @@ class TorchBackend(Backend):
 
     def __init__(self, device: Any) -> None:
         super().__init__("array_api_compat.torch", torch.device(device))
+        if self.device.type == "cuda":
+            with _loading:
+                _load_linear_algebra()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self.device),)
@@ -43,12 +50,12 @@ class TorchBackend(Backend):
 
     def to_host(self, values: Array) -> NDArray[Any]:
         values = values.detach()
-        if self.device.type == "cpu" or values.nbytes <= _PINNED:
+        if self.device.type == "cpu" or values.nbytes <= _SMALL:
             return values.cpu().numpy()
         values = values.contiguous()
         # Memory that is used for the first time costs more than the copy, and less in several threads.
         host = np.empty(values.shape, dtype=_numpy_dtype(values))
-        step = max(1, _PINNED // 2 * len(values) // values.nbytes)
+        step = max(1, _PIECE * len(values) // values.nbytes)
         with ThreadPoolExecutor(_COPYING) as pool:
             list(pool.map(lambda first: _copy_rows(values, host, first, first + step), range(0, len(values), step)))
         return host
@@ -132,6 +139,12 @@ class TorchBackend(Backend):
                 raise
             raise np.linalg.LinAlgError(str(error)) from error
         return values, vectors
+
+
+@cache
+def _load_linear_algebra() -> None:
+    """Let torch load its linear algebra for GPUs; it fails where two threads are the first to use it."""
+    torch.linalg.inv(torch.ones((1, 1), device="cuda"))
 
 
 def _copy_rows(values: Array, host: NDArray[Any], first: int, last: int) -> None:

@@ -95,6 +95,7 @@ class LossSums(Task):
 
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
         factor, backend = self.whitening.factor, workspace.backend
+        entry_error = backend.from_host(factor.kept_kernel.entry_error(block.features))
         features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
         weights, weighted, loss = row_weights(block), block.weights is not None, 0.0
         targets = backend.zeros((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
@@ -110,11 +111,9 @@ class LossSums(Task):
             scale = backend.xp.sqrt(weights)[:, None]
             features *= scale  # in place: scratch memory of this block
             weighted_targets = targets * scale
-        entry_error = backend.from_host(factor.kept_kernel.entry_error(block.features))
         return Moments(
             n_rows=int(backend.count(weights != 0)),
             total_weight=float(weights.sum()),
-            gram=factor.kept_kernel.backend.gram(features),
             cross=features.T @ weighted_targets,
             feature_sum=feature_sum,
             target_sum=targets.T @ weights,
@@ -123,6 +122,8 @@ class LossSums(Task):
             trace_residual=float(weights @ residual),
             entry_error=float(weights @ (diagonal * entry_error**2)),
             loss=loss,
+            # Last: a device computes it while the next block is prepared. Every float above waits for the device.
+            gram=factor.kept_kernel.backend.gram(features),
         )
 
 

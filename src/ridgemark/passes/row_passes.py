@@ -102,7 +102,7 @@ class RowPasses(TaskRunner):
         if self._surveyed is None:
             weights, task = self.weights(), Survey()
             hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
-            self._surveyed = find_distinct(hashes, weights), columns
+            self._surveyed = find_distinct(hashes, weights, self.backend), columns
         return self._surveyed
 
     def _hashes_and_columns(self, task: Task) -> tuple[NDArray[np.uint64], Columns]:

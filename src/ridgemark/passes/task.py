@@ -88,7 +88,7 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
     if weight_unit != 1.0:
         block = replace(block, weights=row_weights(block) / weight_unit)
     if backend is not NUMPY:
-        block = moved(replace(block, weights=row_weights(block)), backend)
+        block = moved(block, backend)
         return replace(block, features=backend.double(block.features))
     if block.features.dtype != np.float64 and not block.converted_late:
         block = replace(block, features=block.features.astype(np.float64))

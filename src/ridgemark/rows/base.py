@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from ridgemark.backends import backend_of
 from ridgemark.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -222,8 +223,10 @@ class BaseRows(RowSource):
 
 
 def row_weights(block: Block) -> npt.NDArray[np.float64]:
-    """Return the block's weights, or ones if it has none."""
-    return np.ones(block.n_rows) if block.weights is None else block.weights
+    """Return the block's weights, or ones if it has none, where its features are."""
+    if block.weights is not None:
+        return block.weights
+    return backend_of(block.features).from_host(np.ones(block.n_rows))
 
 
 def unit_of_weights(weights: npt.NDArray[np.float64]) -> float:

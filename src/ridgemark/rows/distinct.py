@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, Floats, backend_of
+from ridgemark.backends import NUMPY, Backend, Floats, backend_of
 from ridgemark.rows import Block
 
 KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
@@ -95,25 +95,25 @@ def merge_equal(hashes: NDArray[np.uint64], weights: Floats, targets: Floats) ->
     return hashes, first, total, means
 
 
-def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None) -> DistinctRows:
-    """Return which rows of positive weight have equal hashes."""
+def find_distinct(hashes: NDArray[np.uint64], weights: Floats | None, backend: Backend = NUMPY) -> DistinctRows:
+    """Return which rows of positive weight have equal hashes; they are sorted on the backend."""
     if weights is None:
-        first, kind = _groups(hashes)
+        first, kind = _groups(hashes, backend)
         return DistinctRows(first, kind, hashes[first[:KEPT_HASHES]])
     present = np.flatnonzero(weights)
     hashes = hashes[present]
-    first, group = _groups(hashes)
+    first, group = _groups(hashes, backend)
     kind = np.full(len(weights), -1, dtype=np.intp)
     kind[present] = group
     return DistinctRows(present[first], kind, hashes[first[:KEPT_HASHES]])
 
 
-def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _groups(hashes: NDArray[np.uint64], backend: Backend) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each hash, in the hashes' order, and every row's position among them.
 
     The same as `np.unique` in half the memory: for a long file these are the largest arrays.
     """
-    order = np.argsort(hashes)
+    order = np.argsort(hashes) if backend is NUMPY else _order_on_device(hashes, backend)
     fresh = np.ones(len(order), dtype=bool)
     ranked = hashes[order]
     np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
@@ -124,6 +124,11 @@ def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.in
     starts = np.flatnonzero(fresh)
     first = order if len(starts) == len(order) else np.minimum.reduceat(order, starts)
     return first, group
+
+
+def _order_on_device(hashes: NDArray[np.uint64], backend: Backend) -> NDArray[np.intp]:
+    signed = (hashes ^ np.uint64(2**63)).view(np.int64)  # devices have signed integers only; this keeps the order
+    return backend.to_host(backend.xp.argsort(backend.from_host(signed))).astype(np.intp, copy=False)
 
 
 def row_hashes(block: Block) -> NDArray[np.uint64]:

@@ -219,8 +219,8 @@ def _named_columns(values: Any, source: str) -> list[tuple[str, Column]]:
     except ValueError:  # rows of different lengths, which the conversion that follows refuses
         return []
     place = Place(source, None, row_of(slice(0, None)))
-    columns = {1: [array], 2: list(array.T)}.get(array.ndim, [])
-    return [(source, array_column(one, place)) for one in columns]
+    columns = array[:, None] if array.ndim == 1 else array
+    return [(source, array_column(one, place)) for one in columns.T] if columns.ndim == 2 else []
 
 
 def refuse_large_integers(values: Any, source: str) -> None:
