@@ -11,7 +11,8 @@ from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import Newton
+from ridgemark.solvers import Newton, feature_rows
+from ridgemark.solvers.feature_rows import streamed_features
 from tests.classes.problems import indicators, labelled
 
 
@@ -60,6 +61,18 @@ def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeyp
     assert fit.solution.coefficients == pytest.approx(jointly.solution.coefficients, abs=1e-6 * size)
     assert fit.solution.intercept == pytest.approx(jointly.solution.intercept, abs=1e-6 * size)
     assert fit.solution.coefficients.sum(axis=1) == pytest.approx(np.zeros(newton.factor.rank), abs=1e-9 * size)
+
+
+def test_products_with_features_held_are_in_single_precision(monkeypatch):
+    X, labels = labelled(300, 4)
+    rows = streamed_features(RowPasses(ArrayRows(X, indicators(labels, 4))), nystrom_factor(Gaussian(1.0), X[:40]))
+    rng = np.random.default_rng(0)
+    predictor, vectors = rng.normal(size=(300, 4)), rng.normal(size=(41, 4))
+    seen, as_held = set(), feature_rows._as_held
+    monkeypatch.setattr(feature_rows, "_as_held", lambda tile, _: seen.add(tile.features.dtype) or as_held(tile, _))
+    held, streamed = (one.curved(class_loss(4), predictor, vectors) for one in (rows.held(), rows))
+    assert seen == {np.dtype(np.float32)}
+    assert held == pytest.approx(streamed, abs=1e-6 * np.abs(streamed).max())
 
 
 def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):

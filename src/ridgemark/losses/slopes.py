@@ -21,7 +21,8 @@ Form = Literal["joint", "each", "mean"]
 class CurvatureProducts(MatrixTask):
     """`A'(w l'' u)` and the sums of `w l'' u`, shape (columns + 1, t), for `u = A V + constant`.
 
-    The predictor at which l'' is taken is given along the rows.
+    The predictor at which l'' is taken is given along the rows. Products are in the precision of A, sums over tiles in
+    double precision.
     """
 
     what: ClassVar[str] = "curvature"
@@ -30,12 +31,14 @@ class CurvatureProducts(MatrixTask):
     constant: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        total = workspace.backend.zeros((self.n_columns + 1, len(self.constant)))
+        backend, astype = workspace.backend, workspace.backend.xp.astype
+        total = backend.zeros((self.n_columns + 1, len(self.constant)))
         for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
-            values = part @ self.vectors + self.constant
+            values = backend.double(part @ astype(self.vectors, part.dtype, copy=False)) + self.constant
             curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
-            total[:-1] += part.T @ curved
+            # Transposed: the libraries multiply few columns faster from the left.
+            total[:-1] += (astype(curved, part.dtype, copy=False).T @ part).T
             total[-1] += curved.sum(axis=0)
         return total
 

@@ -89,10 +89,7 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
         block = replace(block, weights=row_weights(block) / weight_unit)
     if backend is not NUMPY:
         block = moved(block, backend)
-        return replace(block, features=backend.double(block.features))
-    if block.features.dtype != np.float64 and not block.converted_late:
-        block = replace(block, features=block.features.astype(np.float64))
-    return block
+    return block if block.converted_late else replace(block, features=backend.double(block.features))
 
 
 def added(so_far: Any, value: Any, own: bool) -> tuple[Any, bool]:

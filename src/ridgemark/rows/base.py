@@ -79,7 +79,8 @@ class Block:
         """Return some rows of this block, by their positions, as a block that starts at row 0."""
         targets = None if self.targets is None else self.targets[rows]
         weights = None if self.weights is None else self.weights[rows]
-        return Block(0, self.features[rows], targets, weights, along=tuple(values[rows] for values in self.along))
+        along = tuple(values[rows] for values in self.along)
+        return Block(0, self.features[rows], targets, weights, None, along, self.converted_late)
 
 
 @runtime_checkable

@@ -42,9 +42,13 @@ class FeatureRows:
         return self._outer(np.vstack([self.matrix.T @ values, constant]))
 
     def curved(self, loss: Loss, predictor: Array, vectors: Floats) -> Floats:
-        """Return `Z'(w l'' Z V)`, with l'' at the predictor, shape (rank + 1, t)."""
+        """Return `Z'(w l'' Z V)`, with l'' at the predictor, shape (rank + 1, t).
+
+        Features held are multiplied in single precision: conjugate gradients need no more.
+        """
         matrix = self.matrix
-        task = CurvatureProducts(matrix.evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
+        evaluate = _as_held if isinstance(matrix.passes.source, _HeldRows) else matrix.evaluate
+        task = CurvatureProducts(evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
         return self._outer(matrix.passes.reduce(task, along=(predictor,)))
 
     def curvature(self, loss: Loss, at: RidgeSolution, form: Form) -> CurvatureSums:
@@ -104,3 +108,7 @@ class _HeldRows(BaseRows):
 
 def _features(block: Block, workspace: Workspace) -> Floats:
     return workspace.backend.double(block.features)
+
+
+def _as_held(block: Block, workspace: Workspace) -> Array:
+    return block.features
