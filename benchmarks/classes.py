@@ -76,9 +76,13 @@ def split(folder: Path, name: str, seed: int) -> tuple[np.ndarray, np.ndarray, n
     return X[train], y[train], X[test], y[test]
 
 
-def measure(method: str, seed: int, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> Record:
+def measure(
+    method: str, device: str, seed: int, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
+) -> Record:
     """Fit, predict, and return accuracy and log loss with the seconds of the fit."""
     model = METHODS[method][1](seed, X)
+    if "device" in model.get_params():
+        model.set_params(device=device)
     begin = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - begin
@@ -150,6 +154,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--device", default="cpu", help="where NystromClassifier computes")
     parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
     parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
     parser.add_argument("--speed", action="store_true", help="time the solver beside scikit-learn's, line by line")
@@ -170,8 +175,9 @@ def main() -> None:
         wanted = [(n, s, m) for n in options.sets for s in options.seeds for m in options.methods]
         for name, seed, method in (one for one in wanted if one not in done):
             rows = split(Path(options.data), name, seed)
-            found = measure(method, seed, *rows)
-            record = {"set": name, "seed": seed, "method": method, "rows": len(rows[0]), **found, "machine": machine()}
+            found = measure(method, options.device, seed, *rows)
+            where = machine() if options.device == "cpu" else f"{machine()}, device {options.device}"
+            record = {"set": name, "seed": seed, "method": method, "rows": len(rows[0]), **found, "machine": where}
             records.append(record)
             print(json.dumps(record), flush=True)
             with options.output.open("a", encoding="utf-8") as file:

@@ -81,6 +81,12 @@ def test_rows_of_another_library_are_refused():
         MODEL.fit(X, Y).predict(elsewhere(X))
 
 
+def test_arrays_on_a_device_are_refused_without_dispatch():
+    refused = pytest.raises(DataTypeError, match=r"strict on a device .* set_config\(array_api_dispatch=True\)")
+    with config_context(array_api_dispatch=False), refused:
+        MODEL.fit(elsewhere(X), Y)
+
+
 def test_dask_arrays_stay_lazy():
     da = pytest.importorskip("dask.array")
     rows = da.from_array(X, chunks=(90, 3))

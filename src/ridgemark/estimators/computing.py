@@ -106,6 +106,7 @@ def as_numpy(value: Any) -> Any:
     """Return an array of another library as a NumPy array, and every other value as it is."""
     backend = library_of(value)
     if backend is NUMPY:
+        _check_convertible(value)
         return value
     try:
         return backend.to_host(value)
@@ -113,6 +114,21 @@ def as_numpy(value: Any) -> Any:
         raise DataTypeError(
             f"tensors must be dense, of float64, float32 or integers, got {value.dtype} in the layout "
             f"{getattr(value, 'layout', 'of its library')}; convert them with .to_dense() and .float()"
+        ) from None
+
+
+def _check_convertible(value: Any) -> None:
+    """Refuse an array on a device, where scikit-learn's array API dispatch is off."""
+    is_other = array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray)
+    if not is_other or array_api_compat.is_dask_array(value):
+        return
+    try:
+        np.asarray(value)
+    except (TypeError, RuntimeError):
+        raise DataTypeError(
+            f"arrays of {type(value).__module__.partition('.')[0]} on a device are taken where scikit-learn's array "
+            "API dispatch is on; call sklearn.set_config(array_api_dispatch=True), or convert them: "
+            'numpy.from_dlpack(X, device="cpu")'
         ) from None
 
 
