@@ -82,7 +82,7 @@ def test_rows_of_another_library_are_refused():
 
 
 def test_arrays_on_a_device_are_refused_without_dispatch():
-    refused = pytest.raises(DataTypeError, match=r"strict on a device .* set_config\(array_api_dispatch=True\)")
+    refused = pytest.raises(DataTypeError, match=r"strict on a device .*set_config\(array_api_dispatch=True\)")
     with config_context(array_api_dispatch=False), refused:
         MODEL.fit(elsewhere(X), Y)
 
