@@ -229,7 +229,7 @@ class ResidualDiagonal(FeatureTask):
         backend = workspace.backend
         features = abs(feature_block(self.factor, block, workspace))
         diagonal = diagonal_block(self.factor.cross_kernel, block)
-        share = self.summed + backend.from_host(self.factor.kept_kernel.entry_error(block.features))
+        share = self.summed + self.factor.kept_kernel.entry_error(block.features)
         certain = features * self.reliable
         certain -= (backend.xp.sqrt(diagonal) * share)[:, None] * self.sizes
         explained = backend.xp.einsum("ij,ij->i", features, backend.clip_(certain, lowest=0.0))

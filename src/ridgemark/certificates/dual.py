@@ -175,7 +175,7 @@ class ValuesAndTargets(CrossTask):
         assert block.targets is not None
         cross = cross_block(self.cross_kernel, block, workspace)
         values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE)
-        errors = workspace.backend.from_host(self.cross_kernel.entry_error(block.features))
+        errors = self.cross_kernel.entry_error(block.features)
         return workspace.backend.xp.concat([values, block.targets, errors[:, None]], axis=1)
 
 

@@ -100,7 +100,7 @@ class PointwiseDistance(CrossTask):
         cross, diagonal = cross_block(kernel, block, workspace), diagonal_block(kernel, block)
         variances = [_variance(cross, diagonal, factor, self.fit_intercept, backend) for factor in self.factors]
         share, predicted = (
-            sum_rounding(one.n_landmarks, at_once) + backend.from_host(one.entry_error(block.features))
+            sum_rounding(one.n_landmarks, at_once) + one.entry_error(block.features)
             for one, at_once in ((kernel, SUMMED_AT_ONCE), (self.of_fit, LANDMARKS_AT_ONCE))
         )
         variance = xp.stack(variances, axis=1) + (share * diagonal)[:, None] * (2.0 + self.amplified)

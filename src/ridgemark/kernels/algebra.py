@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Array, Backend, Floats, Indices
+from ridgemark.backends import Array, Backend, Floats, Indices, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, positive, unit_roundoff
 from ridgemark.kernels.gradient import Gradient
@@ -57,8 +57,8 @@ class _Composed(Kernel):
         return self._combine(block, *(part._block(rows, own, None, backend) for part, own in others))
 
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
-        errors = self._combine_errors(*(part._entry_error(rows, own, backend) for part, own in prepared))
-        return errors + unit_roundoff(np.float64)
+        errors = (backend.from_host(part._entry_error(rows, own, backend)) for part, own in prepared)
+        return self._combine_errors(*errors) + unit_roundoff(np.float64)
 
     def _checked(self, rows: Any) -> Any:
         for part in self._parts:
@@ -89,7 +89,7 @@ class Sum(_Pair):
 
     def _combine_errors(self, left: Floats, right: Floats) -> Floats:  # type: ignore[override]
         # By the Cauchy-Schwarz inequality sqrt(k(x, x) k(z, z)) of the sum is at least the sum of the two kernels' own.
-        return np.maximum(left, right)
+        return backend_of(left).xp.maximum(left, right)
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         left, right = self._parts

@@ -41,18 +41,18 @@ class CrossKernel:
         block = self.backend.double(self(landmarks))
         return (block + block.T) / 2
 
-    def entry_error(self, rows: Array) -> Floats:
-        """Return for each row a bound e on the rounding error of its kernel values.
+    def entry_error(self, rows: Array) -> Array:
+        """Return for each row a bound e on the rounding error of its kernel values, where the kernel is computed.
 
         A value computed by calling this object differs from `k(x_i, z_j)` in exact arithmetic by at most
         `e_i sqrt(k(x_i, x_i) k(z_j, z_j))`, for every landmark.
         """
-        return self.kernel._entry_error(rows, self.prepared, self.backend)
+        return self.backend.from_host(self.kernel._entry_error(rows, self.prepared, self.backend))
 
     @cached_property
     def landmark_error(self) -> float:
         """The largest entry error of the kernel values of the landmarks with each other."""
-        return float(self.entry_error(self.landmarks).max(initial=0.0))
+        return float(self.backend.to_host(self.entry_error(self.landmarks)).max(initial=0.0))
 
 
 class Kernel(Parameterised, ABC):

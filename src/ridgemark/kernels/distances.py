@@ -146,7 +146,7 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
     return backend.clip_(block, lowest=0.0) if form.factor > 0 else backend.clip_(block, highest=0.0)
 
 
-def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> Floats:
+def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> Array:
     """Return for every row a bound on the rounding error of its kernel values.
 
     With u the unit roundoff, d the number of features, r the distance and X the row's distance from the centre, in
@@ -173,16 +173,16 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
     exactly = (0.37 * (terms + 8.0) + 8.0) * u
     if prepared.points is None:
         return np.full(rows.shape[0], exactly)
-    norms = backend.to_host(squared_norms(_scale_rows(rows, prepared), backend))
+    norms, xp = squared_norms(_scale_rows(rows, prepared), backend), backend.xp
     close = _close(norms, precision)
-    lengths = np.sqrt(np.where(close, norms, 0.0).astype(np.float64))
+    lengths = xp.sqrt(backend.double(xp.where(close, norms, 0.0)))
     if prepared.augmented is None:
         more = 2.0 * u * (2.0 * np.sqrt(terms) * lengths + 0.74)
     else:
         coefficient, exponent = form.growth
         steep = coefficient * lengths**exponent + (form.steepest / 2.0 * lengths if form.lipschitz else 0.0)
         more = _product_rounding(terms, precision) * (steep + 0.19)
-    return np.where(close, exactly + more, exactly)
+    return xp.where(close, exactly + more, exactly)
 
 
 def _close(norms: Array, precision: np.dtype[Any]) -> Any:

@@ -25,7 +25,9 @@ class Projection:
         """Return the projection for these landmarks; `owner` names the kernel in error messages."""
         matrix = backend.from_host(_checked_metric(metric, landmarks.shape[1], owner), like=landmarks)
         centred = cls(matrix, backend.median(landmarks), 0.0)
-        return cls(matrix, centred.centre, float(centred._lengths(landmarks, backend).max(initial=0.0)))
+        return cls(
+            matrix, centred.centre, float(backend.to_host(centred._lengths(landmarks, backend)).max(initial=0.0))
+        )
 
     def apply(self, rows: Array, backend: Backend) -> Array:
         """Return `P'(x - centre)` for every row x, shape (rows, r)."""
@@ -37,7 +39,7 @@ class Projection:
             )
         return points
 
-    def distance_error(self, rows: Array, backend: Backend) -> Floats:
+    def distance_error(self, rows: Array, backend: Backend) -> Array:
         """Return for every row a bound on the error of its distance to any landmark that projecting both causes.
 
         With d features, `P'(x - centre)` has an error of at most `(d + 4) u |P|'|x - centre|` in each component: one
@@ -47,11 +49,11 @@ class Projection:
         u = unit_roundoff(backend.precision(self.matrix))
         return (self.matrix.shape[0] + 4.0) * u * (self._lengths(rows, backend) + self.reach)
 
-    def _lengths(self, rows: Array, backend: Backend) -> Floats:
+    def _lengths(self, rows: Array, backend: Backend) -> Array:
         """Return the length of `|P|'|x - centre|` for every row x."""
         with np.errstate(over="ignore", under="ignore"):
             sizes = backend.matmul(abs(rows - self.centre), abs(self.matrix))
-        return np.sqrt(backend.to_host(backend.squared_norms(sizes)).astype(np.float64))
+        return backend.xp.sqrt(backend.double(backend.squared_norms(sizes)))
 
 
 def _checked_metric(metric: Any, n_features: int, owner: str) -> Floats:

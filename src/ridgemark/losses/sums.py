@@ -95,7 +95,7 @@ class LossSums(Task):
 
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
         factor, backend = self.whitening.factor, workspace.backend
-        entry_error = backend.from_host(factor.kept_kernel.entry_error(block.features))
+        entry_error = factor.kept_kernel.entry_error(block.features)
         features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
         weights, weighted, loss = row_weights(block), block.weights is not None, 0.0
         targets = backend.zeros((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin

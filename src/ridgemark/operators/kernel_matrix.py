@@ -61,8 +61,8 @@ class SymmetricProduct(Task):
         across, below = backend.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
         for tile in tiles(block, _TILE_COLUMNS, workspace, _TILE_ENTRIES):
             values = cross_block(self.cross_kernel, tile, workspace)
-            errors = self.cross_kernel.entry_error(tile.features) if len(self.sizes) else np.zeros(tile.n_rows)
-            errors = backend.from_host(errors)[:, None]
+            zeros = backend.zeros((tile.n_rows,))
+            errors = (self.cross_kernel.entry_error(tile.features) if len(self.sizes) else zeros)[:, None]
             below.append(backend.xp.concat([product_in_blocks(values, self.vectors), errors * self.sizes], axis=1))
             # Rows that are also columns have all their products already.
             others = slice(max(0, self.start + len(self.vectors) - tile.start), None)

@@ -206,7 +206,8 @@ def _entry_errors(passes: RowPasses, kernel: Kernel, part_sizes: list[int]) -> F
     for size in part_sizes:
         for start in range(0, all_rows.n_rows, size):
             part = slice(start, start + size)
-            of_rows = kernel.bind(features[part], all_rows.indices[part]).entry_error(features)
+            bound = kernel.bind(features[part], all_rows.indices[part])
+            of_rows = bound.backend.to_host(bound.entry_error(features))
             errors = np.maximum(errors, of_rows)
             if size < all_rows.n_rows:
                 errors[part] = np.maximum(errors[part], of_rows.max())
