@@ -9,6 +9,7 @@ centre both sides at the landmarks' median and divide by the bandwidth first. Th
 For a kernel that is singular at zero distance, so are near pairs.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -172,12 +173,12 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
     u, terms = unit_roundoff(precision), most_terms(rows, prepared.raw)
     exactly = (0.37 * (terms + 8.0) + 8.0) * u
     if prepared.points is None:
-        return np.full(rows.shape[0], exactly)
+        return backend.zeros((rows.shape[0],)) + exactly
     norms, xp = squared_norms(_scale_rows(rows, prepared), backend), backend.xp
     close = _close(norms, precision)
     lengths = xp.sqrt(backend.double(xp.where(close, norms, 0.0)))
     if prepared.augmented is None:
-        more = 2.0 * u * (2.0 * np.sqrt(terms) * lengths + 0.74)
+        more = 2.0 * u * (2.0 * math.sqrt(terms) * lengths + 0.74)
     else:
         coefficient, exponent = form.growth
         steep = coefficient * lengths**exponent + (form.steepest / 2.0 * lengths if form.lipschitz else 0.0)
