@@ -152,7 +152,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 "NystromRidge"
             )
         rng = make_generator(random_state)
-        setting, searched = settle_kernel(passes, recipe, rng), None
+        # The exact solution has all rows as landmarks: a metric tuned for fewer is too smooth.
+        tuned_for = replace(recipe, n_landmarks=len(passes.distinct_rows()))
+        setting, searched = settle_kernel(passes, tuned_for, rng), None
         recipe = recipe.after(setting.tuning)
         if not recipe.one_ridge and not setting.kernel.pairwise:
             recipe, searched = tune_on_sample(setting, recipe, rng)

@@ -44,7 +44,8 @@ class Tuner(Parameterised):
         Other distinct rows, at most a quarter of all, that stop and choose.
     landmarks : int, optional
         Landmarks of the small models, at most half of the rows. By default 400; where the fit is given the number of
-        its own landmarks a sixth of those, 400 to 800: a metric found with few landmarks is too smooth for many.
+        its own landmarks, or is exact, a sixth of those, 400 to 800: a metric found with few landmarks is too smooth for
+        many.
     evaluations : int, default=40
         Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
     patience : int, default=3
