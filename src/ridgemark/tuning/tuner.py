@@ -43,9 +43,9 @@ class Tuner(Parameterised):
     judging_rows : int, default=3000
         Other distinct rows, at most a quarter of all, that stop and choose.
     landmarks : int, optional
-        Landmarks of the small models, at most half of the rows. By default 400; where the fit is given the number of
-        its own landmarks, or is exact, a sixth of those, 400 to 800: a metric found with few landmarks is too smooth for
-        many.
+        Landmarks of the small models, at most half of the rows. By default 400; where the number of the fit's own
+        landmarks is given, or the fit is exact, a sixth of those, 400 to 800: a metric found with few landmarks is too
+        smooth for many.
     evaluations : int, default=40
         Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
     patience : int, default=3
