@@ -293,7 +293,7 @@ class ClassDiagnosis:
         far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.surprise))
         return LabelDiagnosis(
             int(self.rows[place]),
-            self.labels[label].item(),
+            self.labels.tolist()[label],
             float(np.exp(self.log_probabilities[place, label])),
             float(self.leverage[place]),
             float(self.cook_distance[place]),

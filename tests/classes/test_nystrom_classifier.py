@@ -97,6 +97,15 @@ def test_labels_of_a_table_are_objects():
     assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
+def test_labels_of_a_table_answer_as_those_of_an_array():
+    X, codes = labelled(100, 2)
+    y = np.array(["no", "yes"])[codes]
+    objects = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y.astype(object))
+    texts, rows = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y), open_rows(X, target=y)
+    assert objects.certify(rows).bound == texts.certify(rows).bound
+    assert objects.diagnose(rows).top() == texts.diagnose(rows).top()
+
+
 @pytest.mark.parametrize("weight", [{0: 2.0, 1: 1.0}, {"no": 2.0, "yes": 1.0}], ids=str)
 def test_weights_of_classes_are_saved(weight, tmp_path):
     X, codes = labelled(300, 2)

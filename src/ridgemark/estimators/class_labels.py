@@ -61,7 +61,7 @@ def labels_of(source: RowSource, numbers: Floats) -> NDArray[Any]:
 
 def numbers_of(classes: Classes, source: RowSource) -> Floats:
     """Return the numbers, ascending, that stand for the classes in a source; none of its numbers for an absent one."""
-    labels, texts = classes.labels, text_labels(source)
+    labels, texts = np.array(classes.values), text_labels(source)
     if (labels.dtype.kind == "U") != (texts is not None):
         kinds = ("text", "numbers") if texts is None else ("numbers", "text")
         raise DataError(
