@@ -112,6 +112,15 @@ def test_infinity_is_refused_in_every_form(numbers, tmp_path):
             NystromRidge(**QUICK).fit(open_rows(source, target="y"))
 
 
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]], ids=str)
+def test_columns_stored_sparsely_fit_as_others_do(numbers, names):
+    X, y = numbers
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    thin = frame.assign(**{name: pd.arrays.SparseArray(frame[name]) for name in names})  # what is left out is NaN
+    model, plain = fitted(thin, y), fitted(frame, y)
+    assert np.array_equal(model.predict(thin), plain.predict(frame))
+
+
 def test_importances_are_those_of_the_users_columns():
     X, y = messy()
     model = fitted(X, y)
