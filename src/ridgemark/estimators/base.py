@@ -30,7 +30,7 @@ from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
-from ridgemark.rows.cells import has_gaps
+from ridgemark.rows.cells import is_finite
 from ridgemark.rows.dask import is_dask
 from ridgemark.rows.labels import text_labels
 from ridgemark.rows.open import frame_columns
@@ -287,10 +287,10 @@ class LandmarkEstimator(TableReader):
             frame.header.check_names()
         if frame is None or (frame.numeric and self._categories_by_type()):
             refuse_large_integers(X, "X")
-            rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+            rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
             found = validate_data(self, **given, **rows, **numeric, reset=reset)
-            if frame is None or not has_gaps(found if alone else found[0]):
+            if frame is None or is_finite(found if alone else found[0]):
                 if reset and frame is not None:
                     warn_of_row_numbers(frame.names or (), frame.whole())
                 return found

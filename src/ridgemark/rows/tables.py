@@ -218,6 +218,11 @@ def check_targets(values: Any, source: str) -> None:
                 f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
                 "keep = ~numpy.isnan(y) and fit(X[keep], y[keep])"
             )
+        if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
+            raise DataError(
+                f"row {int(np.argmax(infinite))} of {where} is an infinity; every target must be a finite number: drop "
+                "the row, or correct it"
+            )
 
 
 def _named_columns(values: Any, source: str) -> list[tuple[str, Column]]:
