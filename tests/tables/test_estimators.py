@@ -189,6 +189,15 @@ def test_a_fit_that_fails_keeps_the_schema_of_the_last_one():
     assert model.n_features_in_ == 10
 
 
+@pytest.mark.parametrize("later", [{"kernel": "precomputed"}, {"kernel": "?"}, {"categorical_features": "?"}], ids=str)
+def test_parameters_set_after_a_fit_do_not_change_its_predictions(later):
+    X, y = messy()
+    model = fitted(X, y)
+    before = model.predict(X)
+    model.set_params(**later)
+    assert np.array_equal(model.predict(X), before)
+
+
 def test_categorical_features_name_columns_or_positions(numbers):
     X, y = numbers
     X = np.c_[X, np.arange(200) % 4]

@@ -285,7 +285,8 @@ class LandmarkEstimator(TableReader):
         given = {"X": X} if alone else {"X": X, "y": y}
         if frame is not None:
             frame.header.check_names()
-        if frame is None or (frame.numeric and self._categories_by_type()):
+        plain = self._categories_by_type() if reset else self._model.schema.table is None
+        if frame is None or (frame.numeric and plain):
             refuse_large_integers(X, "X")
             rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
