@@ -292,6 +292,8 @@ def test_labels_that_cannot_be_ordered_or_compared_are_refused():
         NystromClassifier(**PLAIN).fit(X, mixed)
     with pytest.raises(DataError, match="Unknown label type: continuous"):
         NystromClassifier(**PLAIN).fit(X, labels + 0.5)
+    with pytest.raises(DataError, match="Unknown label type: continuous"):
+        NystromClassifier(**PLAIN).fit(open_rows(X, target=labels + 0.5))
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, np.array(["no", "yes"])[labels])
     with pytest.raises(DataError, match="the labels of the fit are text"):
         model.calibrate(open_rows(X, target=labels))

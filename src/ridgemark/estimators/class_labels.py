@@ -36,11 +36,7 @@ def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
     Unknown labels have a position behind the last.
     """
     y = _one_column(y)
-    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
-        raise DataError(
-            f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
-            "numbers use NystromRidge"
-        )
+    _check_whole(y)
     try:
         labels, which = np.unique(y, return_inverse=True)
     except TypeError:
@@ -49,6 +45,15 @@ def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
         return labels, which.astype(float)
     places = {label: place for place, label in enumerate(known.values)}
     return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
+
+
+def _check_whole(y: NDArray[Any]) -> None:
+    """Refuse labels that are numbers with fractions."""
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
+        raise DataError(
+            f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
+            "numbers use NystromRidge (command line: no --classify)"
+        )
 
 
 def _one_column(y: Any) -> NDArray[Any]:
@@ -69,11 +74,12 @@ def _one_column(y: Any) -> NDArray[Any]:
 
 
 def labels_of(source: RowSource, numbers: Floats) -> NDArray[Any]:
-    """Return the labels that numbers of a source stand for; numbers themselves as integers where all of them are."""
+    """Return the labels that numbers of a source stand for; whole numbers as integers, where these can hold them."""
     labels = getattr(source, "labels", None)
     if labels is not None:
         return np.array(labels)[numbers.astype(int)]
-    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
+    _check_whole(numbers)
+    return numbers.astype(np.int64) if abs(numbers).max() < 2**53 else numbers
 
 
 def numbers_of(classes: Classes, source: RowSource) -> Floats:
