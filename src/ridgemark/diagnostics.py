@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.errors import NumericalError
+from ridgemark.errors import DataError, NumericalError
 from ridgemark.intervals import noise_variance
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
@@ -293,7 +293,7 @@ class ClassDiagnosis:
         far, unexpected = (int((values > values[place]).sum()) for values in (self.leverage, self.surprise))
         return LabelDiagnosis(
             int(self.rows[place]),
-            self.labels[label].item(),
+            self.labels.tolist()[label],
             float(np.exp(self.log_probabilities[place, label])),
             float(self.leverage[place]),
             float(self.cook_distance[place]),
@@ -306,6 +306,12 @@ def diagnose_classes(
     passes: RowPasses, fit: LandmarkFit, loss: ClassLoss, labels: NDArray[Any], landmark_indices: Indices | None
 ) -> ClassDiagnosis:
     """Return the diagnosis of a fit of classes on its rows, which are left out in one Newton step each."""
+    n_rows, fitted = int(np.count_nonzero(passes.row_counts())), fit.moments.n_rows
+    if n_rows != fitted:
+        raise DataError(
+            f"these are not the rows the model was fitted on: it was fitted on {fitted} rows, got {n_rows}; "
+            "a diagnosis needs all of them, with their labels and weights"
+        )
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
     sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
     found = sample.map(LabelInfluence(fit.factor, loss, fit.solution, system))

@@ -62,6 +62,14 @@ def test_influence_is_how_far_a_refit_moves():
         assert found.cook_distance[place] == pytest.approx(expected, rel=0.1)
 
 
+def test_rows_that_are_not_those_of_the_fit_are_not_diagnosed():
+    X, codes = labelled(100, 2)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, codes, sample_weight=np.arange(100) % 3)
+    with pytest.raises(DataError, match="it was fitted on 66 rows, got 50"):
+        model.diagnose(X[:50], codes[:50])
+    assert len(model.diagnose(X, codes, np.arange(100) % 3).rows) == 66
+
+
 def test_a_model_without_sums_is_not_diagnosed(tmp_path):
     X, codes = labelled(100, 2)
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, codes)

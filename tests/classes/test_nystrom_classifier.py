@@ -97,6 +97,33 @@ def test_labels_of_a_table_are_objects():
     assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
+def test_labels_of_a_table_answer_as_those_of_an_array():
+    X, codes = labelled(100, 2)
+    y = np.array(["no", "yes"])[codes]
+    objects = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y.astype(object))
+    texts, rows = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, y), open_rows(X, target=y)
+    assert objects.certify(rows).bound == texts.certify(rows).bound
+    assert objects.diagnose(rows).top() == texts.diagnose(rows).top()
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "category"])
+def test_labels_of_a_column_keep_their_type(dtype):
+    X, codes = labelled(100, 2)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, pd.Series(codes).astype(dtype))
+    assert model.classes_.dtype == (bool if dtype == "boolean" else np.int64)
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda y: pd.Series(y, dtype="string")])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_labels_are_refused_and_counted(form, missing):
+    X, codes = labelled(100, 2)
+    y = np.array(["no", "yes"], dtype=object)[codes]
+    y[[3, 50]] = missing
+    y = y if form is np.array else form(y.tolist())
+    with pytest.raises(DataError, match=r"the label is missing .* in 2 of 100 rows, first in row 3"):
+        NystromClassifier(**PLAIN).fit(X, y)
+
+
 @pytest.mark.parametrize("weight", [{0: 2.0, 1: 1.0}, {"no": 2.0, "yes": 1.0}], ids=str)
 def test_weights_of_classes_are_saved(weight, tmp_path):
     X, codes = labelled(300, 2)
@@ -265,6 +292,8 @@ def test_labels_that_cannot_be_ordered_or_compared_are_refused():
         NystromClassifier(**PLAIN).fit(X, mixed)
     with pytest.raises(DataError, match="Unknown label type: continuous"):
         NystromClassifier(**PLAIN).fit(X, labels + 0.5)
+    with pytest.raises(DataError, match="Unknown label type: continuous"):
+        NystromClassifier(**PLAIN).fit(open_rows(X, target=labels + 0.5))
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, np.array(["no", "yes"])[labels])
     with pytest.raises(DataError, match="the labels of the fit are text"):
         model.calibrate(open_rows(X, target=labels))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ridgemark import load
+from ridgemark import load, open_rows
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
@@ -96,6 +96,19 @@ def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
     code, printed, errors = ridgemark("certify", model, files["train"])
     assert code == 0, errors
     assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
+
+
+def test_labels_are_tested_on_rows_with_text_columns(tmp_path, ridgemark):
+    X, codes = labelled(200, 2)
+    table = pd.DataFrame({"a": X[:, 0], "town": np.where(X[:, 1] > 0, "Oslo", "Rome"), "y": codes})
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    code, printed, errors = ridgemark(
+        *("fit", tmp_path / "rows.csv", "--target", "y", "--classify", "--test", tmp_path / "rows.csv"),
+        *("--output", tmp_path / "model", "--json", *OPTIONS),
+    )
+    assert code == 0, errors
+    right = load(tmp_path / "model").score(open_rows(tmp_path / "rows.csv", target="y"))
+    assert json.loads(printed)["held_out"]["accuracy"] == pytest.approx(right)
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,19 @@ def test_columns_without_names_are_taken_by_position(rows, ridgemark, tmp_path):
     path = model.save(tmp_path / "m")
     assert ridgemark("predict", path, tmp_path / "new.npy", "--output", tmp_path / "p.csv")[0] == 0
     np.testing.assert_allclose(read(tmp_path / "p.csv"), model.predict(frame), rtol=1e-12)
+
+
+def test_a_file_without_names_is_predicted_with_and_without_its_target(rows, tmp_path, ridgemark):
+    weight, y = np.ones(300), np.sin(rows[:300, 0])
+    np.save(tmp_path / "rows.npy", np.c_[weight, rows[:300], y])
+    np.save(tmp_path / "new.npy", rows[:300])
+    code, _, errors = ridgemark(
+        *("fit", tmp_path / "rows.npy", "--target", "-1", "--weight", "0", "--output", tmp_path / "model"),
+        *("--bandwidth", "2", "--landmarks", "30", "--ridge", "1e-4"),
+    )
+    assert code == 0, errors
+    for name in ("rows", "new"):
+        ridgemark("predict", tmp_path / "model", tmp_path / f"{name}.npy", "--output", tmp_path / f"{name}-out.npy")
+    assert np.array_equal(np.load(tmp_path / "rows-out.npy"), np.load(tmp_path / "new-out.npy"))
+    scored = ridgemark("scores", tmp_path / "rows.npy", "--model", tmp_path / "model", "--output", tmp_path / "s.csv")
+    assert scored[0] == 0, scored

@@ -5,7 +5,7 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromRidge, bounds, effective_dimension, leverage_scores
 from ridgemark.certificates.record import rounded_up
-from ridgemark.errors import DataError, NumericalError, ParameterError
+from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError
 from ridgemark.exact import kernel_spectrum
 from ridgemark.kernels import Custom, Gaussian, Linear, Product, Scaled, Sum
 from ridgemark.selection import Bless, Given, Recursive
@@ -84,6 +84,20 @@ def test_a_custom_kernel_needs_functions(rows, kernel, name):
 def test_given_points_must_be_a_matrix_of_numbers(rows, points):
     with pytest.raises(ParameterError, match="points must be a 2-d array of finite numbers"):
         NystromRidge(bandwidth="median", selection=Given(points=points)).fit(*rows)
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ([["a", 1.0]] * 9, "as a DataFrame"),
+        ({"a": np.arange(9.0)}, "open_rows"),
+        ([[1.0, 2.0]] * 8 + [[1.0]], "rows of equal length"),
+        (np.arange(18).reshape(9, 2).astype("datetime64[D]"), "convert them to a number first"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_refused_with_the_remedy(given, remedy):
+    with pytest.raises(DataTypeError, match=remedy):
+        NystromRidge(bandwidth="median").fit(given, np.arange(9.0))
 
 
 def test_text_and_complex_numbers_are_neither_targets_nor_weights(rows):

@@ -104,12 +104,23 @@ def test_infinity_is_refused_in_every_form(numbers, tmp_path):
     bad[3, 1] = np.inf
     frame = pd.DataFrame(bad, columns=["a", "b", "c"])
     frame.assign(y=y).to_parquet(tmp_path / "t.parquet")
-    for rows in ((bad, y), (frame, y), (frame.assign(d="u"), y)):
-        with pytest.raises(ValueError, match=r"infinity|inf;"):
-            NystromRidge(**QUICK).fit(*rows)
+    for rows in (bad, sparse.csr_array(bad), frame, frame.astype(pd.SparseDtype(float, 0.0)), frame.assign(d="u")):
+        with pytest.raises(DataError, match=r"row 3, column (1|'b') of .* is inf"):
+            NystromRidge(**QUICK).fit(rows, y)
+    with pytest.raises(DataError, match="row 3 of the target is an infinity"):
+        NystromRidge(**QUICK).fit(X, np.where(np.arange(len(y)) == 3, -np.inf, y))
     for source in (frame.assign(y=y), tmp_path / "t.parquet"):
         with pytest.raises(DataError, match=r"row 3, column 'b' of .* is inf"):
             NystromRidge(**QUICK).fit(open_rows(source, target="y"))
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]], ids=str)
+def test_columns_stored_sparsely_fit_as_others_do(numbers, names):
+    X, y = numbers
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    thin = frame.assign(**{name: pd.arrays.SparseArray(frame[name]) for name in names})  # what is left out is NaN
+    model, plain = fitted(thin, y), fitted(frame, y)
+    assert np.array_equal(model.predict(thin), plain.predict(frame))
 
 
 def test_importances_are_those_of_the_users_columns():
@@ -176,6 +187,15 @@ def test_a_fit_that_fails_keeps_the_schema_of_the_last_one():
         quietly(model.fit, X[["unit"]], y)
     assert np.array_equal(model.predict(X), before)
     assert model.n_features_in_ == 10
+
+
+@pytest.mark.parametrize("later", [{"kernel": "precomputed"}, {"kernel": "?"}, {"categorical_features": "?"}], ids=str)
+def test_parameters_set_after_a_fit_do_not_change_its_predictions(later):
+    X, y = messy()
+    model = fitted(X, y)
+    before = model.predict(X)
+    model.set_params(**later)
+    assert np.array_equal(model.predict(X), before)
 
 
 def test_categorical_features_name_columns_or_positions(numbers):

@@ -39,10 +39,11 @@ def refusal(frame):
         ([2**60, 1] * 15, "row 0, column 'a' of the DataFrame is the integer"),
         (["9007199254740993", "1"] * 15, "row 0, column 'a' of the DataFrame is the integer 9007199254740993"),
         ([Decimal("Infinity"), Decimal(1)] * 15, "row 0, column 'a' of the DataFrame is inf"),
+        (pd.interval_range(0, 30), "row 0, column 'a' of the DataFrame holds a value of type Interval"),
     ],
 )
 def test_a_column_of_no_kind_is_refused_by_name(column, expected):
-    values = column if isinstance(column[0], complex) else pd.Series(column, dtype=object)
+    values = column if isinstance(column[0], complex | pd.Interval) else pd.Series(column, dtype=object)
     assert expected in refusal(X.assign(a=values, b="u"))
 
 

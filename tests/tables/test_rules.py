@@ -148,6 +148,19 @@ def test_times_with_a_zone_are_in_utc():
     assert encoded(objects(["2020-01-01T01:00+02:00", "2020-01-05T02:00Z"]))["a year"] == [2019.0, 2020.0]
 
 
+def test_arrow_columns_with_gaps_are_those_of_numpy():
+    pa = pytest.importorskip("pyarrow")
+    day, span = dt.datetime(2020, 5, 1), dt.timedelta(hours=6)
+    columns = {
+        "bool": ([True, False, None, True], pa.bool_(), object),
+        "date": ([day.date(), None, day.date() + 40 * span, day.date()], pa.date32(), object),
+        "span": ([span, None, 3 * span, span], pa.duration("ms"), "timedelta64[us]"),
+    }
+    arrow = {name: pd.Series(values, dtype=pd.ArrowDtype(kind)) for name, (values, kind, _) in columns.items()}
+    plain = {name: pd.Series(values, dtype=kind) for name, (values, _, kind) in columns.items()}
+    assert encoded(pd.DataFrame(arrow)) == encoded(pd.DataFrame(plain))
+
+
 def test_integers_with_and_without_gaps_have_the_same_levels():
     whole = encoded({"a": [3, 1, 1], "b": [1.0, 2.0, 3.0]}, categorical=["a"])
     float_form = encoded({"a": [3.0, 1.0, 1.0], "b": [1.0, 2.0, 3.0]}, categorical=[0])

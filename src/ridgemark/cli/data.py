@@ -94,7 +94,12 @@ def open_like(
         target = options.get("target") or run.target
     if with_target if with_weight is None else with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
-    source = open_data(path, target, columns, weight, **csv_form(path, options, run))
+    form = csv_form(path, options, run)
+    source = open_data(path, target, columns, weight, **form)
+    if columns is None and not with_target and source.n_features > fitted.n_features:
+        roles = [*(run.target or ()), run.weight if weight is None else weight]
+        n_columns = source.n_features + (weight is not None)
+        source = open_data(path, None, _without(roles, n_columns), weight, **form)
     if source.n_features != fitted.n_features:
         raise DataError(
             f"{shown(path)} has {source.n_features} possible feature columns, and the model was fitted on "
@@ -105,6 +110,12 @@ def open_like(
     elif options.get("columns") is not None and isinstance(source, BaseRows):
         source.feature_names = None  # the columns asked for are the features, whatever their names
     return source
+
+
+def _without(roles: Sequence[Key | None], n_columns: int) -> Sequence[Key]:
+    """Return the positions of columns that have none of these roles, given by position."""
+    taken = {role % n_columns for role in roles if isinstance(role, int)}
+    return [position for position in range(n_columns) if position not in taken]
 
 
 def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:

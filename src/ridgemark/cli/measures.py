@@ -21,6 +21,7 @@ from ridgemark.report.fit_words import (
     selection_name,
 )
 from ridgemark.rows import Block, RowSource, row_weights
+from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
 
 _HASHED = 65536  # rows hashed at a time
@@ -142,7 +143,8 @@ def held_out_classes(model: Any, source: RowSource, name: str) -> dict[str, Any]
     labelled, _ = model._open(source, None, None, reset=False)
     everything = np.arange(source.n_rows)
     shares = class_loss(len(model.classes_)).indicators(labelled.take(everything).targets)
-    found = class_errors(model, model.predict_log_proba(source), shares, row_weights(source.take(everything)))
+    weights = row_weights(without_features(source).take(everything))
+    found = class_errors(model, model.predict_log_proba(source), shares, weights)
     return {"data": name} | found
 
 

@@ -30,11 +30,12 @@ from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
-from ridgemark.rows.cells import has_gaps
+from ridgemark.rows.arrays import as_array
+from ridgemark.rows.cells import is_finite
 from ridgemark.rows.dask import is_dask
 from ridgemark.rows.labels import text_labels
 from ridgemark.rows.open import frame_columns
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
 
@@ -285,12 +286,23 @@ class LandmarkEstimator(TableReader):
         given = {"X": X} if alone else {"X": X, "y": y}
         if frame is not None:
             frame.header.check_names()
-        if frame is None or (frame.numeric and self._categories_by_type()):
+        plain = self._categories_by_type() if reset else self._model.schema.table is None
+        if frame is None or (frame.numeric and plain):
+            if (kind := getattr(getattr(X, "dtype", None), "kind", None)) in ("M", "m"):
+                raise Place("X", None, str).wrong_kind(kind, X.dtype)
             refuse_large_integers(X, "X")
-            rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+            rows = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
             numeric = {} if alone else {"multi_output": True, "y_numeric": True}
-            found = validate_data(self, **given, **rows, **numeric, reset=reset)
-            if frame is None or not has_gaps(found if alone else found[0]):
+            try:
+                found = validate_data(self, **given, **rows, **numeric, reset=reset)
+            except (TypeError, ValueError) as error:
+                if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
+                    raise DataTypeError(
+                        f"X cannot be read as numbers ({error}); give text, dates and categories as a DataFrame, and "
+                        "a dict of columns as open_rows(X, target=y)"
+                    ) from error
+                raise
+            if frame is None or is_finite(found if alone else found[0]):
                 if reset and frame is not None:
                     warn_of_row_numbers(frame.names or (), frame.whole())
                 return found

@@ -14,19 +14,20 @@ from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource
+from ridgemark.rows.cells import is_missing
 from ridgemark.rows.dask import computed, is_dask
 from ridgemark.rows.labels import text_labels
 
 
 def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:
     """Return the classes of positive weight, two at least, from the weights of all labels."""
-    labels = labels[totals > 0]
-    if len(labels) < 2:
+    values = labels[totals > 0].tolist()
+    if len(values) < 2:
         raise DataError(
-            f"at least two classes are needed, got one class: {labels[0]!r}; labels of zero weight are left out"
+            f"at least two classes are needed, got one class: {values[0]!r}; labels of zero weight are left out"
         )
-    weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
-    return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
+    weights = _factors(class_weight, values, totals[totals > 0])
+    return Classes(tuple(values), "str" if labels.dtype.kind in "UT" else str(labels.dtype), weights)
 
 
 def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
@@ -34,13 +35,8 @@ def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
 
     Unknown labels have a position behind the last.
     """
-    y = computed([y])[0] if is_dask(y) else y
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-    if y.dtype.kind == "f" and (y != np.round(y)).any():
-        raise DataError(
-            f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
-            "numbers use NystromRidge"
-        )
+    y = _one_column(y)
+    _check_whole(y)
     try:
         labels, which = np.unique(y, return_inverse=True)
     except TypeError:
@@ -51,17 +47,44 @@ def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
     return known.labels, np.array([places.get(label, len(places)) for label in labels.tolist()], float)[which]
 
 
+def _check_whole(y: NDArray[Any]) -> None:
+    """Refuse labels that are numbers with fractions."""
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
+        raise DataError(
+            f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
+            "numbers use NystromRidge (command line: no --classify)"
+        )
+
+
+def _one_column(y: Any) -> NDArray[Any]:
+    """Return labels as an array (n,); refuse missing ones, and count them."""
+    y = computed([y])[0] if is_dask(y) else y
+    given = np.asarray(y) if hasattr(y, "__array__") else y  # nullable types of pandas stay
+    given = check_array(given, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    labels = column_or_1d(given, warn=True)
+    values = np.array(y, dtype=object).ravel() if isinstance(y, list | tuple) else labels  # NumPy makes text of NaN
+    gaps = np.array([is_missing(value) for value in values]) if values.dtype.kind == "O" else values != values
+    if gaps.any():
+        raise DataError(
+            f"the label is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
+            f"{int(np.argmax(gaps))}; a fit needs the label of every row: drop the others, with "
+            "keep = ~pandas.isna(y) and fit(X[keep], y[keep])"
+        )
+    return labels
+
+
 def labels_of(source: RowSource, numbers: Floats) -> NDArray[Any]:
-    """Return the labels that numbers of a source stand for; numbers themselves as integers where all of them are."""
+    """Return the labels that numbers of a source stand for; whole numbers as integers, where these can hold them."""
     labels = getattr(source, "labels", None)
     if labels is not None:
         return np.array(labels)[numbers.astype(int)]
-    return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() and abs(numbers).max() < 2**53 else numbers
+    _check_whole(numbers)
+    return numbers.astype(np.int64) if abs(numbers).max() < 2**53 else numbers
 
 
 def numbers_of(classes: Classes, source: RowSource) -> Floats:
     """Return the numbers, ascending, that stand for the classes in a source; none of its numbers for an absent one."""
-    labels, texts = classes.labels, text_labels(source)
+    labels, texts = np.array(classes.values), text_labels(source)
     if (labels.dtype.kind == "U") != (texts is not None):
         kinds = ("text", "numbers") if texts is None else ("numbers", "text")
         raise DataError(

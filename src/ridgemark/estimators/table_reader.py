@@ -32,7 +32,8 @@ class TableReader(BaseEstimator):
 
         Columns that are finite numbers are features as they are.
         """
-        if not isinstance(source, BaseRows) or make_kernel(self.kernel).pairwise:
+        kernel = make_kernel(self.kernel) if reset else self.kernel_  # parameters may have been set after the fit
+        if not isinstance(source, BaseRows) or kernel.pairwise:
             return source
         if reset:
             if source.finite and self._categories_by_type() and not source.schema_options:

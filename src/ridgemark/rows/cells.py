@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
@@ -67,6 +68,13 @@ def _check_finite(values: Array, place: Place, gaps: bool) -> None:
 def has_gaps(values: Array) -> bool:
     """Return whether an array of floats holds NaN."""
     return bool(np.isnan(values.sum()) and np.isnan(values).any())  # the sum needs no temporary array
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def is_finite(values: Any) -> bool:
+    """Return whether an array or sparse matrix of floats holds neither NaN nor an infinity."""
+    stored = values.data if sparse.issparse(values) else values
+    return bool(np.isfinite(stored.sum()) or np.isfinite(stored).all())
 
 
 def is_number(text: str) -> bool:

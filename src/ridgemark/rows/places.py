@@ -99,7 +99,7 @@ class Place:
 
     def bad_number(self, value: float, row: int, column: int = 0) -> DataError:
         """Refuse NaN or an infinity."""
-        what = "NaN (not a number)" if np.isnan(value) else f"{value}"
+        what = "NaN (not a number)" if np.isnan(value) else f"{value} (infinity)"
         return DataError(f"{self.cell(row, column)} is {what}; every value must be a finite number; {self.remedy}")
 
     def missing(self, row: int, column: int = 0) -> DataError:

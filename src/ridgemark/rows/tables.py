@@ -93,9 +93,17 @@ class PandasColumns(FrameColumns):
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         dtype = self._table.dtypes.iloc[position]
-        if not isinstance(dtype, np.dtype):  # nullable, Arrow-backed and sparse types name their numpy type
-            dtype = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", _OBJECT))
+        if hasattr(dtype, "fill_value"):  # stored sparsely
+            dtype = dtype.subtype
+        elif not isinstance(dtype, np.dtype):  # nullable and Arrow-backed types name their numpy type
+            dtype = getattr(dtype, "numpy_dtype", _OBJECT)
         return dtype if isinstance(dtype, np.dtype) else _OBJECT
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every column has a type of numbers, all or none of them stored sparsely, without their zeros."""
+        fills = {getattr(self._table.dtypes.iloc[j], "fill_value", None) for j in self.which}
+        return super().numeric and fills in ({None}, {0})
 
     def column(self, position: int, rows: Rows, place: Place) -> Column:
         series = self._table.iloc[rows, position]
@@ -108,12 +116,15 @@ class PandasColumns(FrameColumns):
             return text_column(series.to_numpy(dtype=object), missing, stated, typed=name != "str")  # of any text read
         if isinstance(series.dtype, np.dtype):
             return array_column(series.to_numpy(), place)
-        if series.dtype.kind == "M":  # with a time zone: to UTC
+        if series.dtype.kind == "M" and not name.startswith(("date32", "date64")):  # with a time zone: to UTC
             return Column("date", series.to_numpy(dtype=MOMENT), stated=stated)
+        if series.dtype.kind == "m":
+            return number_column(series.to_numpy(dtype="timedelta64[us]"))
         dtype, missing = self._column_dtype(position), series.isna().to_numpy()
         if dtype.kind not in "fiub":
             return object_column(series.to_numpy(dtype=object), place)
-        filled = number_column(series.to_numpy(dtype=dtype, na_value=np.nan if dtype.kind == "f" else 0))
+        na_value = {"f": np.nan, "b": False}.get(dtype.kind, 0)
+        filled = number_column(series.to_numpy(dtype=dtype, na_value=na_value))
         return replace(filled, missing=missing, stated=stated)
 
 
@@ -206,6 +217,11 @@ def check_targets(values: Any, source: str) -> None:
                 f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
                 f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
                 "keep = ~numpy.isnan(y) and fit(X[keep], y[keep])"
+            )
+        if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
+            raise DataError(
+                f"row {int(np.argmax(infinite))} of {where} is an infinity; every target must be a finite number: drop "
+                "the row, or correct it"
             )
 
 
