@@ -21,12 +21,13 @@ from ridgemark.rows.labels import text_labels
 def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:
     """Return the classes of positive weight, two at least, from the weights of all labels."""
     labels = labels[totals > 0]
-    if len(labels) < 2:
+    values = labels.tolist()
+    if len(values) < 2:
         raise DataError(
-            f"at least two classes are needed, got one class: {labels[0]!r}; labels of zero weight are left out"
+            f"at least two classes are needed, got one class: {values[0]!r}; labels of zero weight are left out"
         )
-    weights = _factors(class_weight, labels.tolist(), totals[totals > 0])
-    return Classes(tuple(labels.tolist()), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
+    weights = _factors(class_weight, values, totals[totals > 0])
+    return Classes(tuple(values), "str" if labels.dtype.kind == "U" else str(labels.dtype), weights)
 
 
 def label_codes(y: Any, known: Classes | None) -> tuple[NDArray[Any], Floats]:
