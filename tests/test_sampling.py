@@ -126,6 +126,12 @@ class TestPoisson:
             assert draw.indices.tolist() == sorted(expected.tolist())
         assert filled > 0
 
+    def test_rounding_errors_do_not_choose_among_equal_weights(self):
+        rounding = 1.0 + 2e-16 * np.random.default_rng(0).integers(-2, 3, 90)
+        for seed in range(20):
+            one, other = (draw_poisson(w, 10, np.random.default_rng(seed)) for w in (np.ones(90), rounding))
+            assert np.array_equal(one.indices, other.indices)
+
     def test_huge_and_tiny_weights_do_not_overflow(self):
         draw = draw_poisson(np.array([1e300, 1e-300, 1.0, 1e300]), 3, np.random.default_rng(0))
         assert {0, 3} <= set(draw.indices.tolist())

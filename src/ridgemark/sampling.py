@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.errors import ParameterError
+from ridgemark.linalg import rounded
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,9 @@ def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
         drawn = rng.random(len(inclusion)) < inclusion
     missing = size - np.count_nonzero(drawn)
     if missing:
-        drawn[np.argpartition(np.where(drawn, 0.0, probabilities), -missing)[-missing:]] = True
+        # How sums were rounded must not choose among weights that are equal but for it.
+        remaining = rounded(np.where(drawn, 0.0, probabilities))
+        drawn[np.argpartition(remaining, -missing)[-missing:]] = True
     return Draw(np.flatnonzero(drawn), np.ones(size, dtype=np.intp), probabilities, size, inclusion)
 
 

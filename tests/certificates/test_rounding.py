@@ -6,7 +6,7 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.certificates import audit, distance_at, operator_certificate, trace_certificate
-from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52
+from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52, Polynomial
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from tests.certificates.problems import Fitted
@@ -78,6 +78,22 @@ def test_no_certificate_of_far_clusters_is_below_the_truth_or_refused(seed):
 def test_no_certificate_of_many_far_clusters_is_below_the_truth_or_refused(first):
     for seed in range(first, first + 20):
         _check(seed)
+
+
+@pytest.mark.parametrize("seed", [344, 397, 495])
+def test_no_audit_with_an_intercept_is_below_the_truth_where_the_kernel_diagonal_spans_decades(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 2))
+    X[::2] += 1e5  # k(x, x) is 1e20 there and 1 elsewhere, so that the mean of the defects exceeds most of them
+    y, weights, kernel = rng.normal(size=24), 10.0 ** rng.uniform(-10, 10, 24), Matern32(5.0) * Polynomial(2)
+    ridge = 10.0 ** rng.uniform(-6, -2)
+    model = NystromRidge(kernel, ridge=ridge, n_landmarks=12, selection="rpcholesky", random_state=0)
+    model.fit(X, y, sample_weight=weights)
+    with mpmath.workdps(DIGITS):
+        exact = kernel_ridge(kernel, X, y, model.scaled_ridge_, weights, fit_intercept=True)
+        off = np.array([float(value - f) for value, f in zip(exact, model.predict(X).tolist(), strict=True)])
+    bound = model.certify(X, y, sample_weight=weights).bound
+    assert np.sqrt(np.average(off**2, weights=weights)) <= bound
 
 
 @pytest.mark.parametrize("n_sites", [2, 5, 20])

@@ -217,7 +217,7 @@ def test_labels_of_zero_weight_are_no_classes():
 def test_one_class_is_refused():
     X, labels = labelled(50, 2)
     for weights in (None, (labels == 1).astype(float)):
-        with pytest.raises(DataError, match=r"at least two classes .* got one class"):
+        with pytest.raises(DataError, match=r"at least two classes .* got one class: 1"):
             NystromClassifier(**PLAIN).fit(X, np.ones(50) if weights is None else labels, sample_weight=weights)
 
 

@@ -176,6 +176,16 @@ def test_leverage_draws_by_upper_scores(paper):
     assert chosen.draw.probabilities == pytest.approx(expected / expected.sum())
 
 
+@pytest.mark.parametrize("selection", DRAWN, ids=repr)
+def test_equal_rows_are_drawn_as_one_row_of_their_weight(selection):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    weights = 1.0 + np.arange(300) % 3
+    repeated = np.repeat(np.arange(300), weights.astype(int))
+    weighted = _choose(selection, _problem(X, weights), 40)
+    rows = _choose(selection, _problem(X[repeated]), 40)
+    assert set(repeated[rows.indices]) == set(weighted.indices)
+
+
 class TestLeverage:
     def test_the_papers_draw_is_one_row_after_the_other_at_the_papers_ridge(self):
         problem, rng = _problem(_rare()), np.random.default_rng(3)
@@ -220,14 +230,6 @@ class TestLeverage:
         assert _choose(Leverage(), _problem(X), 100).scores.n_draws == 500
         assert _choose(Leverage(), _problem(X), 1500).scores.n_draws == 750
         assert _choose(Leverage(n_pilot=40), _problem(X), 1500).scores.n_draws == 40
-
-    def test_equal_rows_are_drawn_as_one_row_of_their_weight(self):
-        X = np.random.default_rng(0).normal(size=(300, 2))
-        weights = 1.0 + np.arange(300) % 3
-        repeated = np.repeat(np.arange(300), weights.astype(int))
-        weighted = _choose(Leverage(), _problem(X, weights), 40)
-        rows = _choose(Leverage(), _problem(X[repeated]), 40)
-        assert set(repeated[rows.indices]) == set(weighted.indices)
 
     @pytest.mark.parametrize("repeats", [1, *slowly(40)])
     def test_the_stated_guarantee_holds(self, repeats):

@@ -84,7 +84,8 @@ def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, 
     product, product_error, defect, inner, inner_rounding = whole_defect(rows)
     gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
     ascent = ascend(rows, product, defect, landmark_indices)
-    ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error)
+    shifted = 2.0 * (1.0 + np.abs(ascent.eta)) * ascent.xi_sum * mean_rounding(rows, product)
+    ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error) + shifted
     smaller_gap = np.minimum(gap, scaled_ridge * ascended / total)
     by_energy, energy, added = _by_energy(rows, defect, gap)
     added += rows.rms(rows.lengths[:, None] * product_error)
@@ -109,8 +110,18 @@ def whole_defect(rows: FittedRows) -> tuple[Floats, Floats, Floats, Floats, Floa
     product_error += summed * rows.sizes.sum(axis=0) + rows.share[:, None] * rows.function_size
     inner = (rows.dual * defect).sum(axis=0) - (fit.dual_coef * rows.unsolved).sum(axis=0)
     inner_rounding = (rows.sizes * product_error).sum(axis=0) + rows.function_size * rows.unsolved_rounding
-    inner_rounding += summed * rows.size**2
+    inner_rounding += summed * rows.size**2 + np.abs(rows.dual).sum(axis=0) * mean_rounding(rows, product)
     return product, product_error, defect, inner, inner_rounding
+
+
+def mean_rounding(rows: FittedRows, product: Floats) -> Floats:
+    """Return the rounding error, per target, of the mean that centring subtracts from the defect `K alpha - f`.
+
+    Where `k(x, x)` differs by orders of magnitude, the mean may exceed the defect of a row, and its rounding error
+    that of the row. Coefficients sum to zero up to the same error, relative to the sum of their sizes.
+    """
+    values = product - rows.values
+    return 2.0 * sum_rounding(len(values)) * np.abs(values - rows.centred(values)).max(axis=0)
 
 
 def _by_energy(rows: FittedRows, defect: Floats, gap: Floats) -> tuple[Floats, Floats, Floats]:
@@ -252,6 +263,7 @@ class Ascent:
     moved: Floats  # (t,): root mean square of `s x/w`, the distance of the point from the residuals of f
     eta: Floats  # (t,)
     xi_sizes: Floats  # (n, t): |xi_i| |k(., x_i)|
+    xi_sum: Floats  # (t,): sum of |xi_i|
     among_rounding: Floats  # (t,): relative error of products among the chosen rows
 
     def rounding(self, inner_rounding: Floats, product_error: Floats) -> Floats:
@@ -275,8 +287,8 @@ def ascend(rows: FittedRows, product: Floats, defect: Floats, landmark_indices: 
     they are known, on the rows of the landmarks. This needs only the products computed already and the kernel of those
     rows with each other. It removes the gap of a row far from all landmarks, which may be arbitrarily large.
     """
-    gain, moved, eta, among_rounding = np.zeros((4, len(rows.offset)))
-    ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), among_rounding)
+    gain, moved, eta, xi_sum, among_rounding = np.zeros((5, len(rows.offset)))
+    ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), xi_sum, among_rounding)
     present = np.flatnonzero(rows.weights)
     known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
     count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
@@ -327,4 +339,5 @@ def _improve(ascent: Ascent, rows: FittedRows, target: int, image: Floats, defec
         ascent.gain[target], ascent.eta[target] = gain, eta
         ascent.moved[target] = np.sqrt(rows.weights @ moved**2 / rows.total_weight)
         ascent.xi_sizes[chosen, target] = rows.lengths[chosen] / np.sqrt(weights) * np.abs(xi)
+        ascent.xi_sum[target] = np.abs(xi).sum()
         ascent.among_rounding[target] = 2.0 * sum_rounding(len(chosen)) + cross_kernel.landmark_error

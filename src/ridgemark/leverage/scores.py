@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
 from ridgemark.backends.threads import one_blas_thread
@@ -32,7 +31,7 @@ def posterior_variance(
 
 @dataclass(frozen=True, eq=False)
 class PosteriorScores(Task):
-    """`posterior_variance / scaled_ridge`, at most 1, for the rows that are wanted, given along; zero for others."""
+    """`posterior_variance / scaled_ridge`, at most 1, for rows of the weights given along; zero without weight."""
 
     what: ClassVar[str] = "leverage scores"
     cross_kernel: CrossKernel
@@ -44,10 +43,11 @@ class PosteriorScores(Task):
         return 2 * self.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        backend, wanted = workspace.backend, block.along[0]
+        backend, weights = workspace.backend, block.along[0]
+        wanted = weights != 0
         scores, numbers = backend.zeros((block.n_rows,)), block.indices[backend.to_host(wanted)]
         if len(numbers):
-            part = Block(0, block.features[wanted], None, row_weights(block)[wanted], numbers)
+            part = Block(0, block.features[wanted], None, weights[wanted], numbers)
             variance = _variance(part, self.cross_kernel, self.factor)
             scores[wanted] = backend.within(variance / self.scaled_ridge, 0.0, 1.0)
         return scores
@@ -59,12 +59,12 @@ def posterior_scores(
     landmarks: Block,
     sampling_weights: Floats,
     scaled_ridge: float,
-    wanted: NDArray[np.bool_],
+    weights: Floats,
 ) -> Floats:
-    """Return `posterior_variance / scaled_ridge`, at most 1, for the wanted rows and zero for others, in one pass."""
+    """Return `posterior_variance / scaled_ridge`, at most 1, for rows of these weights, zero without, in one pass."""
     cross_kernel, factor = _posterior(kernel, landmarks, sampling_weights, scaled_ridge)
-    passes.count_entries(int(np.count_nonzero(wanted)) * landmarks.n_rows)
-    return passes.map(PosteriorScores(cross_kernel, factor, scaled_ridge), along=(wanted,))
+    passes.count_entries(int(np.count_nonzero(weights)) * landmarks.n_rows)
+    return passes.map(PosteriorScores(cross_kernel, factor, scaled_ridge), along=(weights,))
 
 
 def landmark_spectrum(kernel: Kernel, landmarks: Block, sampling_weights: Floats) -> Floats:
@@ -117,6 +117,7 @@ def score_bracket(
     landmark_weights: Floats | None,
     n_draws: int,
     group_weights: Floats | None = None,
+    n_distinct: int | None = None,
 ) -> ScoreBracket:
     """Score every row from a factor and its moments, in one more pass of O(n p^2).
 
@@ -129,11 +130,12 @@ def score_bracket(
 
     `landmark_weights` is None when the landmarks are not training rows: then only the second upper bound holds.
     `group_weights` is needed where rows are equal, and holds for every row the weight of all rows equal to it: these
-    are scored as one row of that weight, and each gets its share by weight.
+    are scored as one row of that weight, and each gets its share by weight. `n_distinct` counts distinct rows.
     """
     if not 0 < scaled_ridge < math.inf:
         raise ParameterError(f"scaled_ridge (n times lambda) must be positive and finite, got {scaled_ridge!r}")
-    task = _score_task(factor, moments, scaled_ridge, landmark_weights)
+    rank = moments.n_rows if n_distinct is None else n_distinct
+    task = _score_task(factor, moments, scaled_ridge, landmark_weights, rank)
     along = () if group_weights is None else (group_weights,)
     lower, upper = passes.map(task, along).T  # views of one array: copies would double the memory
     total = float(lower.sum())
@@ -184,7 +186,7 @@ class Scores(CrossTask):
 
 
 def _score_task(
-    factor: NystromFactor, moments: Moments, scaled_ridge: float, landmark_weights: Floats | None
+    factor: NystromFactor, moments: Moments, scaled_ridge: float, landmark_weights: Floats | None, rank: int
 ) -> Scores:
     n_reliable, excess = _reliable_features(factor)
     lengths = np.diagonal(moments.gram)
@@ -192,8 +194,8 @@ def _score_task(
     unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
     residual_trace = float(unexplained + lengths[n_reliable:].sum())
     surplus = float(excess * lengths[:n_reliable].sum())
-    # K - L is zero at landmarks that are rows, so its rank is at most the number of other rows.
-    rank = moments.n_rows - (0 if landmark_weights is None else n_reliable)
+    # K - L is zero at landmarks that are rows, so its rank is at most the number of other distinct rows.
+    rank -= 0 if landmark_weights is None else n_reliable
     spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable])
     # More noise only raises a posterior variance, so the rounding error of W is added to the ridge.
     rounding = 8 * _EPS * len(factor.landmark_kernel)

@@ -16,6 +16,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import ScoreBracket
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
+from ridgemark.rows import Block
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import Draw
 from ridgemark.selection.pilot import Pilot, draw_pilot, refined_scores
@@ -51,6 +52,11 @@ class Problem:
         """Return the rows at these positions among the candidates as landmarks."""
         indices = self.distinct.indices[candidates]
         return Landmarks(self.passes.take(indices).features, indices, **found)
+
+    def rows(self, candidates: NDArray[np.intp]) -> Block:
+        """Return the rows at these positions among the candidates, each with the weight of all rows equal to it."""
+        weights = self.distinct.totals(self.passes.row_counts())[candidates]
+        return replace(self.passes.take(self.distinct.indices[candidates]), weights=weights)
 
     @property
     def sketch_ridge(self) -> float:

@@ -52,8 +52,7 @@ class Bless(Selection):
             last = ridge == target
             size = math.ceil(min(self.oversampling * (trace / ridge), float(len(distinct))))
             sample = draw_distinct(lengths, max(size, n_landmarks if last else 10), rng)
-            rows = passes.take(distinct.indices[sample.indices])
-            landmarks = passes.take(distinct.indices[chosen])
+            rows, landmarks = problem.rows(sample.indices), problem.rows(chosen)
             sampling = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
             scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
             passes.count_entries((rows.n_rows + landmarks.n_rows) * landmarks.n_rows)

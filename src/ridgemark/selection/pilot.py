@@ -30,17 +30,19 @@ class Pilot:
     factor: NystromFactor
     moments: Moments
     counts: Floats  # the total weight of the training rows equal to each pilot row
+    n_distinct: int  # distinct training rows
 
     def ridge_at_dimension(self, dimension: float) -> float:
         """Return the n gamma at which the upper bound on d_eff equals `dimension`, by bisection and without a pass.
 
-        `d_eff(gamma) <= sum_j s_j/(s_j + n gamma) + tr E/(n gamma + tr E/(n - r))`, s_j the eigenvalues of `B'B`, r
-        their number and E = K - L. Where d_eff stays below `dimension` for every ridge, a negligible ridge is returned.
+        `d_eff(gamma) <= sum_j s_j/(s_j + n gamma) + tr E/(n gamma + tr E/(m - r))`, s_j the eigenvalues of `B'B`, r
+        their number, m that of distinct rows and E = K - L. Where d_eff stays below `dimension` for every ridge, a
+        negligible ridge is returned.
         """
         moments, (spectrum, _) = self.moments, symmetric_eigen(self.moments.gram)
 
         def largest_dimension(scaled_ridge: float) -> float:
-            rest = residual_dimension(moments.trace_residual / scaled_ridge, moments.n_rows - len(spectrum))
+            rest = residual_dimension(moments.trace_residual / scaled_ridge, self.n_distinct - len(spectrum))
             return float((spectrum / (spectrum + scaled_ridge)).sum()) + rest
 
         # d_eff is at most tr K/(n gamma).
@@ -54,7 +56,8 @@ class Pilot:
     def scores(self, passes: RowPasses, scaled_ridge: float, distinct: DistinctRows) -> ScoreBracket:
         """Score all rows at this ridge, in one more pass."""
         groups = distinct.of_rows(distinct.totals(passes.row_counts())) if distinct.has_repeats else None
-        return score_bracket(passes, self.factor, self.moments, scaled_ridge, self.counts, len(self.counts), groups)
+        drawn = self.counts, len(self.counts)
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, *drawn, groups, self.n_distinct)
 
 
 def draw_pilot(
@@ -92,7 +95,8 @@ def draw_pilot(
     rows = passes.take(distinct.indices[drawn])
     factor = nystrom_factor(kernel, rows.features, rows.indices, stays=True)
     counts = distinct.totals(passes.row_counts())[drawn]
-    return Pilot(factor.on_host(), loss_sums(passes, factor, target_origin, smallest_ridge), counts)
+    sums = loss_sums(passes, factor, target_origin, smallest_ridge)
+    return Pilot(factor.on_host(), sums, counts, len(distinct))
 
 
 def refined_scores(

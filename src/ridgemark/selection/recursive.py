@@ -48,13 +48,14 @@ def _indicator(level: NDArray[np.intp], n_candidates: int) -> Floats:
 def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp], least: float) -> Floats:
     """Score the candidates of one level by the landmarks drawn from the level before; others get zero."""
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
-    landmarks = passes.take(distinct.indices[draw.indices])
+    landmarks = problem.rows(draw.indices)
     # The inverse of each landmark's probability of being among the landmarks.
     sampling_weights = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
     spectrum = landmark_spectrum(kernel, landmarks, sampling_weights)
     passes.count_entries(len(spectrum) ** 2)
     leading = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
     ridge = max(float(spectrum[leading:].sum()) / leading, least)
-    # Rows of weight zero have kind -1 and so get False.
-    wanted = np.append(_indicator(level, len(distinct)) > 0, False)[distinct.kind]
-    return distinct.totals(posterior_scores(passes, kernel, landmarks, sampling_weights, ridge, wanted))
+    # The first of equal rows is scored, with the weight of all of them.
+    weights = np.zeros(len(distinct.kind))
+    weights[distinct.indices[level]] = distinct.totals(passes.row_counts())[level]
+    return posterior_scores(passes, kernel, landmarks, sampling_weights, ridge, weights)[distinct.indices]
