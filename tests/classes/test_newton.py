@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from ridgemark.kernels import Gaussian
+from ridgemark import NystromClassifier
+from ridgemark.kernels import Gaussian, Scaled
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
@@ -26,6 +27,19 @@ def solve(X, labels, weights, ridge, n_classes, fit_intercept=True, memory_budge
     passes = RowPasses(ArrayRows(X, Y, weights), memory_budget)
     newton = Newton(passes, factor, class_loss(n_classes), fit_intercept)
     return newton, newton.solve(ridge * weights.sum(), zero(factor, Y.shape[1]))
+
+
+@pytest.mark.parametrize("scale", [2.0**-120, 2.0**120, 2.0**270])
+def test_probabilities_do_not_depend_on_the_size_of_kernel_values(scale):
+    X, labels = labelled(400, 3)
+    plain, scaled = (
+        NystromClassifier(
+            Scaled(Gaussian(0.5), s), ridge=1e-4 * s, n_landmarks=340, selection="uniform", random_state=0
+        )
+        for s in (1.0, scale)
+    )
+    expected = plain.fit(X, labels).predict_proba(X)
+    assert scaled.fit(X, labels).predict_proba(X) == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -81,7 +81,7 @@ class JointSystem:
             matrix[np.arange(t), -1, np.arange(t), -1] = 1.0
         flat = matrix.reshape(t * m, t * m)
         flat[np.diag_indices(t * m)] += np.tile(_penalty(m, scaled_ridge), t)
-        self.factor = _triangle(flat)
+        self.factor = _scaled_triangle(flat)
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the system of the same sums with another ridge."""
@@ -122,7 +122,7 @@ class TargetSystems:
         matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
         if not self.fit_intercept:
             matrix[-1], matrix[:, -1], matrix[-1, -1] = 0.0, 0.0, 1.0
-        return _triangle(matrix)
+        return _scaled_triangle(matrix)
 
     def with_ridge(self, scaled_ridge: float) -> Self:
         """Return the systems of the same sums with another ridge."""
@@ -151,10 +151,25 @@ class TargetSystems:
 System = CurvatureSystem | JointSystem | TargetSystems
 
 
-def _triangle(matrix: Floats, ridge: float = 0.0) -> Any:
+def _triangle(matrix: Floats, ridge: float) -> Any:
     """Return U with `U'U = A + s I`, s the ridge or the rounding error of A; of a large matrix on the device."""
     there = sent(matrix)
     return for_solving(raised_cholesky(lambda: copy_with_ridge(there, 0.0), ridge))
+
+
+def _scaled_triangle(matrix: Floats) -> Any:
+    """Return U with `U'U = A + E`, E the rounding error of each unknown, relative to its diagonal entry.
+
+    A constant and features may differ by any order of magnitude, as kernel values do. The matrix is overwritten.
+    """
+    sizes = np.sqrt(np.diagonal(matrix))
+    scale = np.exp2(np.round(np.log2(sizes, out=np.zeros_like(sizes), where=sizes > 0)))
+    matrix /= scale
+    matrix /= scale[:, None]
+    there = sent(matrix)
+    triangle = raised_cholesky(lambda: copy_with_ridge(there, 0.0), 0.0)
+    triangle *= backend_of(triangle).from_host(scale)
+    return for_solving(triangle)
 
 
 def _penalty(size: int, scaled_ridge: float) -> Floats:

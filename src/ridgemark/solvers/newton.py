@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ridgemark.backends import Array, Floats
+from ridgemark.linalg import largest_entry
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
 from ridgemark.losses.slopes import CurvatureSums, Form
 from ridgemark.operators import NystromFactor
@@ -27,6 +28,7 @@ _FEW_PRODUCTS, _MOST_PRODUCTS = 10, 100  # of one step: rough, or exact
 _WORN = 20  # products with one system, after which it is summed anew: that takes about as long
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
+_HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
 _SAMPLED = 8192  # distinct rows whose curvature is summed for each target alone, and left out
 
 
@@ -87,6 +89,9 @@ class Newton:
     def hold(self) -> Newton:
         """Return the same objective with features in memory, where the memory budget holds them and that saves time."""
         n, rank = self.passes.source.n_rows, self.factor.rank
+        least, most = _HELD_SIZES
+        if not least < largest_entry(self.factor.landmark_kernel) < most:
+            return self
         if (self.whole and not (self.loss.scalar and rank >= _FEW_FEATURES)) or 4 * n * rank > self.rows.room:
             return self
         return replace(self, held=self.rows.held(), rough=True)
@@ -144,11 +149,12 @@ class Newton:
     ) -> NewtonFit:
         """Minimise from `start` until a step would lower the objective by less than the share `tol`, or by rounding.
 
-        A step that changes no coefficient by more than 1e-6 of the largest is the last one too. A step is halved until
-        the objective falls by a ten thousandth of what its slope promises; where that fails, the largest possible
-        curvature gives a step that lowers it. Where the second derivative is summed whole, a step is `-H^-1 g` and
-        takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with the system of an
-        earlier point as preconditioner: the one given, that of the start, or that of a point on the way.
+        A step that changes no coefficient by more than 1e-6 of the largest, and no constant, is the last one too. A
+        step is halved until the objective falls by a ten thousandth of what its slope promises; where that fails, the
+        largest possible curvature gives a step that lowers it. Where the second derivative is summed whole, a step is
+        `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with
+        the system of an earlier point as preconditioner: the one given, that of the start, or that of a point on the
+        way.
         """
         point = self._point(_centred(_as_vectors(start)), scaled_ridge)
         system = None if self.whole or system is None else system.with_ridge(scaled_ridge)
@@ -159,8 +165,7 @@ class Newton:
             step, first, products = self._step(point, system, first)
             spent += products
             slope = -float((step * point.gradient).sum())
-            size = float(np.abs(point.at + step).max(initial=0.0))
-            if slope <= tol * abs(point.objective) or float(np.abs(step).max(initial=0.0)) <= _SMALL * size:
+            if slope <= tol * abs(point.objective) or _is_small(step, point.at + step):
                 return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, True)
             lower = self._lower(point, step, slope, scaled_ridge)
             if lower is None:
@@ -273,6 +278,16 @@ class Newton:
         image[:-1] += scaled_ridge * vectors[:-1]
         image[-1] *= self.fit_intercept
         return image
+
+
+def _is_small(step: Floats, at: Floats) -> bool:
+    """Return whether a step changes the coefficients by 1e-6 of the largest at most, and the constants by 1e-6.
+
+    Constants are log-odds; the size of coefficients depends on that of kernel values.
+    """
+    moved, size = np.abs(step), np.abs(at)
+    coefficients = moved[:-1].max(initial=0.0) <= _SMALL * size[:-1].max(initial=0.0)
+    return bool(coefficients and moved[-1].max() <= _SMALL * (1.0 + size[-1].max()))
 
 
 def _as_vectors(solution: RidgeSolution) -> Floats:
