@@ -143,7 +143,7 @@ class TorchBackend(Backend):
 
 @cache
 def _load_linear_algebra() -> None:
-    """Let torch load its linear algebra for GPUs; it fails where two threads are the first to use it."""
+    """Let torch load its linear algebra for GPUs: loading fails if two threads begin it at the same time."""
     torch.linalg.inv(torch.ones((1, 1), device="cuda"))
 
 

@@ -52,7 +52,7 @@ def _check_whole(y: NDArray[Any]) -> None:
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.round(y))).all():
         raise DataError(
             f"Unknown label type: continuous; labels must be text, booleans or whole numbers, got {y.dtype}; for "
-            "numbers use NystromRidge (command line: no --classify)"
+            "numbers use NystromRidge, and leave out --classify on the command line"
         )
 
 

@@ -37,7 +37,7 @@ class CurvatureProducts(MatrixTask):
             part = self.evaluate(tile, workspace)
             values = backend.double(part @ astype(self.vectors, part.dtype, copy=False)) + self.constant
             curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
-            # Transposed: the libraries multiply few columns faster from the left.
+            # Transposed, as BLAS multiplies a few columns faster from the left.
             total[:-1] += (astype(curved, part.dtype, copy=False).T @ part).T
             total[-1] += curved.sum(axis=0)
         return total

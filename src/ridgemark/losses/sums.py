@@ -122,7 +122,7 @@ class LossSums(Task):
             trace_residual=float(weights @ residual),
             entry_error=float(weights @ (diagonal * entry_error**2)),
             loss=loss,
-            # Last: a device computes it while the next block is prepared. Every float above waits for the device.
+            # Comes last: a device computes it while the next block is prepared, and the floats above wait for theirs.
             gram=factor.kept_kernel.backend.gram(features),
         )
 

@@ -48,7 +48,7 @@ class Block:
     along : tuple of ndarray
         Further arrays given to a pass, with one entry per row.
     converted_late : bool
-        Whether the task converts the features to float64 itself, part by part in the processor's cache.
+        Whether features stay in float32, and the task converts what it needs, part by part in the processor's cache.
     """
 
     start: int
