@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52, PowerExponential
-from ridgemark.tuning.criterion import Sample, best_ridge, evaluate, fit_small, with_metric
+from ridgemark.kernels import Gaussian, Laplacian, Matern12, Matern32, Matern52, PowerExponential
+from ridgemark.tuning.criterion import Sample, best_ridge, evaluate, fit_small
 from ridgemark.tuning.metrics import FullMatrix, PerFeature
+from ridgemark.tuning.pairs import with_metric
 
 FAMILIES = [
     Gaussian(),
@@ -40,8 +41,23 @@ def slopes(error_at, x, step=1e-5):
 @pytest.mark.parametrize("family", FAMILIES, ids=NAMES)
 @pytest.mark.parametrize("metrics", [PerFeature(3), FullMatrix(3)], ids=lambda one: one.level)
 def test_gradients_are_those_of_finite_differences(family, metrics, fit_intercept):
+    check_gradients(family, metrics, fit_intercept)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_gradients_of_the_laplacian_are_those_of_finite_differences(fit_intercept):
+    check_gradients(Laplacian(), PerFeature(3), fit_intercept)
+
+
+def test_gradients_of_columns_of_two_values_are_those_of_finite_differences():
+    check_gradients(Laplacian(), PerFeature(3), True, indicators=True)
+
+
+def check_gradients(family, metrics, fit_intercept, indicators=False):
     for seed, ridge in enumerate([1e-4, 1e-3, 1e-2]):
         sample = sample_of(seed, fit_intercept=fit_intercept)
+        if indicators:
+            sample.features[:, 1:] = np.where(sample.features[:, 1:] > 0.5, 3.0, -1.0)
         mixing = 0.2 * np.random.default_rng(seed).normal(size=(3, 3)) if metrics.level == "metric" else 0.0
         start = metrics.coordinates(np.diag([0.7, 0.5, 0.9]) + mixing)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_scores, load
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
-from ridgemark.kernels import Gaussian, Matern32
+from ridgemark.kernels import Gaussian, Laplacian, Matern32
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
@@ -240,6 +240,44 @@ def test_a_given_kernel_is_left_alone():
     assert model.kernel_ == Gaussian(2.0)
     assert not hasattr(model, "tuning_")
     assert model.metric_ is None
+
+
+def steps(n=800, d=5, seed=0):
+    """Return rows whose target jumps along single columns, one of them an indicator."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, 1] = X[:, 1] > 0.3
+    y = np.sign(X[:, 0]) + X[:, 1] * np.sign(X[:, 2] - 0.5) + 0.1 * rng.normal(size=n)
+    return X, y
+
+
+def test_the_laplacian_is_chosen_where_the_target_jumps_along_columns():
+    (X, y), (X_test, y_test) = steps(), steps(2000, seed=1)
+    tuner, other = (
+        Tuner(**SMALL.get_params() | {"rows": 500, "landmarks": 100, "judging_rows": 200, "kernels": kernels})
+        for kernels in (("gaussian", "matern12", "laplacian"), ("gaussian", "matern12"))
+    )
+    model, other = (NystromRidge(bandwidth=one, n_landmarks=200, random_state=0).fit(X, y) for one in (tuner, other))
+    assert isinstance(model.kernel_, Laplacian)
+    assert model.tuning_.level == "per_feature"
+    assert model.tuning_.levels[-1].kernel == model.tuning_.kernel == model.tuning_.compared[0].kernel == "Laplacian"
+    assert model.bandwidth_[3:].min() > 3 * model.bandwidth_[0]
+    assert rmse(model, X_test, y_test) < 0.95 * rmse(other, X_test, y_test)
+
+
+def test_the_laplacian_is_not_chosen_for_a_smooth_target():
+    X, y = rotated()
+    tuner = Tuner(**SMALL.get_params() | {"kernels": ("laplacian", "gaussian")})
+    assert isinstance(NystromRidge(bandwidth=tuner, n_landmarks=100, random_state=0).fit(X, y).kernel_, Gaussian)
+
+
+def test_a_laplacian_given_by_name_is_tuned_per_feature():
+    X, y = steps(400)
+    for levels in (("shared", "per_feature", "metric"), ("metric",)):
+        tuner = Tuner(rows=200, landmarks=50, evaluations=8, levels=levels)
+        model = NystromRidge("laplacian", bandwidth=tuner, n_landmarks=60, random_state=0).fit(X, y)
+        assert model.tuning_.level == "per_feature"
+        assert np.ptp(model.bandwidth_) > 0
 
 
 def test_a_named_family_stays():

@@ -103,6 +103,11 @@ class TorchBackend(Backend):
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
         return values.addmm_(left, right, alpha=-1.0)
 
+    def differences(self, left: Array, right: Array, power: int, weights: Array | None, out: Array) -> Array:
+        if power == 2 or weights is not None:
+            return super().differences(left, right, power, weights, out)
+        return out.copy_(torch.cdist(left, right, p=1.0))
+
     def exp_(self, values: Array) -> Array:
         return values.exp_()
 

@@ -23,10 +23,7 @@ def tuning_figure(tuning: Any) -> Html | None:
     """Return the errors that the judging rows found in the course of every descent; None without descents."""
     if not tuning.descents:
         return None
-    lines = [
-        Series(f"{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}", *one.looks.T.tolist())
-        for one in tuning.descents
-    ]
+    lines = [Series(_descent_name(one, tuning.descents[0].kernel), *one.looks.T.tolist()) for one in tuning.descents]
     levels = [(_SHORT[one.level], one.judged_error) for one in tuning.levels if one.level == "shared"]
     chart = Chart("evaluations", "judged RMS error / spread of y", lines, levels, log_y=True)
     least = min(tuning.descents, key=lambda one: one.judged_error)
@@ -37,6 +34,12 @@ def tuning_figure(tuning: Any) -> Html | None:
         f"The error on the rows that judge while {len(lines)} descents lower the leave-one-out error on others, each "
         f"named by its level and its start. The least is {least.judged_error:.3g}.",
     )
+
+
+def _descent_name(one: Any, usual: str) -> str:
+    """Return level and start of a descent, and its family where that is not the usual one."""
+    family = "" if one.kernel == usual else f"{one.kernel}, "
+    return f"{family}{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}"
 
 
 def importance_figure(model: Any) -> Html | None:

@@ -153,15 +153,17 @@ def _tuned(tuning: Any) -> list[Html]:
     sentence += f"{tuning.n_tuning:,} rows with {tuning.n_landmarks:,} landmarks"
     if tuning.levels:
         sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
+    named = {one.level: one.kernel for one in reversed(tuning.levels)}  # a later family of the same level gets its name
+    last = max((k for k, one in enumerate(tuning.levels) if one.taken), default=None)
     levels = [
-        [LEVELS[one.level], f"{one.judged_error:.4g}"]
+        [LEVELS[one.level] + ("" if one.kernel == named[one.level] else f", {one.kernel}"), f"{one.judged_error:.4g}"]
         + (
             ["-", "-", "-"]
             if one.level == "shared"
             else [f"{one.gain:.1%}", f"{one.standard_errors:.1f}", f"{one.better:.0%}"]
         )
-        + ["yes" if one.level == tuning.level else "surpassed" if one.taken else "no"]
-        for one in tuning.levels
+        + ["yes" if k == last else "surpassed" if one.taken else "no"]
+        for k, one in enumerate(tuning.levels)
     ]
     again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
     families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
-from ridgemark.kernels import CrossKernel, Kernel, RadialKernel
+from ridgemark.kernels import CrossKernel, Kernel
+from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes.device import placed
+from ridgemark.tuning.pairs import pairs, with_metric
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = 1e-10
@@ -206,23 +207,14 @@ class Evaluation:
     ridge_slope: float  # dE/dlambda
 
 
-def evaluate(family: RadialKernel, metric: Floats, ridge: float, sample: Sample) -> Evaluation:
-    """Return the leave-one-out error for the metric P, with its gradient.
-
-    `S = X'diag(G 1)X + Z'diag(G'1)Z - X'GZ - Z'G'X` with `G = dE/dC phi'(rho)`, entry by entry, plus the same of the
-    landmarks with each other.
-    """
-    features, backend = sample.placed.features, backend_of(sample.placed.features)
-    points = features @ backend.from_host(metric)
-    at_landmarks = points[: sample.n_landmarks]
-    cross, cross_slope = _values(family, points, at_landmarks)
-    among, among_slope = _values(family, at_landmarks, at_landmarks)
-    solved = Solved.of(Design.of(sample, cross, among), ridge)
+def evaluate(family: StationaryKernel, metric: Floats, ridge: float, sample: Sample) -> Evaluation:
+    """Return the leave-one-out error for the metric P, with its gradient: S of dE/dC, plus that of dE/dW."""
+    rows = sample.placed.features
+    landmarks = rows[: sample.n_landmarks]
+    cross, among = (pairs(family, metric, one, landmarks) for one in (rows, landmarks))
+    solved = Solved.of(Design.of(sample, cross.values, among.values), ridge)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
-    by_cross *= cross_slope
-    by_landmarks *= among_slope
-    landmarks = features[: sample.n_landmarks]
-    outer = backend.to_host(_outer(features, landmarks, by_cross) + _outer(landmarks, landmarks, by_landmarks))
+    outer = cross.outer(by_cross) + among.outer(by_landmarks)
     model = solved.design.model(with_metric(family, metric), solved.coefficients)
     return Evaluation(solved.error, model, outer, ridge_slope)
 
@@ -242,11 +234,6 @@ def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
     """Return the landmark model of a sample."""
     design = _design(kernel, sample)
     return design.model(kernel, Solved.of(design, ridge).coefficients)
-
-
-def with_metric(family: RadialKernel, metric: Floats) -> RadialKernel:
-    """Return the kernel of a family with this metric."""
-    return clone(family).set_params(bandwidth=1.0, metric=metric)
 
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
@@ -274,30 +261,7 @@ def _inverse(matrix: Array) -> Array:
         raise np.linalg.LinAlgError from error
 
 
-def _values(family: RadialKernel, left: Floats, right: Floats) -> tuple[Any, Any]:
-    """Return phi and phi' for every pair of projected points; the first on the left are those on the right."""
-    left_norms, right_norms = (left**2).sum(axis=1), (right**2).sum(axis=1)
-    rho = left @ right.T
-    rho *= -2.0
-    rho += left_norms[:, None]
-    rho += right_norms
-    backend = backend_of(rho)
-    backend.clip_(rho, lowest=0.0)
-    backend.diagonal(rho[: len(right)])[...] = 0.0  # the first rows are the landmarks
-    # The error of the product form: below it a distance is not known to differ from zero.
-    largest = float(left_norms.max() + right_norms.max())
-    rounding = 2.0 * (left.shape[1] + 6.0) * float(np.finfo(np.float64).eps) * largest
-    return family.value_and_derivative(rho, rounding)
-
-
 def _weighted_gram(features: Array, weights: Array) -> Array:
     """Return `B'diag(w)B`, in half the work of a general product."""
     root = backend_of(weights).xp.sqrt(weights)[:, None] * features
     return root.T @ root
-
-
-def _outer(left: Array, right: Array, weights: Array) -> Array:
-    """Return `sum_ij G_ij (x_i - z_j)(x_i - z_j)'`."""
-    mixed = left.T @ (weights @ right)
-    own = left.T @ (weights.sum(axis=1)[:, None] * left) + right.T @ (weights.sum(axis=0)[:, None] * right)
-    return own - mixed - mixed.T

@@ -1,48 +1,116 @@
-"""The choice among levels by the rows that judge."""
+"""The choice among levels, and then among families, by the rows that judge."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from ridgemark.backends import Floats
 from ridgemark.tuning.descent import Gain
-from ridgemark.tuning.record import Level
-from ridgemark.tuning.search import Found, Search, Shared
+from ridgemark.tuning.metrics import Metrics, PerFeature
+from ridgemark.tuning.pairs import is_radial, with_metric
+from ridgemark.tuning.record import Level, TriedKernel
+from ridgemark.tuning.search import Found, Search, Shared, family_name
 
 LEVELS = ("shared", "per_feature", "metric")
 _LEAST_GAIN = {"per_feature": 0.002, "metric": 0.005}  # share of the judged error that a level must save
+_WORTH_ANOTHER = 0.005  # share of it that a family which is not a function of the distance must save
 
 
-def choose_level(
-    search: Search, shared: Shared, found: Sequence[Found], levels: Sequence[str]
-) -> tuple[Found | None, tuple[Level, ...], str]:
-    """Return the metric to take, None for the shared bandwidth; how each level was judged; and why this one.
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The kernel chosen, for rows in units of their columns, and what it was compared with."""
+
+    family: Any
+    metrics: Metrics
+    metric: Floats
+    asked: bool  # whether the level was asked for
+    levels: tuple[Level, ...] = ()
+    compared: tuple[TriedKernel, ...] = ()
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel for rows in units of their columns."""
+        return with_metric(self.family, self.metric)
+
+    @property
+    def level(self) -> str:
+        """The level of the metric."""
+        return next((one.level for one in reversed(self.levels) if one.taken), "shared")
+
+    @property
+    def reason(self) -> str:
+        """Why the last level taken was taken, in words."""
+        last = next((one for one in reversed(self.levels) if one.taken), None)
+        if last is None or last.level == "shared":
+            return "no further level lowers the judged error enough"
+        if self.asked:
+            return "it was asked for"
+        return (
+            f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
+        )
+
+
+def choose(
+    search: Search, larger: Search, families: Sequence[Shared], found: Sequence[Found], levels: Sequence[str]
+) -> Choice:
+    """Return the best level, then the best family for its metric, then the better of that and of other families.
+
+    Families at one bandwidth come best first. `larger` judges with more rows and landmarks.
+    """
+    first = next((one for one in families if is_radial(one.family)), families[0])
+    own = [one for one in found if is_radial(one.shared.family) == is_radial(first.family)]
+    choice = _choose_level(search, first, own, levels)
+    family, factor, compared = larger.compare([one.family for one in families], choice.family, choice.metric)
+    choice = replace(choice, family=family, metric=choice.metric / factor, compared=compared)
+    rivals = [one for one in found if one not in own]
+    if not rivals:
+        return choice
+    return _choose_family(larger, choice, min(rivals, key=lambda one: one.candidate.judged_error))
+
+
+def _choose_level(search: Search, shared: Shared, found: Sequence[Found], levels: Sequence[str]) -> Choice:
+    """Return the metric to take, and how each level was judged.
 
     Each further level must save its least share of the error of the level taken before it, and not by chance:
     leave-one-out of rows that were tuned on is optimistic.
     """
-    chosen: Found | None = None
-    current = search.judge_shared(shared)
-    judged = [Level("shared", float(np.sqrt(current.mean())), 0.0, 0.0, 0.0, "shared" in levels)]
+    d = search.tuning.features.shape[1]
+    choice = Choice(shared.family, PerFeature(d), np.eye(d) / shared.width, asked=len(levels) == 1)
+    current = search.judged(choice.kernel)
+    error = float(np.sqrt(current.mean()))
+    judged = [Level("shared", family_name(shared.family), error, 0.0, 0.0, 0.0, "shared" in levels)]
     for level in LEVELS[1:]:
         of_level = [one for one in found if one.metrics.level == level]
         if level not in levels or not of_level:
             continue
         best = min(of_level, key=lambda one: one.candidate.judged_error)
         gain = Gain.of(best.candidate.judged, current)
-        taken = gain.exceeds(_LEAST_GAIN[level]) or (chosen is None and "shared" not in levels)
-        found_error = best.candidate.judged_error
-        judged.append(Level(level, found_error, gain.share, gain.standard_errors, gain.better, taken))
+        taken = gain.exceeds(_LEAST_GAIN[level]) or not any(one.taken for one in judged)
+        judged.append(_judged(best, best.candidate.judged_error, gain, taken))
         if taken:
-            chosen, current = best, best.candidate.judged
-    return chosen, tuple(judged), _reason(judged, len(levels) == 1)
+            choice = replace(choice, family=best.shared.family, metrics=best.metrics, metric=best.candidate.metric)
+            current = best.candidate.judged
+    return replace(choice, levels=tuple(judged))
 
 
-def _reason(judged: Sequence[Level], asked: bool) -> str:
-    """Return in words why the last level taken was taken."""
-    taken = [one for one in judged if one.taken]
-    if not taken or taken[-1].level == "shared":
-        return "no further level lowers the judged error enough"
-    if asked:
-        return "it was asked for"
-    last = taken[-1]
-    return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
+def _choose_family(search: Search, choice: Choice, rival: Found) -> Choice:
+    """Return the rival, a family with its own bandwidths, if it saves a share of the error, and not by chance.
+
+    Against a kernel with as many bandwidths, or more, one standard error is enough: neither adapts to noise better than
+    the other. Such families gain more from many rows and landmarks than others, so `search` has many.
+    """
+    family, factor, compared = search.compare([], rival.shared.family, rival.candidate.metric)
+    other = replace(choice, family=family, metrics=rival.metrics, metric=rival.candidate.metric / factor)
+    gain = Gain.of(search.judged(other.kernel), search.judged(choice.kernel))
+    alike = choice.level != "shared" and gain.share > _WORTH_ANOTHER and gain.standard_errors > 1.0
+    taken = alike or gain.exceeds(_WORTH_ANOTHER)
+    levels = (*choice.levels, _judged(rival, compared[0].error, gain, taken))
+    both = (*compared, *choice.compared) if taken else (*choice.compared, *compared)
+    return replace(other if taken else choice, levels=levels, compared=both)
+
+
+def _judged(found: Found, error: float, gain: Gain, taken: bool) -> Level:
+    kernel = found.record.kernel
+    return Level(found.metrics.level, kernel, error, gain.share, gain.standard_errors, gain.better, taken)

@@ -9,7 +9,8 @@ from sklearn.base import clone
 
 from ridgemark.backends import Floats
 from ridgemark.kernels import RadialKernel
-from ridgemark.tuning.criterion import Evaluation, with_metric
+from ridgemark.tuning.criterion import Evaluation
+from ridgemark.tuning.pairs import with_metric
 
 _FURTHEST = 25.0  # largest |log bandwidth|, in units of the columns
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P

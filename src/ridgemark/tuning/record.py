@@ -34,6 +34,7 @@ class Level:
     """The best metric of one level, and why it was taken or not."""
 
     level: str
+    kernel: str  # the family
     judged_error: float
     gain: float  # share of the judged error that it saves over the level chosen before it
     standard_errors: float  # paired gain in squared error, in standard errors
@@ -60,7 +61,8 @@ class TuningResult:
     descents : tuple of Descended
         Every descent with its trajectory.
     levels : tuple of Level
-        How each level was judged.
+        How each level was judged. A family that is not a function of the distance, such as the Laplacian, comes last
+        with its own bandwidths; it and the kernel chosen before it are compared with more rows and landmarks.
     compared : tuple of TriedKernel
         The families with the metric chosen, judged once more with more rows and landmarks.
     uniform_landmarks : bool

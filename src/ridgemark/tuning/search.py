@@ -14,10 +14,11 @@ from ridgemark.backends.threads import worker_threads
 from ridgemark.passes import Journal, Key, RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem, RPCholesky
-from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small, with_metric
+from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small
 from ridgemark.tuning.descent import Candidate, Descent, Gain, Start, judge
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
+from ridgemark.tuning.pairs import is_radial, with_metric
 from ridgemark.tuning.record import Descended, TriedKernel
 
 Item = TypeVar("Item")
@@ -26,7 +27,8 @@ Result = TypeVar("Result")
 FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # bandwidths tried, over the median distance
 _AS_GOOD = 2e-3  # share of the squared error by which bandwidths do not differ; the one nearest the median is taken
 _GRID_ROWS = 2000  # rows on which families and bandwidths are compared
-MOST_FAMILIES = 3  # that go beyond one bandwidth
+MOST_FAMILIES = 3  # of the distance, that go beyond one bandwidth
+_NOT_FAR = 1.05  # a family of another kind goes on if its error in trials is at most this times the best
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
@@ -94,7 +96,7 @@ class Search:
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.median = median_distance(self.tuning.features)
+        self.medians = {power: median_distance(self.tuning.features, power) for power in (1, 2)}
 
     def shared(self, families: Sequence[Any]) -> tuple[list[Shared], tuple[TriedKernel, ...]]:
         """Return each family with the bandwidth of its smallest leave-one-out error, the best family first."""
@@ -104,7 +106,8 @@ class Search:
             family, factor = point
             self.count(1)
             key = "grid", family_name(family), factor
-            return self._recall(key, lambda: self._best_ridge(self._kernel(family, factor * self.median), rows))
+            width = factor * self._median(family)
+            return self._recall(key, lambda: self._best_ridge(self._kernel(family, width), rows))
 
         grid = [(family, factor) for family in families for factor in FACTORS]
         results = self._in_threads(error_and_ridge, grid)
@@ -115,13 +118,9 @@ class Search:
             as_good = [position for position in part if results[position][0] <= enough]
             best.append(min(as_good, key=lambda position: abs(np.log(grid[position][1]))))
         best.sort(key=lambda position: results[position][0])
-        found = [Shared(grid[k][0], grid[k][1] * self.median, results[k][1]) for k in best]
+        found = [Shared(grid[k][0], grid[k][1] * self._median(grid[k][0]), results[k][1]) for k in best]
         tried = (TriedKernel(family_name(grid[k][0]), grid[k][1], float(np.sqrt(results[k][0]))) for k in best)
         return found, tuple(tried)
-
-    def judge_shared(self, shared: Shared) -> Floats:
-        """Return the squared errors of the judging rows."""
-        return self._judged(self._kernel(shared.family, shared.width))
 
     def descend(self, families: Sequence[Shared], levels: Iterable[str]) -> list[Found]:
         """Descend at the levels asked for.
@@ -129,30 +128,42 @@ class Search:
         Descents end in different minima. So the best families are first tried on fewer rows with fewer landmarks: one
         bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
         rows, once as it is and once with all columns included. A matrix is sought from outer products, and from the
-        same bandwidths per feature.
+        same bandwidths per feature. A family that is not a function of the distance has no matrix; it goes on with
+        bandwidths of its own, beside the best of the others, unless it is far behind.
         """
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
-        trials = [(shared, start) for shared in families[:MOST_FAMILIES] for start in ("shared", "outer products")]
+        radial = [shared for shared in families if is_radial(shared.family)]
+        others = [shared for shared in families if not is_radial(shared.family)]
+        trials = [(one, start) for one in (*radial[:MOST_FAMILIES], *others) for start in ("shared", "outer products")]
         tried = self._in_threads(lambda trial: few._from(trial[0], diagonal, trial[1]), trials)
         starts: list[tuple[Shared, Metrics, str, Candidate | None]] = []
-        best = self._best([one for one in tried if one is not None])
+        best, rival = self._best([one for one in tried if one is not None])
+        for one in (best, rival):
+            if one is not None:
+                starts.append((one.shared, diagonal, one.record.start, one.candidate))
         if best is not None:
             included = replace(best.candidate, metric=_with_all_columns(best.candidate.metric))
-            starts.append((best.shared, diagonal, best.record.start, best.candidate))
             starts.append((best.shared, diagonal, "all columns included", included))
-        if "metric" in levels:
-            starts.append((families[0] if best is None else best.shared, full, "outer products", None))
+        if "metric" in levels and radial:
+            starts.append((radial[0] if best is None else best.shared, full, "outer products", None))
         if "metric" in levels and best is not None:
             starts.append((best.shared, full, "per_feature", best.candidate))
         return [one for one in self._in_threads(lambda start: self._from(*start), starts) if one is not None]
 
-    def _best(self, trials: Sequence[Found]) -> Found | None:
-        """Return the trial whose metric does best with all rows and landmarks."""
+    def _best(self, trials: Sequence[Found]) -> tuple[Found | None, Found | None]:
+        """Return the trial that does best with all rows and landmarks, and the best of families not of the distance.
+
+        The second is None if it is far behind.
+        """
         kernels = [with_metric(one.shared.family, one.candidate.metric) for one in trials]
         errors = self._recall(("trials",), lambda: self.judged_errors(kernels))
-        return trials[int(np.argmin(errors))] if trials else None
+        ranked = sorted(zip(errors, trials, strict=True), key=lambda one: one[0])
+        enough = _NOT_FAR * ranked[0][0] if ranked else 0.0
+        best = next((found for _, found in ranked if is_radial(found.shared.family)), None)
+        near = (found for error, found in ranked if error <= enough and not is_radial(found.shared.family))
+        return best, next(near, None)
 
     def compare(
         self, families: Sequence[Any], family: Any, metric: Floats
@@ -163,7 +174,8 @@ class Search:
         the family that the metric was tuned for is compared with rougher ones only. It is kept unless another saves a
         share of its error.
         """
-        families = [family, *(one for one in families if one.smoothness < family.smoothness)]
+        radial = [one for one in families if is_radial(one) and is_radial(family)]
+        families = [family, *(one for one in radial if one.smoothness < family.smoothness)]
         errors = self.judged_errors([with_metric(one, metric) for one in families])
         # Other lengths only for the tuned family and the best of the others.
         tried = {(k, 1.0): error for k, error in enumerate(errors)}
@@ -187,14 +199,14 @@ class Search:
         spread = RPCholesky().choose(problem, self.tuning.n_landmarks, rng).indices
         assert spread is not None
         by_pivots = replace(self, tuning=self.tuning.starting_with(spread))
-        errors, others = self._judged(kernel), by_pivots._judged(kernel)
+        errors, others = self.judged(kernel), by_pivots.judged(kernel)
         return Gain.of(errors, others).exceeds(_WORTH_UNIFORM)
 
     def judged_errors(self, kernels: Sequence[Any]) -> list[float]:
         """Return the error of every kernel on the judging rows: root of the mean square."""
-        return self._in_threads(lambda kernel: float(np.sqrt(self._judged(kernel).mean())), kernels)
+        return self._in_threads(lambda kernel: float(np.sqrt(self.judged(kernel).mean())), kernels)
 
-    def _judged(self, kernel: Any) -> Floats:
+    def judged(self, kernel: Any) -> Floats:
         """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
         try:
             return judge(best_model(kernel, self.tuning, self.ridges), self.judging)
@@ -242,7 +254,8 @@ class Search:
             if not 0.0 < np.trace(outer) < np.inf:  # a constant, or beyond the floating-point range
                 break
             root = metrics.root(outer)
-            before, after = (median_distance(self.tuning.features @ one) for one in (metric, root))
+            power = _power(shared.family)
+            before, after = (median_distance(self.tuning.features @ one, power) for one in (metric, root))
             scaled = [root * (before / after) * scale for scale in _SCALES]
             errors = [self._best_ridge(with_metric(shared.family, one), self.tuning) for one in scaled]
             position = int(np.argmin([error for error, _ in errors]))
@@ -261,6 +274,9 @@ class Search:
         except np.linalg.LinAlgError:
             error = np.nan
         return (error, ridge) if np.isfinite(error) else (np.inf, float(self.ridges[-1]))
+
+    def _median(self, family: Any) -> float:
+        return self.medians[_power(family)]
 
     def _kernel(self, family: Any, width: float) -> Any:
         return with_bandwidths(family, np.full(self.tuning.features.shape[1], width))
@@ -284,6 +300,11 @@ def _with_all_columns(metric: Floats) -> Floats:
     """
     squares = metric.diagonal() ** 2
     return np.diag(np.sqrt((squares + squares.mean()) / 2.0))
+
+
+def _power(family: Any) -> int:
+    """Return the power of differences that the family's distance sums."""
+    return 2 if is_radial(family) else 1
 
 
 def family_name(family: Any) -> str:

@@ -9,19 +9,19 @@ import numpy as np
 from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
-from ridgemark.kernels import Kernel, PowerExponential, RadialKernel, make_kernel
+from ridgemark.kernels import Kernel, PowerExponential, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
-from ridgemark.tuning.criterion import with_metric
 from ridgemark.tuning.draw import FEWEST_ROWS, MOST_FEATURES, TuningRows, draw_rows
-from ridgemark.tuning.levels import LEVELS, choose_level
-from ridgemark.tuning.metrics import PerFeature, with_bandwidths
-from ridgemark.tuning.record import TriedKernel, TuningResult
+from ridgemark.tuning.levels import LEVELS, choose
+from ridgemark.tuning.metrics import with_bandwidths
+from ridgemark.tuning.pairs import is_radial
+from ridgemark.tuning.record import TuningResult
 from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
 
-FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4))
-_MOST_FOR_MATRIX = 200  # features of a matrix
+FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4), "laplacian")
+_MOST_FOR_MATRIX = 200  # features of a matrix, and of a family that is not a function of the distance
 _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
@@ -53,8 +53,8 @@ class Tuner(Parameterised):
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
     kernels : sequence of names or Kernels, optional
-        Families tried where the estimator has `kernel="auto"`; by default Gaussian, Matern 5/2, 3/2 and 1/2, and
-        `exp(-r^1.4)`.
+        Families tried where the estimator has `kernel="auto"`; by default Gaussian, Matern 5/2, 3/2 and 1/2,
+        `exp(-r^1.4)`, and the Laplacian, which has no matrix but bandwidths of its own.
 
     Examples
     --------
@@ -97,48 +97,48 @@ class Tuner(Parameterised):
         """
         begin = perf_counter()
         self._check()
-        families = self._families(kernel)
+        given = self._families(kernel)
         rows = draw_rows(passes, *self.sizes(n_landmarks), fit_intercept, rng)
-        levels, only_shared = self._levels(families, rows)
-        trials = 2 * min(len(families), MOST_FAMILIES)
-        descents = 0 if levels == ("shared",) else trials + (4 if "metric" in levels else 2)
-        counter = Counter(len(families) * len(FACTORS) + descents * self.evaluations, passes.progress)
+        levels, only_shared = self._levels(given, rows)
+        families = self._tried(given, levels, rows)
+        counter = Counter(self._most_evaluations(families, levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
         search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, passes.journal)
         best_of_families, tried = search.shared(families)
-        found = search.descend(best_of_families, levels) if descents else []
-        shared = best_of_families[0]
-        chosen, judged, reason = choose_level(search, shared, found, levels) if found else (None, (), only_shared)
-        family, uniform = shared.family if chosen is None else chosen.shared.family, False
-        compared: tuple[TriedKernel, ...] = ()
-        if descents:
-            metric = np.eye(len(rows.units)) / shared.width if chosen is None else chosen.candidate.metric
-            larger = replace(search, tuning=rows.larger)
-            family, scale, compared = passes.recall("compared", rng, lambda: larger.compare(families, family, metric))
-            metric = metric / scale
-            kernel = with_metric(family, metric)
-            uniform = passes.recall("uniform", rng, lambda: larger.uniform_is_better(kernel, rng))
+        shared, chosen, found, uniform = best_of_families[0], None, [], False
+        if levels != ("shared",):
+            found, larger = search.descend(best_of_families, levels), replace(search, tuning=rows.larger)
+            chosen = passes.recall("chosen", rng, lambda: choose(search, larger, best_of_families, found, levels))
+            uniform = passes.recall("uniform", rng, lambda: larger.uniform_is_better(chosen.kernel, rng))
         counter.finish()
         result = TuningResult(
-            level="shared" if chosen is None else chosen.metrics.level,
-            kernel=family_name(family),
-            reason=reason,
+            level="shared" if chosen is None else chosen.level,
+            kernel=family_name(shared.family if chosen is None else chosen.family),
+            reason=only_shared if chosen is None else chosen.reason,
             n_tuning=len(rows.tuning.weights),
             n_judging=len(rows.judging.weights),
             n_landmarks=rows.tuning.n_landmarks,
             tried=tried,
             descents=tuple(one.record for one in found),
-            levels=judged,
-            compared=compared,
+            levels=() if chosen is None else chosen.levels,
+            compared=() if chosen is None else chosen.compared,
             uniform_landmarks=uniform,
             n_evaluations=sum(len(one.record.loo_errors) for one in found),
             seconds=perf_counter() - begin,
         )
         passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
-        if not descents:
-            return with_bandwidths(family, shared.width * rows.units), result
-        metrics = PerFeature(len(rows.units)) if chosen is None else chosen.metrics
-        return metrics.kernel(family, metric, rows.units), result
+        if chosen is None:
+            return with_bandwidths(shared.family, shared.width * rows.units), result
+        return chosen.metrics.kernel(chosen.family, chosen.metric, rows.units), result
+
+    def _most_evaluations(self, families: Sequence[Any], levels: Sequence[str]) -> int:
+        """Return how many evaluations the search may make."""
+        radial = sum(map(is_radial, families))
+        others = len(families) - radial
+        trials = 2 * (min(radial, MOST_FAMILIES) + others)
+        of_best = (4 if "metric" in levels else 2) if radial else 0
+        descents = trials + of_best + bool(others)
+        return len(families) * len(FACTORS) + self.evaluations * (0 if tuple(levels) == ("shared",) else descents)
 
     def _check(self) -> None:
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
@@ -164,6 +164,17 @@ class Tuner(Parameterised):
             raise ParameterError(f"Tuner: kernels must be names or objects of kernels with a bandwidth, got {given!r}")
         return families
 
+    def _tried(self, families: list[Any], levels: tuple[str, ...], rows: TuningRows) -> list[Any]:
+        """Return the families without those that the levels exclude.
+
+        One that is not a function of the distance shows its worth with one bandwidth per feature. For rows that are
+        sparse or have many features its distances take long.
+        """
+        few = not rows.was_sparse and len(rows.units) <= _MOST_FOR_MATRIX
+        if self.kernels is not None or ("per_feature" in levels and few):
+            return families
+        return [one for one in families if is_radial(one)] or families
+
     def _levels(self, families: list[Any], rows: TuningRows) -> tuple[tuple[str, ...], str]:
         """Return the levels to choose among, simplest first; and where the first is the only one, the reason."""
         asked = tuple(level for level in LEVELS if level in self.levels)
@@ -171,10 +182,8 @@ class Tuner(Parameterised):
             return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
         if len(rows.units) > MOST_FEATURES:
             return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
-        if not all(isinstance(one, RadialKernel) for one in families):
-            return ("shared",), "the kernel is not a function of the distance"
         if asked == ("shared",):
             return asked, "it was asked for"
-        if rows.was_sparse or len(rows.units) > _MOST_FOR_MATRIX:
+        if rows.was_sparse or len(rows.units) > _MOST_FOR_MATRIX or not any(map(is_radial, families)):
             asked = tuple(level for level in asked if level != "metric") or ("per_feature",)
         return asked, ""
