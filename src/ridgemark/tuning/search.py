@@ -142,10 +142,9 @@ class Search:
         best, rival = self._best([one for one in tried if one is not None])
         for one in (best, rival):
             if one is not None:
+                included = replace(one.candidate, metric=_with_all_columns(one.candidate.metric))
                 starts.append((one.shared, diagonal, one.record.start, one.candidate))
-        if best is not None:
-            included = replace(best.candidate, metric=_with_all_columns(best.candidate.metric))
-            starts.append((best.shared, diagonal, "all columns included", included))
+                starts.append((one.shared, diagonal, "all columns included", included))
         if "metric" in levels and radial:
             starts.append((radial[0] if best is None else best.shared, full, "outer products", None))
         if "metric" in levels and best is not None:

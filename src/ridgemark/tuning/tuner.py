@@ -137,7 +137,7 @@ class Tuner(Parameterised):
         others = len(families) - radial
         trials = 2 * (min(radial, MOST_FAMILIES) + others)
         of_best = (4 if "metric" in levels else 2) if radial else 0
-        descents = trials + of_best + bool(others)
+        descents = trials + of_best + (2 if others else 0)
         return len(families) * len(FACTORS) + self.evaluations * (0 if tuple(levels) == ("shared",) else descents)
 
     def _check(self) -> None:

