@@ -314,7 +314,8 @@ def diagnose_classes(
         )
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
     sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
-    found = sample.map(LabelInfluence(fit.factor, loss, fit.solution, system))
+    features = newton.sampled.features
+    found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
     predictor = found[:, :-2]
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge), 0.0, 0, True)

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from ridgemark.kernels import Gaussian, Linear
 from ridgemark.losses import Logistic, Moments, RidgeSolution, Softmax, SquaredLoss, loss_sums
+from ridgemark.losses.slopes import thinned
 from ridgemark.losses.sums import LossSums
 from ridgemark.operators import nystrom_factor
 from ridgemark.operators.whitening import whiten_before
@@ -126,3 +127,13 @@ def test_sums_with_deferred_whitening_equal_the_reference(data):
     deferred = loss_sums(passes, factor, scaled_ridge=3.0, loss=Logistic(), at=at)
     for name in ("gram", "cross", "feature_sum", "loss", "trace_residual"):
         assert getattr(deferred, name) == pytest.approx(getattr(reference, name), rel=1e-8, abs=1e-8), name
+
+
+def test_weights_below_their_mean_are_thinned_to_the_same_sums():
+    rng = np.random.default_rng(0)
+    weights, values = rng.exponential(size=(4000, 2)) ** 3 * [1.0, 1e-6], rng.normal(size=4000) ** 2
+    left = thinned(weights)
+    assert ((left == 0) | (left >= weights)).all()
+    assert 0.2 < np.count_nonzero(left) / left.size < 0.4
+    assert values @ left == pytest.approx(values @ weights, rel=0.05)
+    assert np.array_equal(thinned(np.ones((5, 1))), np.ones((5, 1)))

@@ -10,7 +10,7 @@ import numpy as np
 from ridgemark.backends import Array, Floats
 from ridgemark.linalg import largest_entry
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureSums, Form
+from ridgemark.losses.slopes import CurvatureSums, thinned
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -111,18 +111,11 @@ class Newton:
         return RowPasses(ArrayRows(taken.features, targets, groups.weights[chosen]), self.passes.memory_budget)
 
     @cached_property
-    def on_sample(self) -> Newton:
-        """The same objective on the sample, whose weights are raised to the total of all rows."""
-        rows = self.sample.take(np.arange(self.sample.source.n_rows))
-        weights = self.share * self.sample.row_counts()
-        return replace(
-            self, passes=RowPasses(ArrayRows(rows.features, rows.targets, weights), self.passes.memory_budget)
-        )
-
-    @cached_property
-    def share(self) -> float:
-        """The total weight of all rows over that of the sample."""
-        return float(self.passes.row_counts().sum() / self.sample.row_counts().sum())
+    def sampled(self) -> FeatureRows:
+        """The features of the sample, in memory where the memory budget has room for them too."""
+        rows, taken = streamed_features(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
+        fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= self.rows.room
+        return rows.held("float64") if fits else rows
 
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
         """Return the sums of the ridge problem of a Newton step."""
@@ -137,12 +130,15 @@ class Newton:
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
-            sums = self.held.curvature(self.loss, at, "mean")
-            return CurvatureSystem(_curvature_moments(sums.blocks[0]), self.fit_intercept, scaled_ridge)
-        entries = self.passes.source.n_targets * (self.factor.rank + 1) ** 2
-        form: Form = "each" if 8 * entries <= self.passes.budget // 2 else "mean"
-        sums = streamed_features(self.on_sample.passes, self.factor).curvature(self.loss, at, form)
-        return TargetSystems(sums, self.fit_intercept, scaled_ridge, self.share)
+            curvature = self.loss.curvature(self.held.values(_as_vectors(at)))
+            block = self.held.grams((self._weights * curvature)[:, None])[0]
+            return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
+        predictor = self.sampled.values(_as_vectors(at))
+        each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
+        curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
+        weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
+        weights = thinned((total / weights.sum() * weights)[:, None] * self.sampled.backend.to_host(curvature))
+        return TargetSystems(self.sampled.grams(weights), weights, self.fit_intercept, scaled_ridge)
 
     def solve(
         self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
@@ -180,7 +176,7 @@ class Newton:
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
-        return streamed_features(self.passes, self.factor).curvature(self.loss, at, "joint")
+        return streamed_features(self.passes, self.factor).curvature(self.loss, at)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
