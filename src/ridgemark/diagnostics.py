@@ -313,6 +313,7 @@ def diagnose_classes(
             "a diagnosis needs all of them, with their labels and weights"
         )
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
+    newton = newton if loss.scalar else newton.hold()
     sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
     features = newton.sampled.features
     found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))

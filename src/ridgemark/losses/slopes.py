@@ -87,24 +87,24 @@ class CurvatureBlocks(MatrixTask):
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedGrams(MatrixTask):
-    """`[A 1]'D_k[A 1]` for every column D_k of weights given along the rows, shape (t, columns + 1, columns + 1)."""
+class WeightedGram(MatrixTask):
+    """`[A 1]'D[A 1]`, D being weights given along the rows."""
 
     what: ClassVar[str] = "curvature"
     arrays: ClassVar[int] = 3
 
     def __call__(self, block: Block, workspace: Workspace) -> Array:
-        backend, features = workspace.backend, with_ones(self.evaluate(block, workspace))
-        roots = [(root > 0, root[:, None]) for root in backend.xp.sqrt(block.along[0]).T]
-        return backend.xp.stack([backend.gram(features[kept] * root[kept]) for kept, root in roots])
+        features, backend = with_ones(self.evaluate(block, workspace)), workspace.backend
+        features *= backend.xp.sqrt(block.along[0])[:, None]
+        return backend.gram(features)
 
 
-def thinned(weights: Floats) -> Floats:
-    """Return weights without most of those below their mean, by columns; each other is then the mean of its column.
+def thinned(weights: Floats, count: int) -> Floats:
+    """Return weights of which at most about `count` in each column are below the share `1/count` of their sum; or zero.
 
-    A weight below the mean stays with the chance that it has of the mean: sums have their expected values, over as many
-    rows as matter. Chances are multiples of the golden ratio modulo 1, for rows in random order.
+    A weight below that share becomes it, with the chance `weight/share`, or zero: sums keep their expected values.
+    Chances are multiples of the golden ratio modulo 1, for rows in random order.
     """
-    mean = weights.mean(axis=0)
+    share = weights.sum(axis=0) / count
     chances = (np.arange(1, len(weights) + 1) * _GOLDEN % 1.0)[:, None]
-    return np.where(weights >= mean, weights, np.where(chances * mean < weights, mean, 0.0))
+    return np.where(weights >= share, weights, np.where(chances * share < weights, share, 0.0))

@@ -108,8 +108,8 @@ class JointSystem:
 class TargetSystems:
     """The second derivative `[B 1]'D_k[B 1] + s` of the objective along each target k alone, as `(F_k F_k')^-1`.
 
-    `blocks` are the `[B 1]'D_k[B 1]` of a sample of the rows, with D_k a column of `weights`. One block may stand for
-    all targets.
+    `blocks` are the `[B 1]'D_k[B 1]`; `weights` has D_k in its columns, of the rows that are left out. One block may
+    stand for all targets.
     """
 
     def __init__(self, blocks: Floats, weights: Floats, fit_intercept: bool, scaled_ridge: float) -> None:

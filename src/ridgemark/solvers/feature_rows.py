@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
 from ridgemark.losses import Loss, RidgeSolution
-from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGrams
+from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGram
 from ridgemark.operators import Cross, Features, NystromFactor
 from ridgemark.operators.row_matrix import MatrixEntries, MatrixValues, RowMatrix
 from ridgemark.passes import RowPasses, Workspace
@@ -56,10 +56,14 @@ class FeatureRows:
         features = self.features
         return features.passes.reduce(CurvatureBlocks(features.evaluate, features.n_columns, loss, at))
 
-    def grams(self, weights: Array) -> Floats:
-        """Return `Z'D_k Z` for every column D_k of weights, shape (t, rank + 1, rank + 1)."""
-        features = self.features
-        return features.passes.reduce(WeightedGrams(features.evaluate, features.n_columns), along=(weights,))
+    def gram(self, weights: Array, rows: Indices | None = None) -> Floats:
+        """Return `Z'D Z`, D the weights of all rows or of some, shape (rank + 1, rank + 1)."""
+        passes, rank = self.features.passes, self.features.n_columns
+        if rows is not None:
+            taken = passes.take(rows)
+            passes = RowPasses(_HeldRows(taken.features, weights[:, None], None), passes.memory_budget)
+        task = WeightedGram(self.features.evaluate, rank)
+        return passes.reduce(task, along=(weights,)) if len(weights) else np.zeros((rank + 1, rank + 1))
 
     def _inner(self, vectors: Floats) -> Array:
         return vectors[:-1] if self.whitener is None else self.whitener @ self.backend.from_host(vectors[:-1])

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats
+from ridgemark.backends import Array, Floats, Indices
 from ridgemark.linalg import largest_entry
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
 from ridgemark.losses.slopes import CurvatureSums, thinned
@@ -29,7 +29,7 @@ _WORN = 20  # products with one system, after which it is summed anew: that take
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
-_SAMPLED = 8192  # distinct rows whose curvature is summed for each target alone, and left out
+_SAMPLED = 8192  # distinct rows that are left out, and about as many whose curvature is summed for each target alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +117,24 @@ class Newton:
         fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= self.rows.room
         return rows.held("float64") if fits else rows
 
+    @cached_property
+    def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
+        """Rows whose curvature is summed for each target alone, the places of the distinct ones, and their weights.
+
+        They are all rows where features are held, and otherwise the sample, with the weight of all rows.
+        """
+        if self.held:
+            places = self.passes.distinct_rows().indices
+            return self.held, places, self.passes.row_groups().weights[places]
+        weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
+        return self.sampled, np.arange(len(weights)), total / weights.sum() * weights
+
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
     def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
-        """Return the systems of a point: of few targets and features whole, or of each target alone from a sample.
+        """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
 
         Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
         that of all rows held.
@@ -131,14 +143,15 @@ class Newton:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
             curvature = self.loss.curvature(self.held.values(_as_vectors(at)))
-            block = self.held.grams((self._weights * curvature)[:, None])[0]
+            block = self.held.gram(self._weights * curvature)
             return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
-        predictor = self.sampled.values(_as_vectors(at))
+        rows, places, counts = self._summed
+        predictor = rows.values(_as_vectors(at))[places]
         each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
         curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
-        weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
-        weights = thinned((total / weights.sum() * weights)[:, None] * self.sampled.backend.to_host(curvature))
-        return TargetSystems(self.sampled.grams(weights), weights, self.fit_intercept, scaled_ridge)
+        weights = thinned(counts[:, None] * rows.backend.to_host(curvature), _SAMPLED)
+        blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in weights.T])
+        return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 
     def solve(
         self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
