@@ -183,12 +183,12 @@ class LossSearch:
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
-    Neighbours are first two positions away, then one; closer ones only where those differ. The larger ridge is tried
-    first: a smaller one takes many times as long, and is tried where the larger one is not much better.
+    Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
+    first: a walk begins at a large one, and the larger one is tried where the smaller one is not much better.
     """
 
     def around(here: int, stride: int) -> list[int]:
-        return [k for k in (here - stride, here + stride) if 0 <= k < count]
+        return [k for k in (here + stride, here - stride) if 0 <= k < count]
 
     def better(here: int, stride: int) -> int | None:
         enough = evaluate(here) / (1.0 + _WORTH)
