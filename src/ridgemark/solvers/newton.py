@@ -24,7 +24,8 @@ ROUNDED = 1e-13  # relative change of the objective that is rounding
 _STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
 _LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
-_FEW_PRODUCTS, _MOST_PRODUCTS = 10, 100  # of one step: rough, or exact
+_FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
+_MOST_PRODUCTS = 100  # of one step
 _WORN = 20  # products with one system, after which it is summed anew: that takes about as long
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
@@ -171,7 +172,7 @@ class Newton:
         for steps in range(1, _MOST_STEPS + 1):
             if point.system or system is None or spent > _WORN:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
-            step, first, products = self._step(point, system, first)
+            step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
             slope = -float((step * point.gradient).sum())
             if slope <= tol * abs(point.objective) or _is_small(step, point.at + step):
@@ -248,11 +249,11 @@ class Newton:
         gradient[-1] *= self.fit_intercept
         return _Point(at, loss + scaled_ridge / 2 * float((c**2).sum()), gradient, loss, predictor, system)
 
-    def _step(self, point: _Point, system: System, first: float) -> tuple[Floats, float, int]:
+    def _step(self, point: _Point, system: System, first: float, least: float) -> tuple[Floats, float, int]:
         """Return the Newton step, the largest `g'F F'g` so far, and the number of products.
 
         F F' is the inverse of the system. Later steps are more exact, in proportion to `g'F F'g`; all of them where
-        products take no pass over the rows, and slopes do.
+        products take no pass over the rows, and slopes do; but none beyond `g'F F'g = least`.
         """
         residual = -point.gradient
         step, direction = np.zeros_like(residual), _centred(system.solve(residual))
@@ -263,8 +264,8 @@ class Newton:
         tol = (
             _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, size / first if first > 0 else _LOOSE))
         )
-        products = 0
-        while size > tol * begin and products < _MOST_PRODUCTS:
+        goal, products = max(tol * begin, least), 0
+        while (size > goal or not products) and products < _MOST_PRODUCTS:
             image = self._curved(point.predictor, direction, system.scaled_ridge)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
