@@ -313,8 +313,10 @@ def diagnose_classes(
             "a diagnosis needs all of them, with their labels and weights"
         )
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
+    newton = newton if loss.scalar else newton.hold()
     sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
-    found = sample.map(LabelInfluence(fit.factor, loss, fit.solution, system))
+    features = newton.sampled.features
+    found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
     predictor = found[:, :-2]
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge), 0.0, 0, True)

@@ -14,7 +14,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import CurvatureSystem, JointSystem, Newton
+from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, TargetSystems
 from tests.classes.problems import indicators, labelled
 from tests.helpers import slowly
 
@@ -100,9 +100,9 @@ def test_equal_rows_are_left_out_together(n_classes):
     assert problem.one_step(fit) == pytest.approx(problem.refitted(fit, 3.0), rel=0.02)
 
 
-@pytest.mark.parametrize("rows", [8192, 60])
-def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, rows):
-    """Also from a sample of the rows, whose curvature stands for that of all."""
+@pytest.mark.parametrize(("rows", "holds"), [(8192, False), (60, False), (60, True)])
+def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, rows, holds):
+    """Also from a sample of the rows, or from some drawn of all, whose curvature stands for that of all."""
     X, labels = labelled(240, 3)
     exactly = Refits(X, labels, 1.0)
     fit = exactly.newton.solve(2.0, exactly.zero)
@@ -110,7 +110,26 @@ def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, 
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", rows)
     problem = Refits(X, labels, 1.0)
+    problem.newton = problem.newton.hold() if holds else problem.newton
     assert problem.one_step(problem.newton.solve(2.0, problem.zero)) == pytest.approx(values[:rows].mean(), rel=0.05)
+
+
+def test_rows_that_hardly_change_are_not_left_out_of_each_class(monkeypatch):
+    X, labels = labelled(400, 5, sharpness=20.0)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    problem = Refits(X, labels, 1.0)
+    features, every = problem.factor.features(X), np.ones((400, 5), dtype=bool)
+    looked_at, leverage = [], TargetSystems.leverage
+    monkeypatch.setattr(TargetSystems, "leverage", lambda *given: looked_at.append(given[2]) or leverage(*given))
+    for ridge in (1e-2, 1e-5):
+        fit = problem.newton.solve(400 * ridge, problem.zero)
+        assert (fit.system.leverage(features, every) <= (1.0 + 1e-9) * fit.system.most_leverage(features)).all()
+        looked_at.clear()
+        loss = problem.one_step(fit)
+        assert 0.02 < np.concatenate(looked_at).mean() < 0.98
+        with monkeypatch.context() as patched:
+            patched.setattr("ridgemark.path.log_loss._SEEN", 0.0)
+            assert problem.one_step(fit) == pytest.approx(loss, rel=1e-4)
 
 
 def test_a_search_keeps_the_system_of_the_best_ridge_alone():

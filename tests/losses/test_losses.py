@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 
 from ridgemark.kernels import Gaussian, Linear
 from ridgemark.losses import Logistic, Moments, RidgeSolution, Softmax, SquaredLoss, loss_sums
+from ridgemark.losses.slopes import thinned
 from ridgemark.losses.sums import LossSums
 from ridgemark.operators import nystrom_factor
 from ridgemark.operators.whitening import whiten_before
@@ -126,3 +127,15 @@ def test_sums_with_deferred_whitening_equal_the_reference(data):
     deferred = loss_sums(passes, factor, scaled_ridge=3.0, loss=Logistic(), at=at)
     for name in ("gram", "cross", "feature_sum", "loss", "trace_residual"):
         assert getattr(deferred, name) == pytest.approx(getattr(reference, name), rel=1e-8, abs=1e-8), name
+
+
+@pytest.mark.parametrize("count", [500, 4000])
+def test_light_weights_are_thinned_to_the_same_sums(count):
+    rng = np.random.default_rng(0)
+    weights, values = rng.exponential(size=(4000, 2)) ** 3 * [1.0, 1e-6], rng.normal(size=4000) ** 2
+    left = thinned(weights, count)
+    assert ((left == 0) | (left >= weights)).all()
+    assert (0.2 * count < np.count_nonzero(left, axis=0)).all()
+    assert (np.count_nonzero(left, axis=0) < 1.1 * count).all()
+    assert values @ left == pytest.approx(values @ weights, rel=0.1)
+    assert np.array_equal(thinned(np.ones((5, 1)), 5), np.ones((5, 1)))

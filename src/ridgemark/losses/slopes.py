@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.rows import Block, row_weights
 
-Form = Literal["joint", "each", "mean"]
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,9 @@ class CurvatureProducts(MatrixTask):
         total = backend.zeros((self.n_columns + 1, len(self.constant)))
         for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
-            values = backend.double(part @ astype(self.vectors, part.dtype, copy=False)) + self.constant
-            curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
             # Transposed, as BLAS multiplies a few columns faster from the left.
+            values = backend.double((astype(self.vectors, part.dtype, copy=False).T @ part.T).T) + self.constant
+            curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
             total[:-1] += (astype(curved, part.dtype, copy=False).T @ part).T
             total[-1] += curved.sum(axis=0)
         return total
@@ -55,7 +55,7 @@ class CurvatureSums:
 
     loss: float
     slopes: Floats
-    blocks: Floats  # (t, rank + 1, t, rank + 1), or of each target alone, (t, rank + 1, rank + 1), or of their mean
+    blocks: Floats  # (t, rank + 1, t, rank + 1)
 
     def __add__(self, other: CurvatureSums) -> CurvatureSums:
         return CurvatureSums(self.loss + other.loss, self.slopes + other.slopes, self.blocks + other.blocks)
@@ -69,7 +69,6 @@ class CurvatureBlocks(MatrixTask):
     arrays: ClassVar[int] = 3
     loss: Loss
     at: RidgeSolution
-    form: Form  # whether all pairs of targets have a block, or each target alone, or the mean curvature
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
         assert block.targets is not None
@@ -77,17 +76,35 @@ class CurvatureBlocks(MatrixTask):
         features = with_ones(self.evaluate(block, workspace))
         predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])
         t, m = predictor.shape[1], features.shape[1]
-        if self.form == "joint":
-            blocks = backend.empty((t, m, t, m))
-            for k, unit in enumerate(backend.from_host(np.eye(t))):
-                curved = self.loss.curvature_product(predictor, backend.xp.broadcast_to(unit, predictor.shape))
-                for j in range(k + 1):
-                    blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
-        else:
-            each = self.form == "each"
-            curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
-            roots = backend.xp.sqrt(weights[:, None] * curvature)
-            blocks = backend.xp.stack([backend.gram(features * root[:, None]) for root in roots.T])
+        blocks = backend.empty((t, m, t, m))
+        for k, unit in enumerate(backend.from_host(np.eye(t))):
+            curved = self.loss.curvature_product(predictor, backend.xp.broadcast_to(unit, predictor.shape))
+            for j in range(k + 1):
+                blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
         loss = float(weights @ self.loss.values(block.targets, predictor))
         slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))
         return CurvatureSums(loss, slopes, blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedGram(MatrixTask):
+    """`[A 1]'D[A 1]`, D being weights given along the rows."""
+
+    what: ClassVar[str] = "curvature"
+    arrays: ClassVar[int] = 3
+
+    def __call__(self, block: Block, workspace: Workspace) -> Array:
+        features, backend = with_ones(self.evaluate(block, workspace)), workspace.backend
+        features *= backend.xp.sqrt(block.along[0])[:, None]
+        return backend.gram(features)
+
+
+def thinned(weights: Floats, count: int) -> Floats:
+    """Return weights of which at most about `count` in each column are below the share `1/count` of their sum; or zero.
+
+    A weight below that share becomes it, with the chance `weight/share`, or zero: sums keep their expected values.
+    Chances are multiples of the golden ratio modulo 1, for rows in random order.
+    """
+    share = weights.sum(axis=0) / count
+    chances = (np.arange(1, len(weights) + 1) * _GOLDEN % 1.0)[:, None]
+    return np.where(weights >= share, weights, np.where(chances * share < weights, share, 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ridgemark.backends import Floats, backend_of
 from ridgemark.losses import Loss, RidgeSolution
-from ridgemark.operators import FeatureTask, feature_block
+from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
 from ridgemark.path.ridges import Ridges
@@ -20,6 +20,7 @@ _STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
 _NEAR = 5e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
 
 
@@ -59,14 +60,15 @@ class LossPath:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutPredictor(FeatureTask):
+class LeftOutPredictor(MatrixTask):
     """The predictor of every row from all rows with other features, in one Newton step, shape (rows, t).
 
     With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
     D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
     other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
-    their diagonals take the place of the matrices. Rows must be distinct, with the weight and the mean target of their
-    group.
+    their diagonals take the place of the matrices, and D_g is the weight of the row in the system, given along the
+    rows. A target that changes by at most a tenth, and the loss by at most 1e-5, stays as it is. Rows must be distinct,
+    with the weight and the mean target of their group.
     """
 
     what: ClassVar[str] = "leave-one-out"
@@ -76,23 +78,27 @@ class LeftOutPredictor(FeatureTask):
     system: System
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        assert block.targets is not None
         backend, xp, system = workspace.backend, workspace.backend.xp, self.system
-        features = feature_block(self.factor, block, workspace)
-        predictor, weights = features @ self.solution.coefficients + self.solution.intercept, row_weights(block)
-        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        features, weights, predictor, own = self._slopes(block, workspace)
+        slopes = weights[:, None] * own
         if isinstance(system, JointSystem):
             leverages, units = system.leverage(features), backend.from_host(np.eye(predictor.shape[1]))
             curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
             kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * xp.stack(curved, axis=2)
             return predictor + (leverages @ xp.linalg.solve(kept, slopes[:, :, None]))[:, :, 0]
         if isinstance(system, TargetSystems):
-            leverages = system.leverage(features)
-            mean, each = self.loss.curvature(predictor)[:, None], self.loss.curvature_diagonal(predictor)
-            own = weights[:, None] * (mean if system.alike else each)
-            kept = backend.at_least(1.0 - system.share * own * leverages, _LEAST_KEPT)
-            return predictor + slopes * leverages / kept
+            change = abs(slopes) * system.most_leverage(features)
+            seen = change * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
+            leverages = system.leverage(features, xp.any(seen, axis=1)[:, None] if system.alike else seen)
+            return predictor + slopes * leverages / backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
         return predictor + self._change(features, predictor, slopes, weights)[0]
+
+    def _slopes(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return features, weights, predictor, and slopes of the rows."""
+        assert block.targets is not None
+        features, weights = self.evaluate(block, workspace), row_weights(block)
+        predictor = features @ self.solution.coefficients + self.solution.intercept
+        return features, weights, predictor, self.loss.slopes(block.targets, predictor)
 
     def _change(self, features: Floats, predictor: Floats, slopes: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Return `s_g t_g/(1 - D_g t_g)` and `1 - D_g t_g`, with one system for all targets."""
@@ -112,10 +118,8 @@ class LabelInfluence(LeftOutPredictor):
     """
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        assert block.targets is not None
-        features, weights = feature_block(self.factor, block, workspace), row_weights(block)
-        predictor = features @ self.solution.coefficients + self.solution.intercept
-        slopes = weights[:, None] * self.loss.slopes(block.targets, predictor)
+        features, weights, predictor, own = self._slopes(block, workspace)
+        slopes = weights[:, None] * own
         change, kept = self._change(features, predictor, slopes, weights)
         influence = (slopes * change).sum(axis=1) / kept
         return workspace.backend.xp.concat([predictor + change, (1.0 - kept)[:, None], influence[:, None]], axis=1)
@@ -123,7 +127,9 @@ class LabelInfluence(LeftOutPredictor):
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
-    return newton.sample.map(LeftOutPredictor(newton.factor, newton.loss, fit.solution, fit.system))
+    features, system = newton.sampled.features, fit.system
+    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system)
+    return features.passes.map(task, along=(system.weights,) if isinstance(system, TargetSystems) else ())
 
 
 class LossSearch:
@@ -177,12 +183,12 @@ class LossSearch:
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
-    Neighbours are first two positions away, then one; closer ones only where those differ. The larger ridge is tried
-    first: a smaller one takes many times as long, and is tried where the larger one is not much better.
+    Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
+    first: a walk begins at a large one, and the larger one is tried where the smaller one is not much better.
     """
 
     def around(here: int, stride: int) -> list[int]:
-        return [k for k in (here - stride, here + stride) if 0 <= k < count]
+        return [k for k in (here + stride, here - stride) if 0 <= k < count]
 
     def better(here: int, stride: int) -> int | None:
         enough = evaluate(here) / (1.0 + _WORTH)

@@ -108,15 +108,14 @@ class JointSystem:
 class TargetSystems:
     """The second derivative `[B 1]'D_k[B 1] + s` of the objective along each target k alone, as `(F_k F_k')^-1`.
 
-    Its sums may be those of a sample of the rows, whose weights were multiplied by `share`, and one block may stand for
-    all targets.
+    `blocks` are the `[B 1]'D_k[B 1]`; `weights` has D_k in its columns, of the rows that are left out. One block may
+    stand for all targets.
     """
 
-    def __init__(self, sums: CurvatureSums, fit_intercept: bool, scaled_ridge: float, share: float = 1.0) -> None:
-        self.sums, self.fit_intercept, self.scaled_ridge, self.share = sums, fit_intercept, scaled_ridge, share
-        self.alike = len(sums.blocks) == 1
-        factors = [self._factor(block) for block in sums.blocks]
-        self.factors = factors * sums.slopes.shape[1] if self.alike else factors
+    def __init__(self, blocks: Floats, weights: Floats, fit_intercept: bool, scaled_ridge: float) -> None:
+        self.blocks, self.weights, self.fit_intercept, self.scaled_ridge = blocks, weights, fit_intercept, scaled_ridge
+        self.alike = len(blocks) == 1
+        self.factors = [self._factor(block) for block in blocks]
 
     def _factor(self, block: Floats) -> Any:
         matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
@@ -129,11 +128,13 @@ class TargetSystems:
         return (
             self
             if scaled_ridge == self.scaled_ridge
-            else type(self)(self.sums, self.fit_intercept, scaled_ridge, self.share)
+            else type(self)(self.blocks, self.weights, self.fit_intercept, scaled_ridge)
         )
 
     def half(self, vectors: Floats, transposed: bool = False) -> Floats:
         """Return `F_k v_k` for every column, or `F_k'v_k`; V has the shape (rank + 1, t)."""
+        if self.alike:
+            return solve_triangle(self.factors[0], vectors, transposed)
         columns = zip(self.factors, vectors.T, strict=True)
         return np.hstack([solve_triangle(factor, v[:, None], transposed) for factor, v in columns])
 
@@ -141,11 +142,26 @@ class TargetSystems:
         """Return `F_k F_k'v_k` for every column."""
         return self.half(self.half(vectors, transposed=True))
 
-    def leverage(self, features: Array) -> Array:
-        """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant."""
-        backend, rows = backend_of(features), with_ones(features, float(self.fit_intercept)).T
-        rotated = (solve_triangle(factor, rows, transposed=True) for factor in self.factors[: len(self.sums.blocks)])
-        return backend.xp.stack([backend.squared_norms(one.T) for one in rotated], axis=1)
+    def leverage(self, features: Array, seen: Array) -> Array:
+        """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant.
+
+        Only where `seen`, of that shape; elsewhere zero.
+        """
+        backend, rows = backend_of(features), with_ones(features, float(self.fit_intercept))
+        leverage = backend.zeros(seen.shape)
+        for k, factor in enumerate(self.factors):
+            rotated = solve_triangle(factor, rows[seen[:, k]].T, transposed=True)
+            leverage[seen[:, k], k] = backend.squared_norms(rotated.T)
+        return leverage
+
+    def most_leverage(self, features: Array) -> Array:
+        """Return `1/sum D_k + |b_i - m_k|^2/s`, which no leverage exceeds; m_k is the mean of B by the weights D_k."""
+        backend = backend_of(features)
+        totals = np.maximum(self.blocks[:, -1, -1], np.finfo(np.float64).tiny)
+        means = self.blocks[:, :-1, -1] / totals[:, None] * self.fit_intercept
+        lengths = backend.squared_norms(features)[:, None] + backend.from_host((means**2).sum(axis=1))
+        distances = backend.at_least(lengths - 2.0 * features @ backend.from_host(means.T), 0.0)
+        return distances / self.scaled_ridge + backend.from_host(self.fit_intercept / totals)
 
 
 System = CurvatureSystem | JointSystem | TargetSystems

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
 from ridgemark.losses import Loss, RidgeSolution
-from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, Form
+from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGram
 from ridgemark.operators import Cross, Features, NystromFactor
 from ridgemark.operators.row_matrix import MatrixEntries, MatrixValues, RowMatrix
 from ridgemark.passes import RowPasses, Workspace
@@ -51,10 +51,19 @@ class FeatureRows:
         task = CurvatureProducts(evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
         return self._outer(matrix.passes.reduce(task, along=(predictor,)))
 
-    def curvature(self, loss: Loss, at: RidgeSolution, form: Form) -> CurvatureSums:
-        """Return the sums of the second derivative, `Z'(w l'') Z`."""
+    def curvature(self, loss: Loss, at: RidgeSolution) -> CurvatureSums:
+        """Return the sums of the second derivative, `Z'(w l'') Z`, of all pairs of targets."""
         features = self.features
-        return features.passes.reduce(CurvatureBlocks(features.evaluate, features.n_columns, loss, at, form))
+        return features.passes.reduce(CurvatureBlocks(features.evaluate, features.n_columns, loss, at))
+
+    def gram(self, weights: Array, rows: Indices | None = None) -> Floats:
+        """Return `Z'D Z`, D the weights of all rows or of some, shape (rank + 1, rank + 1)."""
+        passes, rank = self.features.passes, self.features.n_columns
+        if rows is not None:
+            taken = passes.take(rows)
+            passes = RowPasses(_HeldRows(taken.features, weights[:, None], None), passes.memory_budget)
+        task = WeightedGram(self.features.evaluate, rank)
+        return passes.reduce(task, along=(weights,)) if len(weights) else np.zeros((rank + 1, rank + 1))
 
     def _inner(self, vectors: Floats) -> Array:
         return vectors[:-1] if self.whitener is None else self.whitener @ self.backend.from_host(vectors[:-1])
@@ -71,10 +80,10 @@ class FeatureRows:
         self.backend.release()
         return self.features.passes.budget if self.backend is NUMPY else self.backend.free_bytes() // 2
 
-    def held(self) -> FeatureRows:
-        """Return the features rounded to single precision and held in memory; sums are in double precision."""
+    def held(self, precision: str = "float32") -> FeatureRows:
+        """Return the features rounded to a precision and held in memory; sums are in double precision."""
         passes, rank, backend, xp = self.features.passes, self.features.n_columns, self.backend, self.backend.xp
-        entries = xp.empty((passes.source.n_rows, rank), dtype=xp.float32, device=backend.device)
+        entries = xp.empty((passes.source.n_rows, rank), dtype=getattr(xp, precision), device=backend.device)
         passes.map(MatrixEntries(self.features.evaluate, rank), out=entries)
         source = _HeldRows(entries, *(backend.from_host(one) for one in (passes.targets(), passes.weights())))
         matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _features, rank)
@@ -89,12 +98,12 @@ def streamed_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:
 
 
 class _HeldRows(BaseRows):
-    """Rows whose columns are known to be finite numbers in single precision, and are read as views."""
+    """Rows whose columns are known to be finite numbers, and are read as views."""
 
     def __init__(self, features: Array, targets: Array, weights: Array | None) -> None:
         self._features, self._targets, self._weights = features, targets, weights
         (self.n_rows, self.n_features), self.n_targets = features.shape, targets.shape[1]
-        self.dtype = np.dtype(np.float32)
+        self.dtype = np.dtype(str(features.dtype).removeprefix("torch."))
         self.has_weights, self.feature_names, self.target_names = weights is not None, None, None
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:

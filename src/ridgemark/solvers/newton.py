@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats
+from ridgemark.backends import Array, Floats, Indices
 from ridgemark.linalg import largest_entry
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureSums, Form
+from ridgemark.losses.slopes import CurvatureSums, thinned
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -24,12 +24,13 @@ ROUNDED = 1e-13  # relative change of the objective that is rounding
 _STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
 _LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
-_FEW_PRODUCTS, _MOST_PRODUCTS = 10, 100  # of one step: rough, or exact
+_FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
+_MOST_PRODUCTS = 100  # of one step
 _WORN = 20  # products with one system, after which it is summed anew: that takes about as long
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
-_SAMPLED = 8192  # distinct rows whose curvature is summed for each target alone, and left out
+_SAMPLED = 8192  # distinct rows that are left out, and about as many whose curvature is summed for each target alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,25 +112,30 @@ class Newton:
         return RowPasses(ArrayRows(taken.features, targets, groups.weights[chosen]), self.passes.memory_budget)
 
     @cached_property
-    def on_sample(self) -> Newton:
-        """The same objective on the sample, whose weights are raised to the total of all rows."""
-        rows = self.sample.take(np.arange(self.sample.source.n_rows))
-        weights = self.share * self.sample.row_counts()
-        return replace(
-            self, passes=RowPasses(ArrayRows(rows.features, rows.targets, weights), self.passes.memory_budget)
-        )
+    def sampled(self) -> FeatureRows:
+        """The features of the sample, in memory where the memory budget has room for them too."""
+        rows, taken = streamed_features(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
+        fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= self.rows.room
+        return rows.held("float64") if fits else rows
 
     @cached_property
-    def share(self) -> float:
-        """The total weight of all rows over that of the sample."""
-        return float(self.passes.row_counts().sum() / self.sample.row_counts().sum())
+    def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
+        """Rows whose curvature is summed for each target alone, the places of the distinct ones, and their weights.
+
+        They are all rows where features are held, and otherwise the sample, with the weight of all rows.
+        """
+        if self.held:
+            places = self.passes.distinct_rows().indices
+            return self.held, places, self.passes.row_groups().weights[places]
+        weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
+        return self.sampled, np.arange(len(weights)), total / weights.sum() * weights
 
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
     def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
-        """Return the systems of a point: of few targets and features whole, or of each target alone from a sample.
+        """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
 
         Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
         that of all rows held.
@@ -137,12 +143,16 @@ class Newton:
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
         if self.loss.scalar and self.held:
-            sums = self.held.curvature(self.loss, at, "mean")
-            return CurvatureSystem(_curvature_moments(sums.blocks[0]), self.fit_intercept, scaled_ridge)
-        entries = self.passes.source.n_targets * (self.factor.rank + 1) ** 2
-        form: Form = "each" if 8 * entries <= self.passes.budget // 2 else "mean"
-        sums = streamed_features(self.on_sample.passes, self.factor).curvature(self.loss, at, form)
-        return TargetSystems(sums, self.fit_intercept, scaled_ridge, self.share)
+            curvature = self.loss.curvature(self.held.values(_as_vectors(at)))
+            block = self.held.gram(self._weights * curvature)
+            return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
+        rows, places, counts = self._summed
+        predictor = rows.values(_as_vectors(at))[places]
+        each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
+        curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
+        weights = thinned(counts[:, None] * rows.backend.to_host(curvature), _SAMPLED)
+        blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in weights.T])
+        return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 
     def solve(
         self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
@@ -162,7 +172,7 @@ class Newton:
         for steps in range(1, _MOST_STEPS + 1):
             if point.system or system is None or spent > _WORN:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
-            step, first, products = self._step(point, system, first)
+            step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
             slope = -float((step * point.gradient).sum())
             if slope <= tol * abs(point.objective) or _is_small(step, point.at + step):
@@ -180,7 +190,7 @@ class Newton:
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
-        return streamed_features(self.passes, self.factor).curvature(self.loss, at, "joint")
+        return streamed_features(self.passes, self.factor).curvature(self.loss, at)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
@@ -239,11 +249,11 @@ class Newton:
         gradient[-1] *= self.fit_intercept
         return _Point(at, loss + scaled_ridge / 2 * float((c**2).sum()), gradient, loss, predictor, system)
 
-    def _step(self, point: _Point, system: System, first: float) -> tuple[Floats, float, int]:
+    def _step(self, point: _Point, system: System, first: float, least: float) -> tuple[Floats, float, int]:
         """Return the Newton step, the largest `g'F F'g` so far, and the number of products.
 
         F F' is the inverse of the system. Later steps are more exact, in proportion to `g'F F'g`; all of them where
-        products take no pass over the rows, and slopes do.
+        products take no pass over the rows, and slopes do; but none beyond `g'F F'g = least`.
         """
         residual = -point.gradient
         step, direction = np.zeros_like(residual), _centred(system.solve(residual))
@@ -254,8 +264,8 @@ class Newton:
         tol = (
             _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, size / first if first > 0 else _LOOSE))
         )
-        products = 0
-        while size > tol * begin and products < _MOST_PRODUCTS:
+        goal, products = max(tol * begin, least), 0
+        while (size > goal or not products) and products < _MOST_PRODUCTS:
             image = self._curved(point.predictor, direction, system.scaled_ridge)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
