@@ -47,6 +47,12 @@ def test_a_column_of_no_kind_is_refused_by_name(column, expected):
     assert expected in refusal(X.assign(a=values, b="u"))
 
 
+def test_text_mixed_with_numbers_in_later_rows_is_refused():
+    model = quietly(NystromRidge(ridge=1e-3, bandwidth="median", kernel="gaussian").fit, X.assign(a=["u", "v"] * 15), Y)
+    with pytest.raises(DataError, match="row 1, column 'a' of the DataFrame holds a value of type int, '0'"):
+        model.predict(X[:3].assign(a=pd.Series(["u", 0, "v"], dtype=object)))
+
+
 def test_tables_without_a_usable_column_are_refused():
     assert "no column is left" in refusal(pd.DataFrame({"a": [None] * 30, "b": pd.Series([np.nan] * 30)}))
     assert "no column is left" in refusal(

@@ -71,7 +71,7 @@ class Encoder:
             out[:, 0] = np.where(gaps, field.fill, values) if any_gap else values
 
     def _encode_levels(self, field: Field, column: Column, gaps: Any, place: Place, out: Floats, start: int) -> None:
-        positions, levels = text_levels(column)
+        positions, levels = text_levels(column, place)
         code = self._cached(field, levels, lambda: np.array([field.code.get(level, -1) for level in levels], np.intp))
         codes = np.append(code, -1)[np.where(gaps, -1, positions)]
         unseen = (codes < 0) & ~gaps

@@ -168,7 +168,7 @@ class _ColumnLearner:
         return both
 
     def _add_text(self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp]) -> None:
-        positions, levels = text_levels(column)
+        positions, levels = text_levels(column, place)
         counts = np.bincount(positions[~gaps], minlength=len(levels))
         for k in np.flatnonzero(counts).tolist():
             self.texts[levels[k]] += int(counts[k])

@@ -80,10 +80,12 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
-def text_levels(column: Column) -> tuple[NDArray[np.intp], Array]:
+def text_levels(column: Column, place: Place) -> tuple[NDArray[np.intp], Array]:
     """Return the level of every row, as a position in the levels, and these; numbers, booleans and dates as text."""
     if column.levels is not None:
         return column.values, column.levels
+    if column.kind == "other":
+        raise column.refusal(place)
     present = column.values[~column.gaps]
     different, position = np.unique(present, return_inverse=True)
     codes = np.zeros(len(column), dtype=np.intp)
