@@ -21,7 +21,9 @@ _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
 _SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
-_NEAR = 5e-4  # decrease of the objective that the last step of a fit along the path may promise, as a share
+# Decrease of the objective that the last step of a fit along the path may promise, as a share; the first where a step
+# takes one pass. A fit that ends far from its minimum is smoother, and small ridges then seem better than they are.
+_NEAR = {True: 1e-6, False: 5e-4}
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class LossSearch:
             start, system = self.start if nearest is None else self.solutions[nearest], None
             if self.lowest is not None and nearest == self.lowest_at:
                 start, system = self.lowest.towards(scaled_ridge), self.lowest.system
-            fit = self.newton.solve(scaled_ridge, start, _NEAR, system)
+            fit = self.newton.solve(scaled_ridge, start, _NEAR[self.newton.whole], system)
             if not self.newton.whole:
                 fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge))
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
