@@ -34,8 +34,10 @@ OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0, "selection": 
 @contextmanager
 def cluster():
     """Two worker processes that do not write to the terminal, and a client."""
+    # A local cluster does not start a worker again that dies twice within the second time.
+    limits = {"comm.timeouts.connect": "120s", "deploy.lost-worker-timeout": "600s"}
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "120s"}),
+        dask.config.set({f"distributed.{name}": limit for name, limit in limits.items()}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as workers,
