@@ -280,6 +280,12 @@ def test_a_laplacian_given_by_name_is_tuned_per_feature():
         assert np.ptp(model.bandwidth_) > 0
 
 
+def test_a_matrix_asked_for_is_not_replaced_by_a_laplacian():
+    X, y = steps(300)
+    tuner = Tuner(**FEW.get_params() | {"kernels": ("gaussian", "laplacian"), "levels": ("metric",)})
+    assert NystromRidge(bandwidth=tuner, n_landmarks=40, random_state=0).fit(X, y).metric_ is not None
+
+
 def test_a_named_family_stays():
     X, y = product_of_two(200)
     assert isinstance(NystromRidge("matern32", bandwidth=FEW, n_landmarks=40).fit(X, y).kernel_, Matern32)

@@ -35,7 +35,7 @@ _LEAST, _MOST = 0.85, 0.5  # "auto" takes mostly this share of its limit, or mor
 
 
 # Evaluations of the criterion that tuning was measured to take: besides descents, and in them, which may end early.
-_BESIDES, _DESCENTS = (70.0, 90.0), (100.0, 170.0)
+_BESIDES, _DESCENTS = (85.0, 110.0), (100.0, 200.0)
 _EVALUATIONS = 40  # of each descent, in these measurements
 _AT_ONCE = 4  # descents at most
 _TIMED_ROWS, _OVERHEAD = 1000, 1500  # rows of the evaluation that is timed; one takes as long as m + 1500

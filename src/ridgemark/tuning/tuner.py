@@ -167,11 +167,11 @@ class Tuner(Parameterised):
     def _tried(self, families: list[Any], levels: tuple[str, ...], rows: TuningRows) -> list[Any]:
         """Return the families without those that the levels exclude.
 
-        One that is not a function of the distance shows its worth with one bandwidth per feature. For rows that are
-        sparse or have many features its distances take long.
+        One that is not a function of the distance has no matrix, and shows its worth with one bandwidth per feature.
+        For rows that are sparse or have many features its distances take long.
         """
-        few = not rows.was_sparse and len(rows.units) <= _MOST_FOR_MATRIX
-        if self.kernels is not None or ("per_feature" in levels and few):
+        given, few = self.kernels is not None, not rows.was_sparse and len(rows.units) <= _MOST_FOR_MATRIX
+        if (few or given) if "per_feature" in levels else (given and "metric" not in levels):
             return families
         return [one for one in families if is_radial(one)] or families
 
