@@ -208,7 +208,7 @@ def _raw_differences(rows: Any, prepared: PreparedLandmarks, backend: Backend, o
 def _multiplied_differences(
     left: Array, right: Array, weights: Array | None, factor: float, power: int, backend: Backend, out: Array | None
 ) -> Array:
-    """Return `factor sum_j weight_j |x_j - z_j|^power`; host memory is multiplied while in the cache."""
+    """Return `factor sum_j weight_j |x_j - z_j|^power`, on the host in tiles that stay in the cache."""
     n_left, n_right = left.shape[0], right.shape[0]
     block = backend.empty((n_left, n_right), like=left) if out is None else out
     step = max(1, _TILE_ENTRIES // max(1, n_right)) if backend is NUMPY else max(1, n_left)
