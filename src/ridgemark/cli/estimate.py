@@ -34,7 +34,8 @@ _SOLVING = (0.9, 1.4)  # what a fit took over these counts, at least and at most
 _LEAST, _MOST = 0.85, 0.5  # "auto" takes mostly this share of its limit, or more; at most this one of the rows
 
 
-# Evaluations of the criterion that tuning was measured to take: besides descents, and in them, which may end early.
+# Evaluations of the criterion that tuning takes: besides descents, and in them, which may end early. Measured without
+# the Laplacian; what it adds is counted.
 _BESIDES, _DESCENTS = (85.0, 110.0), (100.0, 200.0)
 _EVALUATIONS = 40  # of each descent, in these measurements
 _AT_ONCE = 4  # descents at most
