@@ -1,6 +1,7 @@
 """One-step leave-one-out chooses a ridge as refits do."""
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,24 @@ def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, 
     problem = Refits(X, labels, 1.0)
     problem.newton = problem.newton.hold() if holds else problem.newton
     assert problem.one_step(problem.newton.solve(2.0, problem.zero)) == pytest.approx(values[:rows].mean(), rel=0.05)
+
+
+def test_classes_left_out_one_by_one_move_as_far_as_jointly(monkeypatch):
+    """Of three classes two are alike: each alone would move twice as far, and the loss be 4% too large."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    wave = 1.5 * np.sin(2.0 * X[:, 0])
+    chances = np.exp(np.stack([wave, -wave, X[:, 1] - 3.0], axis=1))
+    labels = (rng.uniform(size=(600, 1)) * chances.sum(axis=1, keepdims=True) > chances.cumsum(axis=1)).sum(axis=1)
+    problem = Refits(X, labels, 0.7)
+    fit = problem.newton.solve(0.6, problem.zero)
+    jointly = problem.one_step(fit)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    alone = replace(fit, system=problem.newton.system(fit.solution, 0.6))
+    assert isinstance(alone.system, TargetSystems)
+    assert problem.one_step(alone) == pytest.approx(jointly, rel=0.01)
+    monkeypatch.setattr(Newton, "joint_share", lambda *given: 1.0)
+    assert problem.one_step(alone) > 1.03 * jointly
 
 
 def test_rows_that_hardly_change_are_not_left_out_of_each_class(monkeypatch):

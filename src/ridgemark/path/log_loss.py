@@ -68,9 +68,10 @@ class LeftOutPredictor(MatrixTask):
     With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
     D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
     other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
-    their diagonals take the place of the matrices, and D_g is the weight of the row in the system, given along the
-    rows. A target that changes by at most a tenth, and the loss by at most 1e-5, stays as it is. Rows must be distinct,
-    with the weight and the mean target of their group.
+    their diagonals take the place of the matrices, D_g is the weight of the row in the system, given along the rows,
+    and the change is multiplied by `share`, as targets that change one by one move too far. A target that changes by at
+    most a tenth, and the loss by at most 1e-5, stays as it is. Rows must be distinct, with the weight and the mean
+    target of their group.
     """
 
     what: ClassVar[str] = "leave-one-out"
@@ -78,6 +79,7 @@ class LeftOutPredictor(MatrixTask):
     loss: Loss
     solution: RidgeSolution
     system: System
+    share: float = 1.0
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, xp, system = workspace.backend, workspace.backend.xp, self.system
@@ -92,7 +94,8 @@ class LeftOutPredictor(MatrixTask):
             change = abs(slopes) * system.most_leverage(features)
             seen = change * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
             leverages = system.leverage(features, xp.any(seen, axis=1)[:, None] if system.alike else seen)
-            return predictor + slopes * leverages / backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
+            kept = backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
+            return predictor + self.share * slopes * leverages / kept
         return predictor + self._change(features, predictor, slopes, weights)[0]
 
     def _slopes(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats, Floats]:
@@ -130,8 +133,11 @@ class LabelInfluence(LeftOutPredictor):
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.sampled.features, fit.system
-    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system)
-    return features.passes.map(task, along=(system.weights,) if isinstance(system, TargetSystems) else ())
+    share, along = 1.0, tuple[Floats, ...]()
+    if isinstance(system, TargetSystems):
+        share, along = newton.joint_share(fit.solution, system), (system.weights,)
+    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system, share)
+    return features.passes.map(task, along=along)
 
 
 class LossSearch:

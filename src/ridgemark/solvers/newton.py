@@ -26,6 +26,7 @@ _SMALL = 1e-6  # relative change of the coefficients after which the error is ne
 _LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
 _FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
 _MOST_PRODUCTS = 100  # of one step
+_SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
 _WORN = 20  # products with one system, after which it is summed anew: that takes about as long
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
@@ -154,6 +155,27 @@ class Newton:
         blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in weights.T])
         return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 
+    def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
+        """Return the share `v'H^-1 v / v'F F'v`: targets that are left out one by one move too far, by its inverse.
+
+        H is the second derivative for all targets jointly, F F' the inverse of the systems of each alone, and
+        `v = sum_i e_i z_i s_i` with slopes s_i of the sampled rows and random signs e_i. The expected values of both
+        products are the sums of `s_i'(leverage) s_i`, and their errors nearly cancel in the ratio.
+        """
+        vectors, counts = _as_vectors(at), self.sample.row_counts()
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], len(counts))
+        backend, targets = self.sampled.backend, self.sample.targets()
+        slopes = self.loss.slopes(backend.from_host(targets), self.sampled.values(vectors))
+        v = self.sampled.sums(backend.from_host(signs * counts)[:, None] * slopes)
+        v[-1] *= self.fit_intercept
+        begin = float((v * _centred(system.solve(v))).sum())
+        if not begin > 0.0:
+            return 1.0
+        rows, _, weights = self._summed
+        weight = 1.0 if self.held else float(weights.sum() / counts.sum())
+        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight)
+        return float((v * x).sum()) / begin
+
     def solve(
         self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
     ) -> NewtonFit:
@@ -256,35 +278,47 @@ class Newton:
         products take no pass over the rows, and slopes do; but none beyond `g'F F'g = least`.
         """
         residual = -point.gradient
-        step, direction = np.zeros_like(residual), _centred(system.solve(residual))
+        step = _centred(system.solve(residual))
         if point.predictor is None:
-            return direction, first, 0
-        size = begin = float((residual * direction).sum())
-        first = max(first, size)
+            return step, first, 0
+        begin = float((residual * step).sum())
+        first = max(first, begin)
         tol = (
-            _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, size / first if first > 0 else _LOOSE))
+            _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
         )
-        goal, products = max(tol * begin, least), 0
-        while (size > goal or not products) and products < _MOST_PRODUCTS:
-            image = self._curved(point.predictor, direction, system.scaled_ridge)
-            along = float((direction * image).sum())
-            if not along > 0.0:  # rounding
-                break
-            products += 1
-            step += size / along * direction
-            residual -= size / along * image
-            # Functions that sum to zero over the targets: along others H is only the ridge, far below the system.
-            solved, before = _centred(system.solve(residual)), size
-            size = float((residual * solved).sum())
-            direction = solved + size / before * direction
+        rows, goal = self.held or self.rows, max(tol * begin, least)
+        step, products = self._conjugate(rows, point.predictor, residual, system, goal)
         step = _centred(step)
         if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
             step = _centred(system.solve(-point.gradient))
         return step, first, products
 
-    def _curved(self, predictor: Array, vectors: Floats, scaled_ridge: float) -> Floats:
-        """Return `H V`, H the second derivative of the objective."""
-        image = (self.held or self.rows).curved(self.loss, predictor, vectors)
+    def _conjugate(
+        self, rows: FeatureRows, predictor: Array, right: Floats, system: System, goal: float, weight: float = 1.0
+    ) -> tuple[Floats, int]:
+        """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
+        residual, x = right.copy(), np.zeros_like(right)
+        direction, products = _centred(system.solve(residual)), 0
+        size = float((residual * direction).sum())
+        while (size > goal or not products) and products < _MOST_PRODUCTS:
+            image = self._curved(rows, predictor, direction, system.scaled_ridge, weight)
+            along = float((direction * image).sum())
+            if not along > 0.0:  # rounding
+                break
+            products += 1
+            x += size / along * direction
+            residual -= size / along * image
+            # Functions that sum to zero over the targets: along others H is only the ridge, far below the system.
+            solved, before = _centred(system.solve(residual)), size
+            size = float((residual * solved).sum())
+            direction = solved + size / before * direction
+        return x, products
+
+    def _curved(
+        self, rows: FeatureRows, predictor: Array, vectors: Floats, scaled_ridge: float, weight: float
+    ) -> Floats:
+        """Return `H V`, H the second derivative of the objective of the rows, each counted with a further weight."""
+        image = weight * rows.curved(self.loss, predictor, vectors)
         image[:-1] += scaled_ridge * vectors[:-1]
         image[-1] *= self.fit_intercept
         return image
