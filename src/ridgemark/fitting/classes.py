@@ -16,7 +16,9 @@ from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, so
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
-_ABOVE = 4  # positions from the suggested ridge to where the search begins: a decade larger, as small ones are slow
+_ABOVE = (
+    2  # positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow
+)
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
@@ -35,8 +37,8 @@ class FittedClasses:
 def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedClasses:
     """Choose the ridge and solve.
 
-    Leave-one-out log loss is evaluated along the ridges, downhill from a decade above the one that squared error on
-    the indicators suggests. Of a list of ridges every one is evaluated, the largest first.
+    Leave-one-out log loss is evaluated along the ridges, downhill from half a decade above the one that squared error
+    on the indicators suggests. Of a list of ridges every one is evaluated, the largest first.
     """
     passes, total = prepared.setting.passes, prepared.setting.total_weight
     newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None

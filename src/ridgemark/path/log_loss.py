@@ -192,21 +192,41 @@ def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> N
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
     Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
-    first: a walk begins at a large one, and the larger one is tried where the smaller one is not much better.
+    first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
+    only where the parabola through the three nearest ones promises a gain.
     """
+    known: dict[int, float] = {}
 
-    def around(here: int, stride: int) -> list[int]:
-        return [k for k in (here + stride, here - stride) if 0 <= k < count]
+    def seen(k: int) -> float:
+        known[k] = evaluate(k)
+        return known[k]
+
+    def promised(k: int, here: int) -> float:
+        nearest = sorted(known, key=lambda one: abs(one - here))[:3]
+        return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [known[one] for one in nearest], k))
 
     def better(here: int, stride: int) -> int | None:
-        enough = evaluate(here) / (1.0 + _WORTH)
-        return next((k for k in around(here, stride) if evaluate(k) < enough), None)
+        enough = seen(here) / (1.0 + _WORTH)
+        for k in (here + stride, here - stride):
+            larger = min(known) - stride
+            if len(known) == 2 and larger >= 0:
+                seen(larger)
+            if 0 <= k < count and (k in known or promised(k, here) < enough) and seen(k) < enough:
+                return k
+        return None
 
     here = start
     for stride in _STRIDES:
         while (found := better(here, stride)) is not None:
             here = found
-        beside = [here, *around(here, stride)]
-        if max(map(evaluate, beside)) <= (1.0 + _WORTH) * min(map(evaluate, beside)):
+        beside = [k for k in (here, here + stride, here - stride) if k in known]
+        if max(known[k] for k in beside) <= (1.0 + _WORTH) * min(known[k] for k in beside):
             return
-        here = min(beside, key=evaluate)
+        here = min(beside, key=lambda k: known[k])
+
+
+def _parabola(at: list[int], values: list[float], where: int) -> float:
+    """Return the value of the parabola through three points."""
+    a, b, c = (float(one - where) for one in at)
+    fa, fb, fc = values
+    return fa * b * c / ((a - b) * (a - c)) + fb * a * c / ((b - a) * (b - c)) + fc * a * b / ((c - a) * (c - b))

@@ -27,7 +27,8 @@ _LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of th
 _FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
 _MOST_PRODUCTS = 100  # of one step
 _SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
-_WORN = 20  # products with one system, after which it is summed anew: that takes about as long
+_WORN = 20  # products with one system, at least, after which it is summed anew: that takes about as long
+_SUMMED = 9  # products with a row that take as long as its part of a system, divided by the rank
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
@@ -131,6 +132,11 @@ class Newton:
         weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
         return self.sampled, np.arange(len(weights)), total / weights.sum() * weights
 
+    @property
+    def _worn(self) -> float:
+        sampled = min(self.sample.source.n_rows / self.passes.source.n_rows, 1.0)
+        return max(_WORN, sampled * self.factor.rank / _SUMMED)
+
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
@@ -192,7 +198,7 @@ class Newton:
         system = None if self.whole or system is None else system.with_ridge(scaled_ridge)
         first, spent = 0.0, 0
         for steps in range(1, _MOST_STEPS + 1):
-            if point.system or system is None or spent > _WORN:
+            if point.system or system is None or spent > self._worn:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
