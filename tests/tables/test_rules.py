@@ -110,6 +110,18 @@ def test_a_missing_date_is_the_median_date():
 
 def test_a_time_span_is_a_number_of_days():
     assert encoded({"a": np.array([36, 0, 24], "m8[h]"), "b": ["u", "v", "u"]})["a"] == [1.5, 0.0, 1.0]
+    found = encoded(objects([dt.timedelta(hours=36), None, pd.Timedelta(days=-1), dt.timedelta(0)]))
+    assert (found["a"], found["a missing"]) == ([1.5, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("values", [NUMBERS, ["2020-01-02", "2020-03-02"] * 2, [True, False] * 2, list("uvuv")])
+@pytest.mark.parametrize("dtype", [float, object, "M8[us]", "m8[us]", "Int64", "boolean", "string"])
+def test_a_column_of_gaps_is_of_any_type_in_later_rows(values, dtype):
+    table = objects(values).assign(c=list("uvuv"))
+    gaps = table.assign(a=pd.Series([None] * len(table), dtype=dtype))
+    some = pd.concat([table, gaps.astype({"a": object})], ignore_index=True)
+    for name, found in encoded(table, gaps).items():
+        assert found == encoded(table, some)[name][len(table) :]
 
 
 @pytest.mark.parametrize(

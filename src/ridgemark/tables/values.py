@@ -53,6 +53,8 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
     Time spans are counted in days. `by_level` holds the number of each level of a column of text.
     """
     gaps = column.gaps
+    if gaps.all():  # whatever its type: sources state any for a column without values
+        return np.full(len(column), np.nan)
     if column.levels is not None:
         by_level = parsed(kind, column.levels) if by_level is None else by_level
         values = _of_rows(by_level, column, gaps, kind, place)
@@ -71,6 +73,8 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
 def moments(column: Column, place: Place, by_level: Array | None = None) -> Array:
     """Return a column as moments; NaT where a value is missing."""
     gaps = column.gaps
+    if gaps.all():
+        return np.full(len(column), "NaT", MOMENT)
     if column.levels is not None:
         by_level = parsed("date", column.levels) if by_level is None else by_level
         return _of_rows(by_level, column, gaps, "date", place)
