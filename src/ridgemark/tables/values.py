@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -32,12 +33,17 @@ def content_of(levels: Array) -> Content:
         return "boolean"
     kinds: tuple[Content, ...] = "number", "date"
     for kind in kinds:
-        if all(not _absent(parsed(kind, some)).any() for some in (levels[:1], levels)):  # mostly the first one tells
+        if not any(not_of_kind(kind, some).any() for some in (levels[:1], levels)):  # mostly the first one tells
             return kind
     return "text"
 
 
-def parsed(kind: str, levels: Array) -> Array:
+def not_of_kind(kind: str, levels: Iterable[str]) -> Array:
+    """Return which texts are not values of a kind."""
+    return _absent(parsed(kind, levels))
+
+
+def parsed(kind: str, levels: Iterable[str]) -> Array:
     """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT marks text that is not such a value."""
     stripped = [level.strip() for level in levels]
     if kind == "date":
