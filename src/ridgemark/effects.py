@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import Array, Backend, Floats, backend_of
-from ridgemark.errors import ParameterError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.intervals.deviations import unit_variance
 from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
@@ -298,6 +298,8 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     noise = unit_variance(fit, fit.moments.n_rows) * ((change**2).T @ (corrected**2 * solver.spectrum[:, None]))
     spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
     error = np.sqrt(noise + spread * totals.square / totals.weight**2)
+    if not np.isfinite(error).all():
+        raise NumericalError("squares of effects exceed the floating-point range; rescale the columns or the targets")
     ratio = np.divide(average, error, out=np.zeros_like(average), where=error > 0)
     quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
     return EffectsSummary(tuple(effects), average, error, ratio, quartiles, n_rows)

@@ -86,8 +86,8 @@ class ConditioningWarning(RidgemarkWarning):
     """Rounding errors degrade the fit, e.g. when columns are far from zero; the message gives the evidence."""
 
 
-# Modules whose frames lie between a user's line and the package: decorators and context managers.
-_IN_BETWEEN = ("ridgemark", "contextlib", "functools", "numpy")
+# Modules whose frames lie between a user's line and the package: decorators, context managers, pipelines and searches.
+_IN_BETWEEN = ("ridgemark", "contextlib", "functools", "numpy", "sklearn", "joblib")
 
 
 def warn_user(message: str, category: type[RidgemarkWarning]) -> None:

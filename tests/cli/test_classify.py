@@ -131,6 +131,13 @@ def test_labels_unknown_to_the_fit_are_refused_before_it(files, fit):
     assert not (files / "model").exists()
 
 
+def test_a_text_of_nearly_every_row_is_not_a_class(tmp_path, ridgemark):
+    (tmp_path / "rows.csv").write_text("a,y\n" + "".join(f"{k},{k * 7}%\n" for k in range(50)))
+    code, _, errors = ridgemark("fit", tmp_path / "rows.csv", "--target", "y", "--output", tmp_path / "model", *OPTIONS)
+    assert code == 2
+    assert "the target holds 50 different texts in 50 rows, such as '0%'; it must hold numbers" in " ".join(errors)
+
+
 def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark):
     pytest.importorskip("matplotlib")
     code, _, errors = fit("--classify", "--test", files / "test.csv", "--report", files / "page.html")

@@ -56,6 +56,13 @@ def test_other_rows_are_refused():
     for other in (_data(seed=1), (X, y[::-1]), (X[:-1], y[:-1])):
         with pytest.raises(DataError, match="not the rows the model was fitted on"):
             model.certify(*other)
+    with pytest.raises(
+        DataError, match=f"fitted on {len(y)} rows of total weight {len(y)}, got {len(y)} of {len(y) / 5:.12g};"
+    ):
+        model.certify(X, y, sample_weight=np.full(len(y), 0.2))
+    light = NystromRidge(bandwidth="median", n_landmarks=80, ridge=1e-4, random_state=0).fit(X, y, np.full(len(y), 0.2))
+    with pytest.raises(DataError, match=f"of total weight {len(y) / 5:.12g}, got {len(y)} of {len(y)};"):
+        light.certify(X, y)
     with pytest.raises(ParameterError, match="kind of a certificate must be one of 'audit', 'operator', 'trace'"):
         model.certify(X, y, kind="guess")
 

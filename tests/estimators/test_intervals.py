@@ -195,7 +195,7 @@ def test_the_sample_is_bounded_and_so_is_coverage():
     few = NystromRidge(bandwidth="median", ridge=1e-3).fit(X[:9], y[:9]).calibrate(X[:9], y[:9])
     with pytest.raises(ParameterError, match=r"coverage 0\.95 needs at least 19 distinct calibration rows, got 9"):
         few.predict_interval(X[:2], 0.95)
-    for wrong in (0, 1, 1.5, "much", None, True):
+    for wrong in (0, 1, 1.5, "much", None, True, []):
         with pytest.raises(ParameterError, match="coverage must be a number between 0 and 1"):
             few.predict_interval(X[:2], wrong)
 

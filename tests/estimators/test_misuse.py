@@ -146,6 +146,13 @@ def test_influence_beyond_the_range_is_refused(rows):
         model.calibrate(X, y).diagnose()
 
 
+def test_averages_of_effects_beyond_the_range_are_refused(rows):
+    X, y = rows
+    model = NystromRidge("gaussian", bandwidth="median", ridge=1e-3, random_state=0).fit(X * 1e-300, y)
+    with pytest.raises(NumericalError, match="squares of effects exceed the floating-point range"):
+        model.effects_summary(X * 1e-300)
+
+
 def test_a_bound_below_the_normal_range_is_printed_as_a_larger_one():
     for value in (5e-324, 1e-310, 2.3e-308):
         assert float(rounded_up(value)) >= value

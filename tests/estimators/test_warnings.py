@@ -4,8 +4,10 @@ import inspect
 
 import numpy as np
 import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
-from ridgemark import ExactKernelRidge, NystromRidge
+from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge
 from ridgemark.errors import RidgemarkWarning
 from ridgemark.kernels import Gaussian
 
@@ -31,3 +33,17 @@ def test_a_warning_names_the_line_that_called_fit(case):
         line = inspect.currentframe().f_lineno + 1
         model.fit(rows, targets)
     assert {(one.filename, one.lineno) for one in caught} == {(__file__, line)}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: NystromFeatures(n_landmarks=500).fit_transform(X),
+        lambda: make_pipeline(NystromFeatures(n_landmarks=500), "passthrough").fit(X),
+        lambda: cross_val_score(CASES["few rows"][0], X, Y, cv=2),
+    ],
+)
+def test_a_warning_names_the_line_that_called_scikit_learn(call):
+    with pytest.warns(RidgemarkWarning) as caught:
+        call()
+    assert {(one.filename, one.lineno) for one in caught} == {(__file__, call.__code__.co_firstlineno)}

@@ -357,6 +357,13 @@ def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkey
     [
         ("a;b\n1,5;x\n;x\n2;x\n", ".", "row 0 (line 2), column 'a' of 'd.csv' is '1,5', with a decimal comma"),
         ("a;b\n1;x\n1.5;x\n", ",", "row 1 (line 3), column 'a' of 'd.csv' holds text, '1.5'"),
+        (
+            "a;b\n7;x\n1,234.5;x\n",
+            ".",
+            "row 1 (line 3), column 'a' of 'd.csv' is '1,234.5', with a decimal comma or a th",
+        ),
+        ("a;b\n7;x\n-1.234.567,5;x\n", ",", "row 1 (line 3), column 'a' of 'd.csv' is '-1.234.567,5', with a decimal"),
+        ("a;b\n1 234;x\n7'000'000.5;x\n", ".", "row 0 (line 2), column 'a' of 'd.csv' is '1 234', with a decimal"),
     ],
 )
 def test_numbers_with_the_other_decimal_mark_are_not_taken_for_text(
@@ -365,7 +372,8 @@ def test_numbers_with_the_other_decimal_mark_are_not_taken_for_text(
     with pytest.raises(DataError) as caught:
         raw(CsvRows(write(text), decimal=decimal), [0, 1])
     assert expected in str(caught.value)
-    assert raw(CsvRows(write("a;b\n1,5;2\n1,x;3\n")), [0])[0][0].kind == "text"
+    for other in ("1,x", "1,2345.6", "12 34", "1,234."):
+        assert raw(CsvRows(write(f"a;b\n1,5;2\n{other};3\n")), [0])[0][0].kind == "text"
 
 
 @pytest.mark.parametrize(

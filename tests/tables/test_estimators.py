@@ -1,5 +1,7 @@
 """Estimators on tables and on arrays with gaps."""
 
+import datetime as dt
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -257,6 +259,28 @@ def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
     for source in (frame, tmp_path / "t.parquet"):
         with pytest.raises(DataError, match=r"the target 'price' holds text, such as 'cheap'; .* convert it"):
             NystromRidge().fit(open_rows(source, target="price"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (dt.date(2020, 1, 2), "the target holds dates or times"),
+        (pd.Timestamp("2020-01-02", tz="UTC"), "the target holds dates or times"),
+        (dt.timedelta(3), "the target holds time spans"),
+        (pd.Period("2020-01"), "row 0 of the target holds a value of type Period"),
+        ({"a": 1}, "row 0 of the target holds a value of type dict"),
+        ([1, 2, 3], "row 0 of the target holds a value of type list"),
+    ],
+)
+def test_objects_that_are_not_numbers_are_not_targets(numbers, value, expected):
+    X, y = numbers
+    for target in (pd.Series([value] * len(y)), pd.Series([value] * len(y), dtype=object).to_numpy()):
+        with pytest.raises(DataError, match=expected):
+            NystromRidge().fit(X, target)
+    with pytest.raises(DataError, match="row 1 of the target holds text, 'u'"):
+        NystromRidge().fit(X, pd.Series([1, "u"] * (len(y) // 2)))
+    with pytest.raises(DataError, match="the target cannot be made into an array of numbers"):
+        NystromRidge().fit(X, [[1], [2, 3]] * (len(y) // 2))
 
 
 def test_a_missing_target_is_refused_with_its_name_and_count(numbers):

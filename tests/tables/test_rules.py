@@ -110,6 +110,18 @@ def test_a_missing_date_is_the_median_date():
 
 def test_a_time_span_is_a_number_of_days():
     assert encoded({"a": np.array([36, 0, 24], "m8[h]"), "b": ["u", "v", "u"]})["a"] == [1.5, 0.0, 1.0]
+    found = encoded(objects([dt.timedelta(hours=36), None, pd.Timedelta(days=-1), dt.timedelta(0)]))
+    assert (found["a"], found["a missing"]) == ([1.5, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("values", [NUMBERS, ["2020-01-02", "2020-03-02"] * 2, [True, False] * 2, list("uvuv")])
+@pytest.mark.parametrize("dtype", [float, object, "M8[us]", "m8[us]", "Int64", "boolean", "string"])
+def test_a_column_of_gaps_is_of_any_type_in_later_rows(values, dtype):
+    table = objects(values).assign(c=list("uvuv"))
+    gaps = table.assign(a=pd.Series([None] * len(table), dtype=dtype))
+    some = pd.concat([table, gaps.astype({"a": object})], ignore_index=True)
+    for name, found in encoded(table, gaps).items():
+        assert found == encoded(table, some)[name][len(table) :]
 
 
 @pytest.mark.parametrize(
@@ -205,10 +217,31 @@ def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
     with pytest.warns(ColumnWarning, match=r"left out of the features: 'a' \("):
         found = learn_schema(open_rows({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}))
     assert found.encoded_names == ("b=u", "b=v", "b=w")
-    kept = learn_schema(
-        open_rows({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}), keep_constant=True
-    )
+    kept = schema({"a": np.array(constant, object), "b": ["u", "v", "w"] * (n // 3)}, keep_constant=True)
     assert kept.fields[0].parts
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["1.5", "2", "?", "2", "7"], r"is read as text: most values are numbers, but 1 of 5 are not \(such as '\?'\)"),
+        (["2020-01-02", "2020-01-03", "unknown"], r"most values are dates, but 1 of 3 are not \(such as 'unknown'\)"),
+        ([f"{k} %" for k in range(30)], "has a different text in nearly every row, such as '0 %'; it tells little"),
+        ([f"t{k}" for k in range(1500)] + ["?"] * 9, "has a different text in nearly every row"),
+        ([f"{k}" for k in range(1500)] + ["?"] * 9, r"most values are numbers, but 9 of 1,509 are not"),
+    ],
+)
+def test_text_that_may_be_meant_otherwise_is_warned_about(texts, expected):
+    frame = pd.DataFrame({"a": pd.Series(texts, dtype=object), "b": np.arange(len(texts)) % 3})
+    with pytest.warns(ColumnWarning, match=expected):
+        learn_schema(open_rows(frame))
+    for options in ({"categorical": ["a"]}, {"drop": ["a"]}):
+        learn_schema(open_rows(frame), **options)
+
+
+def test_categories_are_not_warned_about():
+    learn_schema(open_rows({"a": ["1", "2", "x", "y"] * 9, "b": ["u", "v", "w", "u"] * 9}))
+    learn_schema(open_rows(pd.DataFrame({"a": pd.array(["1", "2", "3", "x"] * 9, "string")})))  # it has a type
 
 
 def test_without_a_column_that_varies_the_table_is_refused():
@@ -283,7 +316,7 @@ class Blocks:
 
 def test_a_source_without_types_is_asked_for_text_where_its_blocks_disagree():
     source = Blocks(["01", "2"], ["x", ""])
-    found = learn_schema(source)
+    found = quietly(learn_schema, source)
     assert source.asked == [frozenset(), frozenset({0})]
     assert found.encoded_names == ("a=01", "a=2", "a=x", "a missing", "b")
     assert Encoder(found).texts == {0}

@@ -124,10 +124,11 @@ class FittedRows:
     def _check_count(self) -> None:
         n_rows, total, fitted = int(np.count_nonzero(self.weights)), self.total_weight, self.fit.moments
         if n_rows != fitted.n_rows or abs(total - fitted.total_weight) > 1e-9 * fitted.total_weight:
+            unit = self.fit.weight_unit
             raise DataError(
                 f"these are not the rows the model was fitted on: it was fitted on {fitted.n_rows} rows of total "
-                f"weight {fitted.total_weight:.12g}, got {n_rows} of {total:.12g}; a certificate holds only for the "
-                "training rows, all of them and with their weights"
+                f"weight {fitted.total_weight * unit:.12g}, got {n_rows} of {total * unit:.12g}; a certificate holds "
+                "only for the training rows, all of them and with their weights"
             )
 
     def _check_solved(self, targets: Floats) -> None:

@@ -19,6 +19,7 @@ from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import listed, shown
 
 _READ = 65536  # rows whose labels are read at a time
+_FEW_LABELS = 20  # as many may be those of single rows
 
 classify_option = click.option(
     "--classify",
@@ -29,6 +30,12 @@ classify_option = click.option(
 
 def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
     """Refuse, before a fit of labels, what has no meaning for them, and test rows with labels of no row of the fit."""
+    texts = text_labels(source) or ()
+    if len(texts) > max(_FEW_LABELS, source.n_rows / 2):
+        raise DataError(
+            f"the target holds {len(texts):,} different texts in {source.n_rows:,} rows, such as {shown(texts[0])}; it "
+            "must hold numbers, without units, or labels of classes with several rows"
+        )
     if options["certify"] not in (None, "audit"):
         raise ParameterError(f"--certify must be audit with --classify, got {options['certify']}")
     if test is not None and (unknown := _labels_of(test) - _labels_of(source)):

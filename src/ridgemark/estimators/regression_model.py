@@ -78,7 +78,7 @@ class RegressionModel(LandmarkModel):
             raise DataError(
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
             )
-        several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1
+        several = isinstance(coverage, list | tuple | np.ndarray) and np.ndim(coverage) == 1 and len(coverage)
         levels = quantile_levels(coverage if several else [coverage], known.n_distinct)
         intervals = adaptive_intervals if adaptive else jackknife_intervals
         source = self._rows(X)

@@ -21,6 +21,7 @@ Kind = Literal["number", "boolean", "text", "category", "date", "other"]
 Mask = npt.NDArray[np.bool_]
 
 MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
+_LONGEST = dt.timedelta(days=10**8)  # of time spans, which 64 bits count in microseconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +183,10 @@ def object_column(values: Array, place: Place) -> Column:
         moments = np.full(len(values), "NaT", MOMENT)
         moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
         return Column("date", moments, stated="object")
+    if all_are(dt.timedelta) and max(map(abs, present)) < _LONGEST:
+        spans = np.full(len(values), "NaT", "timedelta64[us]")
+        spans[~missing] = list(present)
+        return number_column(spans)
     return Column("other", values, missing, stated="object")
 
 

@@ -23,7 +23,7 @@ from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_SEPARATED = re.compile(r"[+-]?(\d+,\d+|\d{1,3}([,.'\u2019\s]\d{3})+([.,]\d+)?)")  # a decimal comma, or thousands
 _TRUTH = {"true": 1.0, "false": 0.0}
 _MISSING = {"", *scan.MISSING}
 _MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
@@ -193,7 +193,7 @@ class CsvPiece(NamedTuple):
         """Return some columns without a stated type.
 
         They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written;
-        a column of numbers with the other decimal mark is refused.
+        a column of numbers with the other decimal mark or with thousands separators is refused.
         Those in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are text.
         """
         tried = [j for j in columns if j not in as_text and j not in self.file.words]
@@ -201,7 +201,7 @@ class CsvPiece(NamedTuple):
         made = {}
         for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
             if j in as_number or (j not in as_text and any(_are_numbers(cells, mark) for mark in ".,")):
-                numbers[j] = self._numbers(j, cells, codes)  # refuses numbers with the other decimal mark
+                numbers[j] = self._numbers(j, cells, codes)  # refuses the other decimal mark and thousands separators
             else:
                 made[j] = self._text_column(j, cells, codes)
                 self.file.words.add(j)
@@ -246,7 +246,7 @@ class CsvPiece(NamedTuple):
         value = _TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
         if value is not None:
             return value
-        raise place.decimal_comma(text, row) if _DECIMAL_COMMA.fullmatch(text) else place.no_number(text, row)
+        raise place.decimal_comma(text, row) if _SEPARATED.fullmatch(text) else place.no_number(text, row)
 
 
 def _decoded(cell: bytes) -> str:
@@ -254,7 +254,9 @@ def _decoded(cell: bytes) -> str:
 
 
 def _are_numbers(cells: list[bytes], decimal: str) -> bool:
-    return all(_value(_decoded(cell), decimal) is not None for cell in cells)
+    """Return whether all cells are numbers or missing, also with thousands separators."""
+    texts = map(_decoded, cells)
+    return all(_value(text, decimal) is not None or _SEPARATED.fullmatch(text) for text in texts)
 
 
 def _number_column(values: Array, integers: bool) -> Column:

@@ -6,6 +6,7 @@ Frames are recognised by their class names: pandas and polars are never imported
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import sparse
 from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.arrays import as_array
 from ridgemark.rows.base import Array, Rows
-from ridgemark.rows.cells import check_integers, float_dtype, is_number, numbers, stacked
+from ridgemark.rows.cells import check_integers, float_dtype, is_missing, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import MOMENT, Column, array_column, number_column, object_column, text_column, times, words
 from ridgemark.rows.columns import Columns
@@ -206,6 +207,7 @@ def is_a(value: Any, package: str, name: str) -> bool:
 def check_targets(values: Any, source: str) -> None:
     """Refuse targets, given as an array, list, series or frame, with text or gaps; numbers written as text pass."""
     for where, column in _named_columns(values, source):
+        _check_kind(column, Place(where, None, row_of(slice(0, None)), of_target=True))
         for text in () if column.levels is None else column.levels:
             if not is_number(text):
                 raise DataTypeError(
@@ -225,15 +227,24 @@ def check_targets(values: Any, source: str) -> None:
             )
 
 
+def _check_kind(column: Column, place: Place) -> None:
+    """Refuse a target of dates, or of Python objects that are not all numbers or all text."""
+    if column.kind == "date" or column.values.dtype.kind == "m":
+        raise place.wrong_kind("m" if column.kind == "number" else "M", column.stated)
+    if column.kind == "other" and column.values.dtype.kind == "O":
+        rows = [row for row, value in enumerate(column.values) if not (is_missing(value) or isinstance(value, Real))]
+        raise place.no_number(column.values[rows[0]], rows[0])
+
+
 def _named_columns(values: Any, source: str) -> list[tuple[str, Column]]:
     """Return the columns of an array, list, series or frame, each with what it is called in messages."""
     table = None if isinstance(values, Mapping) else table_columns(values)
     if isinstance(table, FrameColumns):
-        return [(f"{source} {shown(name)}", one) for name, one in zip(table.names or (), table.whole(), strict=True)]
-    try:
-        array = np.asarray(values if isinstance(values, np.ndarray | list | tuple) else [])
-    except ValueError:  # rows of different lengths, which the conversion that follows refuses
-        return []
+        nameless = any(is_a(values, package, "Series") and not values.name for package in ("pandas", "polars"))
+        names = [source] if nameless else [f"{source} {shown(name)}" for name in table.names or ()]
+        return list(zip(names, table.whole(), strict=True))
+    known = isinstance(values, np.ndarray | list | tuple) or is_a(values, "pandas", "ExtensionArray")
+    array = as_array(values if known else [], source)
     place = Place(source, None, row_of(slice(0, None)))
     columns = array[:, None] if array.ndim == 1 else array
     return [(source, array_column(one, place)) for one in columns.T] if columns.ndim == 2 else []

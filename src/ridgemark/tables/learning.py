@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,13 +18,14 @@ from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.encoding import Encoder
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field, Schema, column_names
-from ridgemark.tables.values import Content, content_of, float_values, moments, parsed, text_levels
+from ridgemark.tables.values import Content, content_of, float_values, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _SAMPLED = 2**16  # rows that a median is taken from
 _BLOCK = 2**16  # rows read at once
-_FEWEST_NUMBERED = 20  # rows; in fewer, columns that number the rows are no surprise
+_FEWEST_NUMBERED = 20  # rows; in fewer, columns that number the rows, or differ in each, are no surprise
+_LOOKED_AT = 1000  # texts that say whether most of a column are numbers or dates
 
 
 class RowNumbers:
@@ -211,6 +213,33 @@ class _ColumnLearner:
             return "only missing values"
         return "a different text in every row" if len(self.texts) > MOST_LEVELS else "one value"
 
+    @property
+    def doubt(self) -> str | None:
+        """Why a column that is read as text may be meant otherwise, and what to do about it."""
+        n_present = self.texts.total()
+        for kind in () if self.typed else ("number", "date"):
+            if other := self._exceptions(kind):
+                return (
+                    f"is read as text: most values are {kind}s, but {sum(self.texts[text] for text in other):,} of "
+                    f"{n_present:,} are not (such as {listed(other[:3])}); correct these or leave them empty, or name "
+                    "the column in categorical_features (command line: --categorical)"
+                )
+        if len(self.texts) > max(_FEWEST_NUMBERED, 0.9 * n_present):
+            return (
+                f"has a different text in nearly every row, such as {shown(next(iter(self.texts)))}; it tells little "
+                f"of new rows: write numbers without units and dates as 2024-12-31, or {LEAVE_OUT}"
+            )
+        return None
+
+    def _exceptions(self, kind: str) -> list[str]:
+        """Return the texts that are not values of a kind, where most rows hold such values; none otherwise."""
+        other: list[str] = []
+        for some in (list(islice(self.texts, _LOOKED_AT)), list(self.texts)):  # mostly the first ones tell
+            other = [text for text, wrong in zip(some, not_of_kind(kind, some), strict=True) if wrong]
+            if 2 * sum(self.texts[text] for text in other) >= sum(self.texts[text] for text in some):
+                return []
+        return other
+
     def _read_texts(self, content: Content) -> None:
         """Replace texts by the values they hold."""
         values = parsed(content, words(self.texts))
@@ -309,7 +338,8 @@ def learn_schema(
     Warns
     -----
     ColumnWarning
-        When a column is left out because it is constant, or when it numbers the rows.
+        When a column is left out because it is constant, when it numbers the rows, or when it is read as text although
+        most of its values are numbers or dates, or nearly all differ.
     """
     asked: dict[str, tuple[Any, str]] = {"numeric": (numeric, "number"), "drop": (drop, "dropped")}
     if categorical is not None and not (isinstance(categorical, str) and categorical == "from_dtype"):
@@ -330,6 +360,9 @@ def learn_schema(
         return None
     fields = tuple(one.field(keep_constant) for one in learners)
     _warn_of_constants([one for one, field in zip(learners, fields, strict=True) if not field.parts], fields)
+    _warn_of_texts(
+        [one for one, field in zip(learners, fields, strict=True) if field.parts and field.levels is not None]
+    )
     return Schema(fields, missing, unknown)
 
 
@@ -384,3 +417,10 @@ def _warn_of_constants(learners: Sequence[_ColumnLearner], fields: Sequence[Fiel
         )
     if why:
         warn_user(f"left out of the features: {why}", ColumnWarning)
+
+
+def _warn_of_texts(learners: Sequence[_ColumnLearner]) -> None:
+    """Warn of columns that are read as text and may be meant otherwise, unless the user says what they are."""
+    for one in learners:
+        if one.given is None and (doubt := one.doubt):
+            warn_user(f"column {shown(one.name)} {doubt}", ColumnWarning)

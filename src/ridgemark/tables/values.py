@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -32,12 +33,17 @@ def content_of(levels: Array) -> Content:
         return "boolean"
     kinds: tuple[Content, ...] = "number", "date"
     for kind in kinds:
-        if all(not _absent(parsed(kind, some)).any() for some in (levels[:1], levels)):  # mostly the first one tells
+        if not any(not_of_kind(kind, some).any() for some in (levels[:1], levels)):  # mostly the first one tells
             return kind
     return "text"
 
 
-def parsed(kind: str, levels: Array) -> Array:
+def not_of_kind(kind: str, levels: Iterable[str]) -> Array:
+    """Return which texts are not values of a kind."""
+    return _absent(parsed(kind, levels))
+
+
+def parsed(kind: str, levels: Iterable[str]) -> Array:
     """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT marks text that is not such a value."""
     stripped = [level.strip() for level in levels]
     if kind == "date":
@@ -53,6 +59,8 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
     Time spans are counted in days. `by_level` holds the number of each level of a column of text.
     """
     gaps = column.gaps
+    if gaps.all():  # whatever its type: sources state any for a column without values
+        return np.full(len(column), np.nan)
     if column.levels is not None:
         by_level = parsed(kind, column.levels) if by_level is None else by_level
         values = _of_rows(by_level, column, gaps, kind, place)
@@ -71,6 +79,8 @@ def float_values(column: Column, kind: str, place: Place, by_level: Array | None
 def moments(column: Column, place: Place, by_level: Array | None = None) -> Array:
     """Return a column as moments; NaT where a value is missing."""
     gaps = column.gaps
+    if gaps.all():
+        return np.full(len(column), "NaT", MOMENT)
     if column.levels is not None:
         by_level = parsed("date", column.levels) if by_level is None else by_level
         return _of_rows(by_level, column, gaps, "date", place)
