@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
@@ -100,7 +100,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     history_ = FittedName(lambda model: model.history)
     n_iter_ = FittedName(lambda model: model.n_iter)
 
-    @with_hints
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -117,18 +117,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         memory_budget=None,
         random_state=None,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
+        """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
     @computing

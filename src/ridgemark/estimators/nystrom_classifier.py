@@ -13,6 +13,7 @@ from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn
 from ridgemark.estimators.base import FittedName, check_coefficients, cost_of, in_range
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
@@ -87,6 +88,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -106,21 +108,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         random_state=None,
         progress=False,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.risk_tolerance = risk_tolerance
-        self.failure_probability = failure_probability
-        self.certify_with = certify_with
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.progress = progress
+        """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
     @computing

@@ -12,7 +12,7 @@ from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, Para
 from ridgemark.estimators.base import check_coefficients, cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
@@ -150,7 +150,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     True
     """
 
-    @with_hints
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -171,22 +171,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         random_state=None,
         progress=False,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.ridge_per_target = ridge_per_target
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.risk_tolerance = risk_tolerance
-        self.failure_probability = failure_probability
-        self.certify_with = certify_with
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.progress = progress
+        """Take the parameters; they are checked by `fit`."""
 
     @computing
     def partial_fit(self, X, y=None, sample_weight=None):
