@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
@@ -140,7 +141,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
-        self._warn_of_few_rows(count)
+        warn_of_few_rows(self.n_landmarks, count)
         return FittedFeatures(
             self._form(source, None),
             factor.cross_kernel,

@@ -11,6 +11,7 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients, cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
@@ -234,10 +235,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             fit = tuned.fit
             left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
             model = with_calibration(model, few, left_out, True, random_state)
-        self._warn_of_scales(choice.kernel, passes)
+        warn_of_scales(choice.kernel, passes)
         if (tuned.fit.centred.target_variance > 0).any():
-            self._warn_of_edge(tuned.path)
-        self._warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+            warn_of_edge(tuned.path)
+        warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=cost_of(passes))
 
     def _fitted_with(self, X, y, sample_weight):
@@ -267,7 +268,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         rows = replace(rows, sample=_sample(known, choice, passes, recipe))
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
-        self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = schema.by_column(importances)
         self._warn_of_unseen(source)
