@@ -32,7 +32,6 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     known = model.calibration_
     part = _some(len(known.indices))
     block = encoded_source(model, source).take(known.indices[part])
-    assert block.targets is not None
     ends = _intervals(model, encoded_rows(block.features))
     return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
 
@@ -61,7 +60,6 @@ def _marks(source: RowSource) -> Any:
     """Return a hash of every row's features and targets."""
 
     def marks(block: Block) -> Any:
-        assert block.targets is not None
         return row_hashes(replace(block, features=np.column_stack([block.features, block.targets])))
 
     return np.concatenate([marks(block) for block in source.blocks(_HASHED)])
@@ -74,7 +72,6 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     rows = encoded_source(model, source)
     block = rows.take(np.arange(source.n_rows))
     observed, weights = block.targets, row_weights(block)
-    assert observed is not None
     rows = encoded_rows(block.features)
     predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
     ends = _intervals(model, rows)

@@ -71,7 +71,6 @@ class CurvatureBlocks(MatrixTask):
     at: RidgeSolution
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
-        assert block.targets is not None
         backend, weights = workspace.backend, row_weights(block)
         features = with_ones(self.evaluate(block, workspace))
         predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])

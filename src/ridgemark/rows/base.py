@@ -37,11 +37,11 @@ class Block:
     ----------
     start : int
         Number of the first row; 0 for the rows of `take`, which need not be consecutive.
-    features : ndarray (n, d), C-contiguous, or csr_array (n, d)
-        In the source's `dtype`.
-    targets : ndarray (n, t) or None
+    features : array (n, d), C-contiguous, or csr_array (n, d)
+        In the source's `dtype`. Arrays are those of NumPy, or of the device that computes with the block.
+    targets : array (n, t) or None
         In float64.
-    weights : ndarray (n,) or None
+    weights : array (n,) or None
         In float64, nonnegative.
     taken : ndarray (n,) or None
         The requested row numbers, in a block made by `take`.
@@ -53,8 +53,8 @@ class Block:
 
     start: int
     features: Features
-    targets: npt.NDArray[np.float64] | None = None
-    weights: npt.NDArray[np.float64] | None = None
+    targets: Any = None
+    weights: Any = None
     taken: npt.NDArray[np.intp] | None = None
     along: tuple[Array, ...] = ()
     converted_late: bool = False
