@@ -143,12 +143,11 @@ class BaseRows(RowSource):
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         """Return the rows with these numbers, which are known to exist."""
 
-    def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
-        """Return the same rows, with features that the encoder makes from the columns as they are."""
-        raise DataError(f"{type(self).__name__} holds only numbers; give the columns of the table")
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        """Return the same rows, with features that the encoder makes from the columns as they are.
 
-    def _with_encoder(self, encoder: ColumnEncoder) -> Self:
-        """Return a copy with the features of an encoder, in single precision where the columns are and stay."""
+        They are in single precision where the columns are and stay. A subclass lets its readers use the encoder.
+        """
         encoded = copy.copy(self)
         encoded.encoder, encoded.n_features, encoded.feature_names = encoder, len(encoder.names), encoder.names
         encoded.dtype = self.dtype if encoder.keeps_columns else np.dtype(np.float64)
