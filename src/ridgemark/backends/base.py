@@ -17,9 +17,7 @@ Indices: TypeAlias = NDArray[np.intp]
 _PANEL = 256  # columns of a product that is subtracted from an array
 
 
-@cache
-def _module(name: str) -> Any:
-    return import_module(name)
+_module = cache(import_module)
 
 
 @dataclass(frozen=True)
