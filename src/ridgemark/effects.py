@@ -18,7 +18,7 @@ from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.operators import CrossTask
-from ridgemark.passes import RowPasses, Workspace
+from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
@@ -188,7 +188,7 @@ class EffectDeviations(EffectTask):
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(Summed):
     """Weighted sums over blocks, and the effects at some rows."""
 
     weight: float
@@ -198,9 +198,6 @@ class Totals:
     second: Floats
     values: list[Floats]
     weights: list[Floats]
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
