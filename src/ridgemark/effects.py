@@ -13,11 +13,12 @@ from scipy import sparse
 from ridgemark.backends import Array, Backend, Floats, backend_of
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.intervals.deviations import unit_variance
+from ridgemark.intervals.quantiles import quantiles
 from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.operators import CrossTask
-from ridgemark.passes import RowPasses, Workspace
+from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
@@ -187,7 +188,7 @@ class EffectDeviations(EffectTask):
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(Summed):
     """Weighted sums over blocks, and the effects at some rows."""
 
     weight: float
@@ -197,9 +198,6 @@ class Totals:
     second: Floats
     values: list[Floats]
     weights: list[Floats]
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,9 +286,7 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     effect is `g'(I + s F^-1)c`: the ridge shrinks c by about `s F^-1 c`, which is added. Its variance is
     `s2 g'(I + s F^-1) F^-1 B'WB F^-1 (I + s F^-1) g`, and over n rows that are a sample `var_i(effect_i)/n` more.
     """
-    n_rows = passes.source.n_rows
-    stride = -(-n_rows // _MOST_ROWS)
-    totals = passes.reduce(EffectTotals(fit.factor.cross_kernel, effects, fit.dual_coef, stride))
+    totals, quartiles = _totals(passes, fit.factor.cross_kernel, fit.dual_coef, effects)
     solver, inverse = fit.solver, _inverse(fit)
     change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
     corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
@@ -301,28 +297,26 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     if not np.isfinite(error).all():
         raise NumericalError("squares of effects exceed the floating-point range; rescale the columns or the targets")
     ratio = np.divide(average, error, out=np.zeros_like(average), where=error > 0)
-    quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
-    return EffectsSummary(tuple(effects), average, error, ratio, quartiles, n_rows)
+    return EffectsSummary(tuple(effects), average, error, ratio, quartiles, passes.source.n_rows)
 
 
 def average_effects(
     passes: RowPasses, kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect], targets: tuple[str, ...]
 ) -> EffectsSummary:
     """Return averages and quartiles of the effects at the rows, in one pass."""
-    n_rows = passes.source.n_rows
-    totals = passes.reduce(EffectTotals(kernel, effects, dual_coef, -(-n_rows // _MOST_ROWS)))
-    quartiles = _quartiles(np.concatenate(totals.values), np.concatenate(totals.weights))
+    totals, quartiles = _totals(passes, kernel, dual_coef, effects)
     average = totals.first / totals.weight
-    return EffectsSummary(tuple(effects), average, None, None, quartiles, n_rows, targets)
+    return EffectsSummary(tuple(effects), average, None, None, quartiles, passes.source.n_rows, targets)
 
 
-def _quartiles(values: Floats, weights: Floats) -> Floats:
-    """Return the quartiles over the first axis, rows counted by weight."""
-    order = np.argsort(values, axis=0)
-    ranked = np.take_along_axis(values, order, axis=0)
-    shares = np.cumsum(weights[order], axis=0) / weights.sum()
-    places = [(shares >= level - 1e-12).argmax(axis=0)[None] for level in (0.25, 0.5, 0.75)]
-    return np.concatenate([np.take_along_axis(ranked, place, axis=0) for place in places])
+def _totals(
+    passes: RowPasses, kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect]
+) -> tuple[Totals, Floats]:
+    """Return the sums over the rows, and the quartiles of the effects, shape (3, effects, targets), by weight."""
+    totals = passes.reduce(EffectTotals(kernel, effects, dual_coef, -(-passes.source.n_rows // _MOST_ROWS)))
+    values, weights = np.concatenate(totals.values), np.concatenate(totals.weights)
+    found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
+    return totals, found.T.reshape(3, *values.shape[1:])
 
 
 def _inverse(fit: LandmarkFit) -> Floats:

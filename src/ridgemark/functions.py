@@ -18,7 +18,7 @@ from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.dask import is_dask
 from ridgemark.sampling import make_generator
-from ridgemark.selection.pilot import PILOT, draw_pilot, refined_scores
+from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.tables import encoded_by_content
 from ridgemark.tuning import choose_kernel
 
@@ -96,7 +96,7 @@ def leverage_scores(
             return _exact_scores(passes, made, scaled_ridge)
         passes = RowPasses(source, progress=told)  # counts the cost of the scores, without that of the bandwidth
         pilot = draw_pilot(passes, made, distinct, n_pilot, rng, smallest_ridge=scaled_ridge)
-        return refined_scores(passes, made, distinct, pilot, scaled_ridge, rounds, rng)
+        return pilot.refined_scores(scaled_ridge, rounds, rng)
 
 
 def _exact_scores(passes: RowPasses, kernel: Kernel, scaled_ridge: float) -> ScoreBracket:

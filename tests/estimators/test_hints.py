@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
-from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge
 from ridgemark.errors import ParameterError, UnknownParameterError
 
-ESTIMATORS = [NystromRidge, ExactKernelRidge, NystromFeatures]
+ESTIMATORS = [NystromRidge, NystromClassifier, ExactKernelRidge, NystromFeatures]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
 Y = X[:, 0] + 0.1 * RNG.normal(size=60)

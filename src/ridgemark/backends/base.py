@@ -17,9 +17,7 @@ Indices: TypeAlias = NDArray[np.intp]
 _PANEL = 256  # columns of a product that is subtracted from an array
 
 
-@cache
-def _module(name: str) -> Any:
-    return import_module(name)
+_module = cache(import_module)
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,6 @@ class Backend:
         """Return the 64 bits of every float64 as an integer, signed where the library has no other."""
         raise NotImplementedError
 
-    def take(self, rows: Array, numbers: Array) -> Array:
-        """Return the rows with these numbers."""
-        return self.xp.take(rows, numbers, axis=0)
-
     def nonzero(self, mask: Array) -> tuple[Array, Array]:
         """Return row and column numbers of the true entries of a matrix, in row order."""
         row, column = self.xp.nonzero(mask)
@@ -104,14 +98,6 @@ class Backend:
     def count(self, mask: Array, axis: int | None = None) -> Any:
         """Return the number of true entries, in total or along an axis."""
         return self.xp.sum(self.xp.astype(mask, self.xp.int64), axis=axis)
-
-    def row_min(self, values: Array) -> Array:
-        """Return the smallest value of each row; there is at least one column."""
-        return self.xp.min(values, axis=1)
-
-    def row_max(self, values: Array) -> Array:
-        """Return the largest value of each row; there is at least one column."""
-        return self.xp.max(values, axis=1)
 
     def median(self, rows: Array) -> Array:
         """Return the median of each column; zeros where there is no row."""
@@ -189,10 +175,6 @@ class Backend:
         """Overwrite values by their square root."""
         values[...] = self.xp.sqrt(values)
         return values
-
-    def floor(self, values: Array) -> Array:
-        """Return the largest integer not above each value."""
-        return self.xp.floor(values)
 
     def clip_(self, values: Array, lowest: float = -inf, highest: float = inf) -> Array:
         """Overwrite values below `lowest` or above `highest` by that bound."""

@@ -94,9 +94,6 @@ class NumpyBackend(Backend):
             values[beyond] = np.clip(values[beyond], lowest, highest)
         return values
 
-    def at_least(self, values: Floats, lowest: Any) -> Floats:
-        return np.maximum(values, lowest)
-
     def within(self, values: Floats, lowest: float, highest: float) -> Floats:
         return np.clip(values, lowest, highest)
 

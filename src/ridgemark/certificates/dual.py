@@ -173,7 +173,6 @@ class ValuesAndTargets(CrossTask):
     dual_coef: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        assert block.targets is not None
         cross = cross_block(self.cross_kernel, block, workspace)
         values = product_in_blocks(cross, self.dual_coef, LANDMARKS_AT_ONCE)
         errors = self.cross_kernel.entry_error(block.features)

@@ -65,7 +65,9 @@ def distance_at(
     observed = training.take(indices)
     cross_kernel = kernel.bind(observed.features, observed.indices)
     among, weights = cross_kernel.symmetric_block(observed.features), row_weights(observed)
-    _check_landmarks(among, fit, given)
+    known = fit.factor.landmark_kernel
+    if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
+        raise DataError("these are not the rows the model was fitted on, or they are in another order")
     ridges, which = np.unique(fit.scaled_ridge, return_inverse=True)
     # Adding the rounding error of W to the noise only makes the bound larger.
     summed = sum_rounding(len(weights))
@@ -106,13 +108,6 @@ class PointwiseDistance(CrossTask):
         variance = xp.stack(variances, axis=1) + (share * diagonal)[:, None] * (2.0 + self.amplified)
         rounding = (predicted * xp.sqrt(diagonal))[:, None] * self.own_size + 4 * EPS * abs(self.intercept)
         return xp.sqrt(self.gaps * variance[:, self.which]) + rounding
-
-
-def _check_landmarks(among: Floats, fit: LandmarkFit, given: bool) -> None:
-    """Refuse training rows that differ from the landmarks at the landmarks' row numbers."""
-    known = fit.factor.landmark_kernel
-    if given and not np.allclose(among, known, rtol=1e-6, atol=1e-6 * float(np.abs(known).max(initial=0.0))):
-        raise DataError("these are not the rows the model was fitted on, or they are in another order")
 
 
 def _variance(cross: Array, diagonal: Array, factor: Array, fit_intercept: bool, backend: Backend) -> Array:

@@ -63,7 +63,7 @@ def _labels_of(source: RowSource) -> set[Any]:
     if (texts := text_labels(source)) is not None:
         return set(texts)
     blocks = without_features(source).blocks(_READ)
-    return set().union(*(np.unique(block.targets).tolist() for block in blocks if block.targets is not None))
+    return set().union(*(np.unique(block.targets).tolist() for block in blocks))
 
 
 def class_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:

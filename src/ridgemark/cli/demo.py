@@ -80,8 +80,8 @@ def command(seed: int, as_json: bool) -> None:
         missing: str | None = str(error)
     else:
         missing = None
-        title = "A simulated robot arm, fitted from landmarks"
-        write_page(model, run, PAGE, True, title, [_comparison_section(compared)], [design_section(design)])
+        sections = {"first": [_comparison_section(compared)], "further": [design_section(design)]}
+        write_page(model, run, PAGE, True, title="A simulated robot arm, fitted from landmarks", **sections)
     if as_json:
         names = {_PLAIN: "one_bandwidth", _UNIFORM: "uniform_landmarks", _OURS: "tuned"}
         errors = {

@@ -12,14 +12,7 @@ from ridgemark.estimators.class_labels import conformal_sets
 from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import class_loss
-from ridgemark.report.fit_words import (
-    COVERAGE,
-    explained,
-    important_columns,
-    kernel_words,
-    leave_one_out_error,
-    selection_name,
-)
+from ridgemark.report import fit_words as words
 from ridgemark.rows import Block, RowSource, row_weights
 from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
@@ -39,7 +32,6 @@ def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
     known = model.calibration_
     part = _some(len(known.indices))
     block = encoded_source(model, source).take(known.indices[part])
-    assert block.targets is not None
     ends = _intervals(model, encoded_rows(block.features))
     return _shown(known.indices[part], block.targets, block.targets - known.residuals[part], ends)
 
@@ -68,7 +60,6 @@ def _marks(source: RowSource) -> Any:
     """Return a hash of every row's features and targets."""
 
     def marks(block: Block) -> Any:
-        assert block.targets is not None
         return row_hashes(replace(block, features=np.column_stack([block.features, block.targets])))
 
     return np.concatenate([marks(block) for block in source.blocks(_HASHED)])
@@ -81,7 +72,6 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
     rows = encoded_source(model, source)
     block = rows.take(np.arange(source.n_rows))
     observed, weights = block.targets, row_weights(block)
-    assert observed is not None
     rows = encoded_rows(block.features)
     predicted = np.asarray(model.predict(rows), dtype=np.float64).reshape(observed.shape)
     ends = _intervals(model, rows)
@@ -111,7 +101,7 @@ def class_errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, 
     """
     labels, counted, found = model.classes_, weights[:, None] * shares, logs.argmax(axis=1)
     total, units, squares = counted.sum(), np.eye(len(labels)), (np.exp(logs) ** 2).sum(axis=1, keepdims=True)
-    sets = conformal_sets(np.exp(logs), model.calibration_, COVERAGE)
+    sets = conformal_sets(np.exp(logs), model.calibration_, words.COVERAGE)
     held, sizes = (shares * sets).sum(axis=1), sets.sum(axis=1)
     confusion = counted.T @ units[found]
     judged = np.full(len(found), 1) if len(labels) == 2 else found
@@ -188,17 +178,17 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
     record = {name: getattr(run, name) for name in shown} | {
         "n_features": model.n_features_in_,
-        "kernel": kernel_words(model),
+        "kernel": words.kernel_words(model),
         "tuning": None if tuning is None else {name: getattr(tuning, name) for name in _TUNING},
-        "important_columns": [{"column": name, "share": share} for name, share in important_columns(model, 3)],
+        "important_columns": [{"column": name, "share": share} for name, share in words.important_columns(model, 3)],
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
         "ridge": np.atleast_1d(model.ridge_).tolist(),
         "n_landmarks": model.n_landmarks_,
-        "selection": selection_name(model),
+        "selection": words.selection_name(model),
         "solver": model.solver_,
         "effective_dimension": list(model.effective_dimension_),
-        "explained": explained(model),
-        "loo_rms": leave_one_out_error(model),
+        "explained": words.explained(model),
+        "loo_rms": words.leave_one_out_error(model),
         "certificate": None if certificate is None else certificate.as_dict(),
         "n_passes": model.n_passes_,
         "n_kernel_evaluations": model.n_kernel_evaluations_,
@@ -231,7 +221,8 @@ def _told(errors: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _intervals(model: Any, rows: Any) -> Any:
     """Return intervals (n, 2, targets); None without enough calibration rows for their coverage."""
-    if not hasattr(model, "calibration_") or len(model.calibration_.residuals) * (1 - COVERAGE) < COVERAGE - 1e-9:
+    known = getattr(model, "calibration_", None)
+    if known is None or len(known.residuals) * (1 - words.COVERAGE) < words.COVERAGE - 1e-9:
         return None
-    ends = np.asarray(model.predict_interval(rows, coverage=COVERAGE))
+    ends = np.asarray(model.predict_interval(rows, coverage=words.COVERAGE))
     return ends.reshape(len(ends), 2, -1)

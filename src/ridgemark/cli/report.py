@@ -1,6 +1,5 @@
 """`ridgemark report`: write an HTML page about a model."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from ridgemark.cli.output import check_outputs, print_result, staged, warn_of_re
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.page import Section
 from ridgemark.report.plots import require_matplotlib
 
 
@@ -44,16 +42,8 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     print_result(as_json, {"page": str(output)}, [], output)
 
 
-def write_page(
-    model: Any,
-    run: RunRecord,
-    output: Path,
-    force: bool,
-    title: str | None = None,
-    first: Sequence[Section] = (),
-    further: Sequence[Section] = (),
-) -> None:
-    """Write the page of a model and its run, with sections before and after its own, whole or not at all."""
-    text = fit_page(model, run, __version__, title, first, further)
+def write_page(model: Any, run: RunRecord, output: Path, force: bool, **more: Any) -> None:
+    """Write the page of a model and its run, whole or not at all; `more` is a title and sections of `fit_page`."""
+    text = fit_page(model, run, __version__, **more)
     with staged(output, force) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -7,26 +7,13 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, validate_data
 
-from ridgemark.errors import (
-    ColumnScaleWarning,
-    ConditioningWarning,
-    DataError,
-    DataTypeError,
-    LandmarkCountWarning,
-    NumericalError,
-    ParameterError,
-    RidgeEdgeWarning,
-    RidgemarkError,
-    warn_user,
-)
+from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError, RidgemarkError
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
-from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
-from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import RowSource, open_rows, refuse_large_integers
@@ -39,7 +26,6 @@ from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
 
-_NEARLY_ALL = 0.99  # of the squared distance between rows
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
 
 
@@ -81,11 +67,11 @@ def bandwidth_of(kernel):
     return None if getattr(kernel, "has_metric", False) else getattr(kernel, "bandwidth", None)
 
 
-def in_form(targets, values):
-    """Return what has one column, or one entry, per target in the shape of the targets given."""
-    if not targets.flat:
+def in_form(model, values):
+    """Return what has one entry per target, on its last axis, in the shape of the targets of the fit; None for None."""
+    if values is None or not model.schema.targets.flat:
         return values
-    return float(values[0]) if values.ndim == 1 else values[:, 0]
+    return float(values[0]) if values.ndim == 1 else values[..., 0]
 
 
 def cost_of(passes):
@@ -331,50 +317,6 @@ class LandmarkEstimator(TableReader):
         passes.normalise_weights()
         return passes
 
-    def _warn_of_few_rows(self, count):
-        """Say that more landmarks were asked for than there are different rows."""
-        available = count.n_landmarks
-        if count.rule == "given" and self.n_landmarks > available:
-            msg = f"n_landmarks={self.n_landmarks} exceeds the {available} distinct rows; all of them are used"
-            warn_user(msg, LandmarkCountWarning)
-
-    def _warn_of_scales(self, kernel, passes):
-        """Say that one column decides all distances, where one bandwidth serves columns of different scales."""
-        if not isinstance(kernel, StationaryKernel) or np.ndim(kernel.bandwidth) or kernel.has_metric:
-            return
-        squares = passes.columns().squares
-        total = float(squares.sum())
-        if not 0.0 < total < np.inf or np.count_nonzero(squares) < 2 or squares.max() < _NEARLY_ALL * total:
-            return
-        names, largest = passes.source.feature_names, int(np.argmax(squares))
-        msg = (
-            f"all columns share one bandwidth, and column {largest if names is None else repr(names[largest])} holds "
-            f"{squares[largest] / total:.1%} of the squared distance between rows; standardise the columns, or give "
-            'one bandwidth per feature, or bandwidth="auto"'
-        )
-        warn_user(msg, ColumnScaleWarning)
-
-    def _warn_of_edge(self, path):
-        """Say that the best of the ridges searched is the first or last of them."""
-        if path is not None and path.on_edge:
-            largest = np.min(path.chosen) == 0
-            reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
-            msg = (
-                f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
-                f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
-            )
-            warn_user(msg, RidgeEdgeWarning)
-
-    def _warn_of_rounding(self, passes, fit, cross_kernel, dual_coef, intercept):
-        """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`, where it spoils it."""
-        why = what_rounding_spoilt(passes, fit, cross_kernel, dual_coef, intercept)
-        if why:
-            msg = (
-                f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
-                "or choose a larger ridge or a smaller bandwidth"
-            )
-            warn_user(msg, ConditioningWarning)
-
     def _values(self, source):
         """Return the fitted function at rows of features, `f(x) = k(x) dual_coef + intercept`."""
         cross_kernel, dual_coef, intercept = self._function()
@@ -385,11 +327,7 @@ class LandmarkEstimator(TableReader):
         self._warn_of_unseen(source)
         if self._model.schema.targets.single and source.dtype == np.float32:
             values = values.astype(np.float32)
-        return self._shaped(in_range(values, "the prediction", "rescale the columns or the targets"))
-
-    def _shaped(self, values):
-        """Return what has one column, or one entry, per target in the shape of the targets of the fit."""
-        return in_form(self._model.schema.targets, values)
+        return in_form(self._model, in_range(values, "the prediction", "rescale the columns or the targets"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -8,8 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_few_rows, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Cost, FittedExact
@@ -90,8 +91,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     metric_ = FittedName(lambda model: getattr(model.kernel, "metric", None))
     tuning_ = FittedName(lambda model: model.tuning, optional=True)
     X_fit_ = FittedName(lambda model: model.points)
-    dual_coef_ = FittedName(lambda model: in_form(model.schema.targets, model.dual_coef))
-    intercept_ = FittedName(lambda model: in_form(model.schema.targets, model.intercept))
+    dual_coef_ = FittedName(lambda model: in_form(model, model.dual_coef))
+    intercept_ = FittedName(lambda model: in_form(model, model.intercept))
     ridge_ = FittedName(lambda model: model.ridge)
     scaled_ridge_ = FittedName(lambda model: model.scaled_ridge)
     ridge_path_ = FittedName(lambda model: model.path, optional=True)
@@ -100,7 +101,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     history_ = FittedName(lambda model: model.history)
     n_iter_ = FittedName(lambda model: model.n_iter)
 
-    @with_hints
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -117,18 +118,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         memory_budget=None,
         random_state=None,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
+        """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
     @computing
@@ -161,9 +151,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         prepared = prepare(setting, recipe, rng)
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
         searched = tuned if searched is None else searched
-        self._warn_of_few_rows(prepared.count)
+        warn_of_few_rows(self.n_landmarks, prepared.count)
         if (searched.fit.centred.target_variance > 0).any():
-            self._warn_of_edge(searched.path)
+            warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
         refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
         ridge = float(tuned.ridges[0])
@@ -184,10 +174,10 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             cost=Cost(0, 0),
             tuning=setting.tuning,
         )
-        self._warn_of_scales(kernel, passes)
+        warn_of_scales(kernel, passes)
         self._warn_of_distance(refined)
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
-        self._warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
+        warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
         return replace(model, cost=Cost(passes.n_passes, passes.n_kernel_evaluations))
 
     def _function(self):

@@ -1,4 +1,4 @@
-"""Names of parameters in other packages, answered with the equivalent here."""
+"""Parameters of estimators: stored as given; names in other packages are answered with the equivalent here."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -17,16 +17,23 @@ _EQUIVALENTS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def with_hints(init: Callable[P, None]) -> Callable[P, None]:
-    """Return an `__init__` of the same signature that answers a parameter of another package with the equivalent."""
-    known = inspect.signature(init).parameters
+def stores_parameters(init: Callable[P, None]) -> Callable[P, None]:
+    """Return an `__init__` of the same signature that stores every argument under its name, as scikit-learn asks.
+
+    A parameter of another package is answered with the equivalent here.
+    """
+    signature = inspect.signature(init)
 
     @wraps(init)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
-        refuse_foreign(kwargs, known, type(args[0]).__name__)
-        init(*args, **kwargs)
+    def stored(*args: P.args, **kwargs: P.kwargs) -> None:
+        refuse_foreign(kwargs, signature.parameters, type(args[0]).__name__)
+        init(*args, **kwargs)  # refuses arguments that do not fit the signature
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        for name, value in list(given.arguments.items())[1:]:
+            setattr(args[0], name, value)
 
-    return checked
+    return stored
 
 
 def refuse_foreign(given: Mapping[str, Any], known: Iterable[str], owner: str) -> None:

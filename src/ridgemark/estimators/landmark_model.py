@@ -8,6 +8,7 @@ from ridgemark.effects import effects_of_columns, effects_of_table
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, in_form
 from ridgemark.estimators.calibration import repeats_and_columns
+from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
 from ridgemark.fitting import Recipe
@@ -33,18 +34,18 @@ class LandmarkModel(LandmarkEstimator):
     landmark_count_ = FittedName(lambda model: model.choice.count)
     leverage_scores_ = FittedName(lambda model: model.choice.scores, optional=True, reason=_BEYOND)
     coherence_ = FittedName(lambda model: model.choice.scores and model.choice.scores.coherence, optional=True)
-    dual_coef_ = FittedName(lambda model: _in_form(model, model.solution.dual_coef))
-    intercept_ = FittedName(lambda model: _in_form(model, model.solution.intercept))
+    dual_coef_ = FittedName(lambda model: in_form(model, model.solution.dual_coef))
+    intercept_ = FittedName(lambda model: in_form(model, model.solution.intercept))
     ridge_ = FittedName(lambda model: _per_target(model, model.solution.ridge))
     scaled_ridge_ = FittedName(lambda model: _per_target(model, model.solution.scaled_ridge))
     ridge_path_ = FittedName(lambda model: model.solution.path, optional=True)
     solver_ = FittedName(lambda model: model.solution.solver)
-    solver_bound_ = FittedName(lambda model: _in_form(model, model.solution.solver_bound), optional=True)
+    solver_bound_ = FittedName(lambda model: in_form(model, model.solution.solver_bound), optional=True)
     effective_dimension_ = FittedName(lambda model: model.solution.effective_dimension)
     certificate_ = FittedName(lambda model: model.solution.certificate)
     tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
     loo_residuals_ = FittedName(
-        lambda model: _in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
+        lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
     )
     calibration_ = FittedName(lambda model: model.calibration, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
@@ -77,7 +78,7 @@ class LandmarkModel(LandmarkEstimator):
 
     def _choice(self, prepared):
         """Return the landmarks and how they were chosen."""
-        self._warn_of_few_rows(prepared.count)
+        warn_of_few_rows(self.n_landmarks, prepared.count)
         landmarks = prepared.landmarks
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         return Choice(
@@ -102,6 +103,7 @@ class LandmarkModel(LandmarkEstimator):
 
     def _sums(self, what):
         """Return what answers later questions, or say why there is nothing to answer `what` with."""
+        check_is_fitted(self, "dual_coef_")
         model = self._model
         if model.sums is not None:
             return model.sums
@@ -143,10 +145,6 @@ def keep_certificate(estimator, certificate):
     """Make a certificate of the fit, from `certify`, its `certificate_`."""
     model = estimator._model
     estimator._model = replace(model, solution=replace(model.solution, certificate=certificate))
-
-
-def _in_form(model, values):
-    return None if values is None else in_form(model.schema.targets, values)
 
 
 def _per_target(model, values):

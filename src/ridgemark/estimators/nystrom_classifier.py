@@ -11,8 +11,10 @@ from ridgemark.diagnostics import diagnose_classes
 from ridgemark.effects import average_effects, effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, check_coefficients, cost_of, in_range
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
@@ -87,6 +89,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -106,21 +109,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         random_state=None,
         progress=False,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.risk_tolerance = risk_tolerance
-        self.failure_probability = failure_probability
-        self.certify_with = certify_with
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.progress = progress
+        """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
     @computing
@@ -166,7 +155,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         coverage : float, default=0.9
             Target share of new rows whose label is in their set.
         """
-        check_is_fitted(self, "dual_coef_")
         return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
 
     @computing
@@ -210,7 +198,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             Its `bound` is the root mean square distance of the probabilities, of the second of two classes, or as a
             vector of all classes; `inputs` has bounds on the log-odds.
         """
-        check_is_fitted(self, "dual_coef_")
         sums = self._sums("certify")
         if kind != "audit":
             raise ParameterError(f'the kind of a certificate of classes must be "audit", got {kind!r}')
@@ -235,7 +222,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         -------
         ClassDiagnosis
         """
-        check_is_fitted(self, "dual_coef_")
         sums = self._sums("diagnose")
         passes, loss = self._passes_of_fit(X, y, sample_weight), class_loss(len(self.classes_))
         return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
@@ -310,8 +296,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
         scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
         classes = replace(classes, calibration=scores)
-        self._warn_of_scales(choice.kernel, passes)
-        self._warn_of_edge(fitted.path)
+        warn_of_scales(choice.kernel, passes)
+        warn_of_edge(fitted.path)
         if not fitted.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)

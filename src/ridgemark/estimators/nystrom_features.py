@@ -6,8 +6,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
@@ -77,7 +78,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     normalization_ = FittedName(lambda model: model.normalization)
     _n_features_out = FittedName(lambda model: count_rows(model.components))  # which scikit-learn reads
 
-    @with_hints
+    @stores_parameters
     def __init__(
         self,
         kernel="gaussian",
@@ -91,15 +92,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         memory_budget=None,
         random_state=None,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
+        """Take the parameters; they are checked by `fit`."""
 
     @computing
     def fit(self, X, y=None, sample_weight=None):
@@ -148,7 +141,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
-        self._warn_of_few_rows(count)
+        warn_of_few_rows(self.n_landmarks, count)
         return FittedFeatures(
             self._form(source, None),
             factor.cross_kernel,

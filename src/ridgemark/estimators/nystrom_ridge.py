@@ -11,8 +11,9 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients, cost_of
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
-from ridgemark.estimators.hints import with_hints
+from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
@@ -150,7 +151,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     True
     """
 
-    @with_hints
+    @stores_parameters
     def __init__(
         self,
         kernel="auto",
@@ -171,22 +172,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         random_state=None,
         progress=False,
     ):
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.ridge_per_target = ridge_per_target
-        self.n_landmarks = n_landmarks
-        self.selection = selection
-        self.risk_tolerance = risk_tolerance
-        self.failure_probability = failure_probability
-        self.certify_with = certify_with
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.categorical_features = categorical_features
-        self.device = device
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.progress = progress
+        """Take the parameters; they are checked by `fit`."""
 
     @computing
     def partial_fit(self, X, y=None, sample_weight=None):
@@ -249,10 +235,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             fit = tuned.fit
             left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
             model = with_calibration(model, few, left_out, True, random_state)
-        self._warn_of_scales(choice.kernel, passes)
+        warn_of_scales(choice.kernel, passes)
         if (tuned.fit.centred.target_variance > 0).any():
-            self._warn_of_edge(tuned.path)
-        self._warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+            warn_of_edge(tuned.path)
+        warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=cost_of(passes))
 
     def _fitted_with(self, X, y, sample_weight):
@@ -282,7 +268,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         rows = replace(rows, sample=_sample(known, choice, passes, recipe))
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
-        self._warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = schema.by_column(importances)
         self._warn_of_unseen(source)

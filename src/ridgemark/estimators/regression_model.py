@@ -9,7 +9,7 @@ from ridgemark.certificates import certify, distance_at
 from ridgemark.diagnostics import diagnose
 from ridgemark.effects import effect_deviations, effect_values, summarise_effects
 from ridgemark.errors import DataError
-from ridgemark.estimators.base import in_range
+from ridgemark.estimators.base import in_form, in_range
 from ridgemark.estimators.calibration import repeats_and_columns, rows_among, with_calibration
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.landmark_model import LandmarkModel
@@ -49,7 +49,7 @@ class RegressionModel(LandmarkModel):
         if self.kernel_.pairwise:
             raise DataError("a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold")
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
-        return values, self._shaped(in_range(spread, "the standard deviation", _RESCALE))
+        return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
     @computing
@@ -72,7 +72,6 @@ class RegressionModel(LandmarkModel):
             from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
             about the same width everywhere, and take several times longer.
         """
-        check_is_fitted(self, "dual_coef_")
         sums, known = self._sums("predict_interval"), self._model.calibration
         if known is None:
             raise DataError(
@@ -84,8 +83,7 @@ class RegressionModel(LandmarkModel):
         source = self._rows(X)
         ends = in_range(intervals(self._passes(source), sums, known, levels), "the interval", _RESCALE)
         self._warn_of_unseen(source)
-        ends = ends if several else ends[:, :, 0]
-        return ends[..., 0] if self._model.schema.targets.flat else ends
+        return in_form(self._model, ends if several else ends[:, :, 0])
 
     @computing
     def calibrate(self, X, y=None, sample_weight=None):
@@ -128,7 +126,6 @@ class RegressionModel(LandmarkModel):
         Certificate
             `claim` in one sentence, `bound` in units of y, `certainty`, `risk_factor`, `inputs`, `cost`.
         """
-        check_is_fitted(self, "dual_coef_")
         sums = self._sums("certify")
         passes = self._passes_of_fit(X, y, sample_weight)
         landmarks, rng = rows_among(self._model, passes), separate_generator(self.random_state)
@@ -152,11 +149,10 @@ class RegressionModel(LandmarkModel):
         bounds : array of shape (n,) or (n, n_targets)
             In units of y.
         """
-        check_is_fitted(self, "dual_coef_")
         sums = self._sums("distance_to_exact")
         points = self._passes(self._rows(X))
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
-        return self._shaped(distance_at(points, training, sums, certificate, rows_among(self._model, training)))
+        return in_form(self._model, distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
     @lazy_on_dask
     @computing
@@ -179,11 +175,11 @@ class RegressionModel(LandmarkModel):
         passes, columns = self._effect_rows(X)
         cross_kernel, dual_coef, _ = self._function()
         values = effect_values(passes, cross_kernel, dual_coef, columns)
-        values = self._of_columns(in_range(values, "the effect", _RESCALE))
+        values = in_form(self._model, in_range(values, "the effect", _RESCALE))
         if not return_std:
             return values
         errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
-        return values, self._of_columns(in_range(errors, "the standard error", _RESCALE))
+        return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
     @computing
     def effects_summary(self, X=None):
@@ -214,8 +210,7 @@ class RegressionModel(LandmarkModel):
         -------
         Diagnosis
         """
-        check_is_fitted(self, "dual_coef_")
-        model, sums = self._model, self._sums("diagnose")
+        sums, model = self._sums("diagnose"), self._model
         if model.left_out is None:
             raise DataError(
                 "there are no leave-one-out residuals to diagnose; call calibrate(X, y) with the rows of the fit"
@@ -224,10 +219,6 @@ class RegressionModel(LandmarkModel):
         constant = tuple(names[j] for j in model.rows.constant_columns)
         scores, n_duplicates = model.choice.scores, model.rows.n_duplicates
         return diagnose(sums, left_out.values, left_out.landmark_rows, scores, n_duplicates, constant)
-
-    def _of_columns(self, values):
-        """Return effects without the last axis where the targets have none."""
-        return values[:, :, 0] if self._model.schema.targets.flat else values
 
     def _calibrated(self, X, y, sample_weight):
         """Return the model with leave-one-out residuals."""

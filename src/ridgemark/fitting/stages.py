@@ -116,7 +116,6 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
     origin = np.zeros(passes.source.n_targets)
     if recipe.fit_intercept:
         few = passes.take(distinct.indices[:_ROWS_FOR_ORIGIN])
-        assert few.targets is not None  # an intercept is fitted to targets
         origin = few.targets.mean(axis=0)
         if isinstance(few.features, np.ndarray) and not kernel.pairwise and few.n_rows > 1:
             kernel = kernel.centred(np.quantile(few.features, 0.5, axis=0, method="lower"))

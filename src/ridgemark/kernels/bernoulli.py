@@ -83,7 +83,7 @@ class Bernoulli(Kernel):
 def _turns(rows: Array, points: Array, backend: Backend) -> Array:
     """Return the fractional part of `x - z`."""
     turns = rows[:, 0, None] - points[None, :]
-    turns -= backend.floor(turns)
+    turns -= backend.xp.floor(turns)
     return turns
 
 

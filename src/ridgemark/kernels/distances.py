@@ -139,7 +139,7 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
     if prepared.augmented is None:
         return block
     if form.singular:  # every negative value belongs to a near pair
-        near = backend.row_min(block) < form.factor * _NEAR * norms
+        near = backend.xp.min(block, axis=1) < form.factor * _NEAR * norms
         near &= ~again
         if backend.count(near):
             _replace_near_(block, near, rows, norms, prepared, backend)
@@ -230,7 +230,7 @@ def _replace_far_out_(block: Array, rows: Any, norms: Array, prepared: PreparedL
     error = 2.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
     limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (prepared.form.power / 2)
     again = ~_close(norms, precision)
-    again[far_out] = backend.row_min(abs(block[far_out])) < limit
+    again[far_out] = backend.xp.min(abs(block[far_out]), axis=1) < limit
     if backend.count(again):
         block[again] = _raw_differences(rows[again], prepared, backend)
     return again
@@ -318,7 +318,7 @@ def _sparse_product(x: Any, norms: Array, points: Any, factor: float) -> Array:
 
 
 def _take(rows: Any, numbers: Array, backend: Backend) -> Any:
-    return rows[numbers] if sparse.issparse(rows) else backend.take(rows, numbers)
+    return rows[numbers] if sparse.issparse(rows) else backend.xp.take(rows, numbers, axis=0)
 
 
 def _dense(rows: Any) -> Any:

@@ -187,7 +187,7 @@ def _origin(value: Any, n_features: int) -> Floats:
 
 def _largest_entries(rows: Any, backend: Backend) -> Array:
     """Return the largest absolute entry of each row."""
-    return abs(rows).max(axis=1).toarray().ravel() if sparse.issparse(rows) else backend.row_max(abs(rows))
+    return abs(rows).max(axis=1).toarray().ravel() if sparse.issparse(rows) else backend.xp.max(abs(rows), axis=1)
 
 
 def _divide_rows(rows: Any, divisor: Array) -> Any:

@@ -54,12 +54,7 @@ class PosteriorScores(Task):
 
 
 def posterior_scores(
-    passes: RowPasses,
-    kernel: Kernel,
-    landmarks: Block,
-    sampling_weights: Floats,
-    scaled_ridge: float,
-    weights: Floats,
+    passes: RowPasses, kernel: Kernel, landmarks: Block, sampling_weights: Floats, scaled_ridge: float, weights: Floats
 ) -> Floats:
     """Return `posterior_variance / scaled_ridge`, at most 1, for rows of these weights, zero without, in one pass."""
     cross_kernel, factor = _posterior(kernel, landmarks, sampling_weights, scaled_ridge)

@@ -3,17 +3,3 @@
 from ridgemark.losses.logistic import ClassLoss, Logistic, Softmax, class_loss
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution, SquaredLoss
 from ridgemark.losses.sums import Moments, loss_sums, same_rows
-
-__all__ = [
-    "SQUARED",
-    "ClassLoss",
-    "Logistic",
-    "Loss",
-    "Moments",
-    "RidgeSolution",
-    "Softmax",
-    "SquaredLoss",
-    "class_loss",
-    "loss_sums",
-    "same_rows",
-]

@@ -93,7 +93,7 @@ class Softmax(ClassLoss):
 def _exponentials(predictor: Array) -> tuple[Array, Array, Array, Array]:
     """Return `eta - max eta`, its exponentials, which class is the largest, and the sum over all others, (n, 1)."""
     backend = backend_of(predictor)
-    shifted = predictor - backend.row_max(predictor)[:, None]
+    shifted = predictor - backend.xp.max(predictor, axis=1)[:, None]
     numbers = backend.xp.arange(predictor.shape[1], device=backend.device)
     largest = numbers == backend.xp.argmax(shifted, axis=1)[:, None]
     exponentials = backend.xp.exp(shifted)

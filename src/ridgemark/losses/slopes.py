@@ -11,7 +11,7 @@ from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.losses.loss import Loss, RidgeSolution
 from ridgemark.operators.blocks import tiles
 from ridgemark.operators.row_matrix import MatrixTask
-from ridgemark.passes import Workspace
+from ridgemark.passes import Summed, Workspace
 from ridgemark.rows import Block, row_weights
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
@@ -50,15 +50,12 @@ def with_ones(features: Array, one: float = 1.0) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureSums:
+class CurvatureSums(Summed):
     """Sums of the losses, of their slopes, shape (rank + 1, t), and of their second derivatives by targets."""
 
     loss: float
     slopes: Floats
     blocks: Floats  # (t, rank + 1, t, rank + 1)
-
-    def __add__(self, other: CurvatureSums) -> CurvatureSums:
-        return CurvatureSums(self.loss + other.loss, self.slopes + other.slopes, self.blocks + other.blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,6 @@ class CurvatureBlocks(MatrixTask):
     at: RidgeSolution
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
-        assert block.targets is not None
         backend, weights = workspace.backend, row_weights(block)
         features = with_ones(self.evaluate(block, workspace))
         predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])

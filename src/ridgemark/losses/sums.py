@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.operators.blocks import cross_block, diagonal_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
-from ridgemark.passes import RowPasses, Task, Workspace
+from ridgemark.passes import RowPasses, Summed, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
 # Largest relative difference of sums over the same rows: rounding, also of rows stored in single precision.
@@ -22,7 +22,7 @@ _SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Summed):
     """Weighted sums over rows, from which every ridge's solution follows; moments of disjoint rows add.
 
     Targets are measured from `target_origin`, a constant near their mean, so that large offsets cost no digits.
@@ -51,9 +51,6 @@ class Moments:
     def on_host(self) -> Moments:
         """Return the sums with the Gram matrix in host memory."""
         return on_host(self, backend_of(self.gram))
-
-    def __add__(self, other: Moments) -> Moments:
-        return Moments(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def __iadd__(self, other: Moments) -> Moments:
         """Add in place, into this Gram matrix."""

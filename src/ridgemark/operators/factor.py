@@ -7,19 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from ridgemark import linalg
 from ridgemark.backends import Array, Indices, backend_of
 from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import (
-    check_range,
-    inverse_triangle_,
-    numerical_rank,
-    pivoted_cholesky,
-    product,
-    symmetric_eigen,
-    worth_sending,
-)
 
 _PANEL = 256  # columns whose absolute values are taken at once
 
@@ -64,7 +56,7 @@ class NystromFactor:
     def combine(self, coefficients: Array) -> Array:
         """Return `N c`, the coefficients of the landmarks' kernel values for those of the features."""
         combined = np.zeros((self.cross_kernel.n_landmarks, *coefficients.shape[1:]))
-        combined[self.kept] = product(self.triangle, coefficients)
+        combined[self.kept] = linalg.product(self.triangle, coefficients)
         return combined
 
     @cached_property
@@ -83,8 +75,8 @@ class NystromFactor:
     @property
     def symmetric_whitener(self) -> Array:
         """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
-        values, vectors = symmetric_eigen(self.landmark_kernel)
-        rank = numerical_rank(values, np.dtype(np.float64))
+        values, vectors = linalg.symmetric_eigen(self.landmark_kernel)
+        rank = linalg.numerical_rank(values, np.dtype(np.float64))
         return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
 
     def features(self, rows: Any) -> Array:
@@ -103,9 +95,9 @@ def nystrom_factor(
     """
     cross_kernel = kernel.bind(landmarks, indices)
     block = block_of_landmarks(cross_kernel, landmarks)
-    landmark_kernel = _symmetric(check_range(backend_of(block).double(block)))
-    triangle, kept = pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
-    triangle = inverse_triangle_(triangle)
+    landmark_kernel = _symmetric(linalg.check_range(backend_of(block).double(block)))
+    triangle, kept = linalg.pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
+    triangle = linalg.inverse_triangle_(triangle)
     kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
     factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
     return factor if stays else factor.on_host()
@@ -115,7 +107,7 @@ def block_of_landmarks(cross_kernel: CrossKernel, landmarks: Any) -> Array:
     """Return the kernel of the landmarks with each other, on the device that computes now where they are many."""
     with suppress(StaysOnHost):
         rows = moved(landmarks, current_backend())
-        if worth_sending(cross_kernel.n_landmarks):
+        if linalg.worth_sending(cross_kernel.n_landmarks):
             return moved(cross_kernel, current_backend())(rows)
     return cross_kernel(landmarks)
 

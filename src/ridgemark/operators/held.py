@@ -20,25 +20,15 @@ _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
-    """Blocks of rows of a matrix A."""
-
-    parts: list[Array]
-
-    def __add__(self, other: Blocks) -> Blocks:
-        return Blocks(self.parts + other.parts)
-
-
-@dataclass(frozen=True, eq=False)
 class MatrixBlocks(MatrixTask):
-    """A block of A itself, which stays on the device."""
+    """A block of A itself, which stays on the device, in a list: lists add to the list of all blocks."""
 
     what: ClassVar[str] = "kernel values"
     single: bool
 
-    def __call__(self, block: Block, workspace: Workspace) -> Blocks:
+    def __call__(self, block: Block, workspace: Workspace) -> list[Array]:
         values, xp = self.evaluate(block, workspace), workspace.backend.xp
-        return Blocks([xp.astype(values, xp.float32) if self.single else values])
+        return [xp.astype(values, xp.float32) if self.single else values]
 
 
 class HeldMatrix:
@@ -48,7 +38,7 @@ class HeldMatrix:
         task = MatrixBlocks(matrix.evaluate, matrix.n_columns, single)
         self.backend, self.single = backend, single
         self.parts: list[Array]
-        parts, self.parts = matrix.passes.reduce(task, stays=True).parts, []
+        parts, self.parts = matrix.passes.reduce(task, stays=True), []
         while parts:  # few large blocks: the more there are, the longer their products take to start
             self.parts.append(backend.xp.concat(parts[:_TOGETHER]))
             del parts[:_TOGETHER]

@@ -15,7 +15,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.operators.row_matrix import Cross, RowMatrix
-from ridgemark.passes import BlockFunction, RowPasses, Task, Workspace
+from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
@@ -25,7 +25,7 @@ _TILE_COLUMNS = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class _TwoSides:
+class _TwoSides(Summed):
     """For some columns j of K: `K_ij V_j` for the rows i from the first of these columns on, and the sum of `K_ij'V_i`.
 
     Further columns hold the errors of these products that come from the rounding of kernel values.
@@ -33,9 +33,6 @@ class _TwoSides:
 
     below: list[Floats]
     across: Floats
-
-    def __add__(self, other: _TwoSides) -> _TwoSides:
-        return _TwoSides(self.below + other.below, self.across + other.across)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Passes over one source: what tasks find, and what every step of a fit asks of the rows themselves."""
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import Self
 
@@ -37,6 +38,12 @@ class RowPasses(TaskRunner):
     def take(self, indices: Indices) -> Block:
         """Return some rows, in float64."""
         return prepared(self.source.take(indices), self.weight_unit)
+
+    def take_groups(self, indices: Indices) -> Block:
+        """Return some rows, each with the weight and the mean target of all rows that equal it."""
+        taken, groups = self.take(indices), self.row_groups()
+        targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[indices]
+        return replace(taken, targets=targets, weights=groups.weights[indices])
 
     def targets(self) -> Floats:
         """Return the targets of every row."""

@@ -6,8 +6,8 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -102,8 +102,15 @@ def added(so_far: Any, value: Any, own: bool) -> tuple[Any, bool]:
     return so_far, True
 
 
+class Summed:
+    """A frozen dataclass whose records add field by field, as results of tasks do."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
-class Cost:
+class Cost(Summed):
     """Passes, kernel entries and time; costs add.
 
     Attributes
@@ -122,9 +129,6 @@ class Cost:
     kernel_entries: int = 0
     seconds: float = 0.0
     waited: float = 0.0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def waiting_share(self) -> float:

@@ -56,10 +56,7 @@ class KeptRows:
 
 def keep_rows(passes: RowPasses) -> KeptRows:
     """Return those distinct rows of a batch that have the smallest hashes: 2,048, or what 1/4 of the budget holds."""
-    distinct, groups = passes.distinct_rows(), passes.row_groups()
+    distinct = passes.distinct_rows()
     most = max(100, min(KEPT_HASHES, passes.budget // (32 * passes.source.n_features)))
-    first = distinct.indices[:most]  # in the order of hashes
-    taken = passes.take(first)
-    assert taken.targets is not None
-    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[first]
-    return KeptRows(distinct.smallest[:most], taken.features, groups.weights[first], targets, most)
+    taken = passes.take_groups(distinct.indices[:most])  # in the order of hashes
+    return KeptRows(distinct.smallest[:most], taken.features, taken.weights, taken.targets, most)

@@ -150,7 +150,6 @@ class LeftOut(CrossTask):
         diagonal = diagonal_block(self.cross_kernel, block)
         unexplained = backend.at_least(diagonal - backend.squared_norms(centred), 0.0)[:, None]
         centred -= self.offset
-        assert block.targets is not None
         results = backend.empty((n_rows, n_ridges, n_targets + 1))
         results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)

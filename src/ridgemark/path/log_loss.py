@@ -100,7 +100,6 @@ class LeftOutPredictor(MatrixTask):
 
     def _slopes(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats, Floats]:
         """Return features, weights, predictor, and slopes of the rows."""
-        assert block.targets is not None
         features, weights = self.evaluate(block, workspace), row_weights(block)
         predictor = features @ self.solution.coefficients + self.solution.intercept
         return features, weights, predictor, self.loss.slopes(block.targets, predictor)

@@ -155,7 +155,7 @@ def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
 
 def coverage_figure(rows: Any, which: str) -> Html | None:
     """Return the share of rows inside their interval in groups of the prediction; None for few rows or no intervals."""
-    if "lower" not in rows or len(rows["observed"][0]) < _GROUPS * _FEWEST:
+    if rows is None or "lower" not in rows or len(rows["observed"][0]) < _GROUPS * _FEWEST:
         return None
     observed, predicted, lower, upper = (
         np.array(rows[name][0]) for name in ("observed", "predicted", "lower", "upper")

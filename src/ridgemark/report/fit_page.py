@@ -6,20 +6,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
+from ridgemark.report import fit_figures as figures
 from ridgemark.report import page as html
 from ridgemark.report.class_page import class_errors, class_rows, class_sets, loss_path_figure
 from ridgemark.report.fit_answers import fit_answers
-from ridgemark.report.fit_figures import (
-    coverage_figure,
-    effect_figures,
-    importance_figure,
-    path_figure,
-    predicted_figure,
-    residual_figure,
-    scores_figure,
-    shortened,
-    tuning_figure,
-)
 from ridgemark.report.fit_words import (
     COVERAGE,
     CRITERIA,
@@ -96,7 +86,7 @@ def fit_page(
 
     It is one HTML document with the package's version, and with sections before and after its own.
     """
-    fit, importance = _Fit(model, run), importance_figure(model)
+    fit, importance = _Fit(model, run), figures.importance_figure(model)
     parts: list[html.Section] = [
         ("How good is it?", "good", class_errors(fit) if fit.classes else _good(fit)),
         *([("What matters?", "columns", [importance, *_effects(fit)])] if importance is not None else []),
@@ -140,7 +130,7 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     ]
     blocks = [_pairs("The fit", facts)]
     if path is not None and len(path.ridges) > 1:
-        blocks.insert(0, loss_path_figure(path) if fit.classes else path_figure(path, fit.spread))
+        blocks.insert(0, loss_path_figure(path) if fit.classes else figures.path_figure(path, fit.spread))
     if hasattr(model, "feature_names_in_"):
         names = [printable(str(name)) for name in model.feature_names_in_]
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -173,7 +163,7 @@ def _tuned(tuning: Any) -> list[Html]:
         Column("taken"),
     ]
     of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "final judged error")
-    figure = tuning_figure(tuning)
+    figure = figures.tuning_figure(tuning)
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
         *([html.table("Levels", of_levels, levels, stacked=True)] if levels else []),
@@ -184,12 +174,12 @@ def _tuned(tuning: Any) -> list[Html]:
 
 def _good(fit: _Fit) -> list[Html]:
     shown = [] if fit.rows is None else fit.targets[:_MOST_TARGETS]
-    figures = [
+    drawn = [
         draw(fit.rows, fit.which, target, name)
         for target, name in enumerate(shown)
-        for draw in (predicted_figure, residual_figure)
+        for draw in (figures.predicted_figure, figures.residual_figure)
     ]
-    return [*([html.side_by_side(figures)] if figures else []), _errors(fit)]
+    return [*([html.side_by_side(drawn)] if drawn else []), _errors(fit)]
 
 
 def _sure(fit: _Fit) -> list[Html]:
@@ -198,7 +188,7 @@ def _sure(fit: _Fit) -> list[Html]:
     known = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
     promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"
-    figure = None if fit.rows is None else coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training")
+    figure = figures.coverage_figure(fit.rows, "held-out" if fit.run.held_out else "training")
     return [
         *([] if figure is None else [figure]),
         html.paragraph(
@@ -267,7 +257,7 @@ def _effects(fit: _Fit) -> list[Html]:
         return []
     summary = fit.model.effects_summary()
     table = _effects_table(summary.to_record(), f"over {summary.n_rows:,} rows")
-    return [html.side_by_side(effect_figures(fit.model, summary)), table]
+    return [html.side_by_side(figures.effect_figures(fit.model, summary)), table]
 
 
 def _effects_table(effects: Sequence[Any], over: str) -> Html:
@@ -278,7 +268,7 @@ def _effects_table(effects: Sequence[Any], over: str) -> Html:
     sizes = [-abs(one[names[-1]]) for one in effects]
     shown = np.sort(np.argsort(sizes, kind="stable")[:_MOST_EFFECTS])
     rows = [
-        [shortened(printable(one["column"])), one["unit"], *[printable(str(one["target"]))] * several]
+        [figures.shortened(printable(one["column"])), one["unit"], *[printable(str(one["target"]))] * several]
         + [f"{value:.4g}" for value in (*(one[name] for name in names), *one["quartiles"])]
         for one in (effects[k] for k in shown)
     ]
@@ -291,7 +281,7 @@ def _effects_table(effects: Sequence[Any], over: str) -> Html:
 
 
 def _rows(fit: _Fit) -> list[Html]:
-    figure = scores_figure(fit.model, fit.diagnosis)
+    figure = figures.scores_figure(fit.model, fit.diagnosis)
     blocks = [] if fit.verdict is None else [html.paragraph(fit.verdict)]
     blocks += [] if figure is None else [figure]
     influential = [] if fit.diagnosis is None else fit.diagnosis.to_record(_TOP)["top"]

@@ -3,7 +3,7 @@
 import mmap
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -164,22 +164,19 @@ class ArrayRows(BaseRows):
         if self._weights is not None and self._weights.in_memory and self.whole:
             check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
 
-    def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
-        encoded = self._with_encoder(encoder)
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        encoded = super().encoded_by(encoder)
         encoded._features = EncodedColumns(self._features, encoder)
         encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
         return encoded
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for rows in _slices(block_rows, start, stop):
-            yield self._block(rows)
+            yield self._take(rows)
             for part in self._parts:
                 part.release(max(0, rows.start - _IN_USE * block_rows))
 
-    def _take(self, indices: npt.NDArray[np.intp]) -> Block:
-        return self._block(indices)
-
-    def _block(self, rows: Rows) -> Block:
+    def _take(self, rows: Rows) -> Block:
         features = self._features.read(rows, self.dtype)
         targets = None if self._targets is None else _dense(self._targets.read(rows, DOUBLE))
         weights = None if self._weights is None else self._read_weights(self._weights, rows)

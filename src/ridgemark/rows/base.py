@@ -37,11 +37,11 @@ class Block:
     ----------
     start : int
         Number of the first row; 0 for the rows of `take`, which need not be consecutive.
-    features : ndarray (n, d), C-contiguous, or csr_array (n, d)
-        In the source's `dtype`.
-    targets : ndarray (n, t) or None
+    features : array (n, d), C-contiguous, or csr_array (n, d)
+        In the source's `dtype`. Arrays are those of NumPy, or of the device that computes with the block.
+    targets : array (n, t) or None
         In float64.
-    weights : ndarray (n,) or None
+    weights : array (n,) or None
         In float64, nonnegative.
     taken : ndarray (n,) or None
         The requested row numbers, in a block made by `take`.
@@ -53,8 +53,8 @@ class Block:
 
     start: int
     features: Features
-    targets: npt.NDArray[np.float64] | None = None
-    weights: npt.NDArray[np.float64] | None = None
+    targets: Any = None
+    weights: Any = None
     taken: npt.NDArray[np.intp] | None = None
     along: tuple[Array, ...] = ()
     converted_late: bool = False
@@ -143,12 +143,11 @@ class BaseRows(RowSource):
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         """Return the rows with these numbers, which are known to exist."""
 
-    def encoded_by(self, encoder: ColumnEncoder) -> BaseRows:
-        """Return the same rows, with features that the encoder makes from the columns as they are."""
-        raise DataError(f"{type(self).__name__} holds only numbers; give the columns of the table")
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        """Return the same rows, with features that the encoder makes from the columns as they are.
 
-    def _with_encoder(self, encoder: ColumnEncoder) -> Self:
-        """Return a copy with the features of an encoder, in single precision where the columns are and stay."""
+        They are in single precision where the columns are and stay. A subclass lets its readers use the encoder.
+        """
         encoded = copy.copy(self)
         encoded.encoder, encoded.n_features, encoded.feature_names = encoder, len(encoder.names), encoder.names
         encoded.dtype = self.dtype if encoder.keeps_columns else np.dtype(np.float64)

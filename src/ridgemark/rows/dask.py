@@ -83,7 +83,7 @@ class DaskRows(BaseRows):
         return {k: addresses[0] for k, addresses in found.items() if addresses}
 
     def encoded_by(self, encoder: ColumnEncoder) -> Self:
-        encoded = self._with_encoder(encoder)
+        encoded = super().encoded_by(encoder)
         encoded.reading = replace(self.reading, encoder=encoder)
         return encoded
 

@@ -89,7 +89,6 @@ class LabelRows(BaseRows):
         return self._converted(self._source.take(indices))
 
     def _converted(self, block: Block) -> Block:
-        assert block.targets is not None
         labels, weights = block.targets[:, 0], row_weights(block)
         which = np.minimum(np.searchsorted(self._numbers, labels), len(self._numbers) - 1)
         known = self._numbers[which] == labels

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
 from ridgemark.rows.choice import Choice, Header
-from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures
+from ridgemark.rows.column import Column, NoFeatures
 from ridgemark.rows.files import FileState
 from ridgemark.rows.labels import label_numbers, labels_in, text_labels
 from ridgemark.rows.places import Place, listed
@@ -78,9 +78,6 @@ class ScannedRows(BaseRows):
     @abstractmethod
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         """Iterate over the rows of some chunks, in ascending order, in blocks of any size."""
-
-    def encoded_by(self, encoder: ColumnEncoder) -> Self:
-        return self._with_encoder(encoder)
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         first, last = self._chunks_of(np.array([start, stop - 1])).tolist()

@@ -19,7 +19,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import DistinctRows
 from ridgemark.sampling import Draw
-from ridgemark.selection.pilot import Pilot, draw_pilot, refined_scores
+from ridgemark.selection.pilot import Pilot, draw_pilot
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,7 @@ class Problem:
         ridge = self.sketch_ridge if scaled_ridge is None else scaled_ridge
         key = (n_pilot, refine, ridge)
         if key not in self._scores:
-            pilot = self.pilot(n_pilot, rng)
-            self._scores[key] = refined_scores(self.passes, self.kernel, self.distinct, pilot, ridge, refine, rng)
+            self._scores[key] = self.pilot(n_pilot, rng).refined_scores(ridge, refine, rng)
         return self._scores[key]
 
     def at(self, scaled_ridge: float) -> Problem:

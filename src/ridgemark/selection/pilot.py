@@ -30,7 +30,8 @@ class Pilot:
     factor: NystromFactor
     moments: Moments
     counts: Floats  # the total weight of the training rows equal to each pilot row
-    n_distinct: int  # distinct training rows
+    passes: RowPasses  # the rows
+    distinct: DistinctRows
 
     def ridge_at_dimension(self, dimension: float) -> float:
         """Return the n gamma at which the upper bound on d_eff equals `dimension`, by bisection and without a pass.
@@ -42,7 +43,7 @@ class Pilot:
         moments, (spectrum, _) = self.moments, symmetric_eigen(self.moments.gram)
 
         def largest_dimension(scaled_ridge: float) -> float:
-            rest = residual_dimension(moments.trace_residual / scaled_ridge, self.n_distinct - len(spectrum))
+            rest = residual_dimension(moments.trace_residual / scaled_ridge, len(self.distinct) - len(spectrum))
             return float((spectrum / (spectrum + scaled_ridge)).sum()) + rest
 
         # d_eff is at most tr K/(n gamma).
@@ -53,11 +54,20 @@ class Pilot:
             lower, upper = (middle, upper) if largest_dimension(math.exp(middle)) > dimension else (lower, middle)
         return math.exp(upper)
 
-    def scores(self, passes: RowPasses, scaled_ridge: float, distinct: DistinctRows) -> ScoreBracket:
+    def scores(self, scaled_ridge: float) -> ScoreBracket:
         """Score all rows at this ridge, in one more pass."""
+        passes, distinct = self.passes, self.distinct
         groups = distinct.of_rows(distinct.totals(passes.row_counts())) if distinct.has_repeats else None
         drawn = self.counts, len(self.counts)
-        return score_bracket(passes, self.factor, self.moments, scaled_ridge, *drawn, groups, self.n_distinct)
+        return score_bracket(passes, self.factor, self.moments, scaled_ridge, *drawn, groups, len(distinct))
+
+    def refined_scores(self, scaled_ridge: float, refine: int, rng: np.random.Generator) -> ScoreBracket:
+        """Score all rows; `refine` times draw the pilot again by the scores found, two passes each."""
+        scores, drawn = self.scores(scaled_ridge), (self.passes, self.factor.cross_kernel.kernel, self.distinct)
+        for _ in range(refine):
+            again = draw_pilot(*drawn, len(self.counts), rng, smallest_ridge=scaled_ridge, weights=scores.upper)
+            scores = replace(again.scores(scaled_ridge), refined=True)
+        return scores
 
 
 def draw_pilot(
@@ -96,26 +106,7 @@ def draw_pilot(
     factor = nystrom_factor(kernel, rows.features, rows.indices, stays=True)
     counts = distinct.totals(passes.row_counts())[drawn]
     sums = loss_sums(passes, factor, target_origin, smallest_ridge)
-    return Pilot(factor.on_host(), sums, counts, len(distinct))
-
-
-def refined_scores(
-    passes: RowPasses,
-    kernel: Kernel,
-    distinct: DistinctRows,
-    pilot: Pilot,
-    scaled_ridge: float,
-    refine: int,
-    rng: np.random.Generator,
-) -> ScoreBracket:
-    """Score all rows from the pilot; `refine` times draw it again by the scores found, two passes each."""
-    scores = pilot.scores(passes, scaled_ridge, distinct)
-    for _ in range(refine):
-        again = draw_pilot(
-            passes, kernel, distinct, len(pilot.counts), rng, smallest_ridge=scaled_ridge, weights=scores.upper
-        )
-        scores = replace(again.scores(passes, scaled_ridge, distinct), refined=True)
-    return scores
+    return Pilot(factor.on_host(), sums, counts, passes, distinct)
 
 
 def check_diagonal(weights: Floats) -> Floats:

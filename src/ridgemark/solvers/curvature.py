@@ -8,17 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from ridgemark import linalg
 from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.linalg import (
-    InvertedTriangle,
-    copy_with_ridge,
-    for_solving,
-    inverse_triangle_,
-    raised_cholesky,
-    sent,
-    solve_cholesky,
-    solve_triangle,
-)
 from ridgemark.losses import Moments
 from ridgemark.losses.slopes import CurvatureSums, with_ones
 from ridgemark.solvers.landmark_fit import CentredMoments
@@ -43,14 +34,14 @@ class CurvatureSystem:
 
     def solve(self, vectors: Floats) -> Floats:
         """Return the solution of the system, V of shape (rank + 1, t)."""
-        u = solve_cholesky(self.triangle, vectors[:-1] - np.outer(self.feature_mean, vectors[-1]))
+        u = linalg.solve_cholesky(self.triangle, vectors[:-1] - np.outer(self.feature_mean, vectors[-1]))
         return np.vstack([u, self.share_of_constant * vectors[-1] - self.feature_mean @ u])
 
     @property
     def effective_dimension(self) -> float:
         """`tr D^1/2 L D^1/2 (D^1/2 L D^1/2 + s)^-1 = rank - s |U^-1|^2`, without the intercept."""
-        there = isinstance(self.triangle, InvertedTriangle)
-        inverse = self.triangle.inverse if there else inverse_triangle_(self.triangle.copy(order="F"))
+        there = isinstance(self.triangle, linalg.InvertedTriangle)
+        inverse = self.triangle.inverse if there else linalg.inverse_triangle_(self.triangle.copy(order="F"))
         size = float(backend_of(inverse).xp.linalg.norm(inverse))
         return max(0.0, len(inverse) - self.scaled_ridge * size**2)
 
@@ -58,7 +49,7 @@ class CurvatureSystem:
         """Return `1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2` of every row, c for centred by the weights D."""
         backend = backend_of(features)
         centred = features - backend.from_host(self.feature_mean)
-        rotated = solve_triangle(self.triangle, centred.T, transposed=True)
+        rotated = linalg.solve_triangle(self.triangle, centred.T, transposed=True)
         return self.share_of_constant + backend.squared_norms(rotated.T), backend.squared_norms(centred)
 
 
@@ -89,13 +80,13 @@ class JointSystem:
 
     def solve(self, vectors: Floats) -> Floats:
         """Return the solution of the system, V of shape (rank + 1, t)."""
-        return solve_cholesky(self.factor, vectors.T.reshape(-1, 1)).reshape(vectors.T.shape).T
+        return linalg.solve_cholesky(self.factor, vectors.T.reshape(-1, 1)).reshape(vectors.T.shape).T
 
     def leverage(self, features: Array) -> Array:
         """Return `Z_i'H^-1 Z_i` of every row, shape (n, t, t), Z_i being the features and a constant of each target."""
         backend = backend_of(features)
         t, m = self.sums.blocks.shape[:2]
-        inverse = solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
+        inverse = linalg.solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
         if not self.fit_intercept:
             inverse[:, -1] = 0.0
         features, inverse = with_ones(features), backend.from_host(inverse)
@@ -134,9 +125,9 @@ class TargetSystems:
     def half(self, vectors: Floats, transposed: bool = False) -> Floats:
         """Return `F_k v_k` for every column, or `F_k'v_k`; V has the shape (rank + 1, t)."""
         if self.alike:
-            return solve_triangle(self.factors[0], vectors, transposed)
+            return linalg.solve_triangle(self.factors[0], vectors, transposed)
         columns = zip(self.factors, vectors.T, strict=True)
-        return np.hstack([solve_triangle(factor, v[:, None], transposed) for factor, v in columns])
+        return np.hstack([linalg.solve_triangle(factor, v[:, None], transposed) for factor, v in columns])
 
     def solve(self, vectors: Floats) -> Floats:
         """Return `F_k F_k'v_k` for every column."""
@@ -150,7 +141,7 @@ class TargetSystems:
         backend, rows = backend_of(features), with_ones(features, float(self.fit_intercept))
         leverage = backend.zeros(seen.shape)
         for k, factor in enumerate(self.factors):
-            rotated = solve_triangle(factor, rows[seen[:, k]].T, transposed=True)
+            rotated = linalg.solve_triangle(factor, rows[seen[:, k]].T, transposed=True)
             leverage[seen[:, k], k] = backend.squared_norms(rotated.T)
         return leverage
 
@@ -169,8 +160,8 @@ System = CurvatureSystem | JointSystem | TargetSystems
 
 def _triangle(matrix: Floats, ridge: float) -> Any:
     """Return U with `U'U = A + s I`, s the ridge or the rounding error of A; of a large matrix on the device."""
-    there = sent(matrix)
-    return for_solving(raised_cholesky(lambda: copy_with_ridge(there, 0.0), ridge))
+    there = linalg.sent(matrix)
+    return linalg.for_solving(linalg.raised_cholesky(lambda: linalg.copy_with_ridge(there, 0.0), ridge))
 
 
 def _scaled_triangle(matrix: Floats) -> Any:
@@ -182,10 +173,10 @@ def _scaled_triangle(matrix: Floats) -> Any:
     scale = np.exp2(np.round(np.log2(sizes, out=np.zeros_like(sizes), where=sizes > 0)))
     matrix /= scale
     matrix /= scale[:, None]
-    there = sent(matrix)
-    triangle = raised_cholesky(lambda: copy_with_ridge(there, 0.0), 0.0)
+    there = linalg.sent(matrix)
+    triangle = linalg.raised_cholesky(lambda: linalg.copy_with_ridge(there, 0.0), 0.0)
     triangle *= backend_of(triangle).from_host(scale)
-    return for_solving(triangle)
+    return linalg.for_solving(triangle)
 
 
 def _penalty(size: int, scaled_ridge: float) -> Floats:

@@ -6,19 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ridgemark import linalg
 from ridgemark.backends import Floats, backend_of
 from ridgemark.backends.threads import all_blas_threads
 from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
-from ridgemark.linalg import (
-    check_range,
-    cholesky_,
-    copy_with_ridge,
-    inverse_triangle_,
-    sent,
-    solve_cholesky,
-    symmetric_eigen,
-)
 from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
 
@@ -88,16 +80,16 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
 
     That is a tenth of an eigendecomposition's work. The effective dimension is `rank - scaled_ridge |U^-1|^2`.
     """
-    rank, cross, gram = len(centred.gram), centred.cross, sent(centred.gram)
-    check_range(gram)
+    rank, cross, gram = len(centred.gram), centred.cross, linalg.sent(centred.gram)
+    linalg.check_range(gram)
     if not rank or not scaled_ridge > 10 * rank * _EPS * centred.size:
         return None
     with all_blas_threads():
-        triangle = cholesky_(copy_with_ridge(gram, scaled_ridge))
+        triangle = linalg.cholesky_(linalg.copy_with_ridge(gram, scaled_ridge))
     if triangle is None:
         return None
-    coefficients = solve_cholesky(triangle, cross)
-    inverse = inverse_triangle_(triangle)
+    coefficients = linalg.solve_cholesky(triangle, cross)
+    inverse = linalg.inverse_triangle_(triangle)
     explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)
     return OneRidge(
         centred.with_intercept(coefficients),
@@ -116,9 +108,9 @@ class SpectralSolver(CentredMoments):
     def __init__(self, moments: Moments, fit_intercept: bool, like: "SpectralSolver | None" = None) -> None:
         """Decompose the Gram matrix, or take the decomposition of a solver of the same one for other targets."""
         super().__init__(moments, fit_intercept)
-        self.spectrum: Floats
-        self.rotation: Floats
-        self.spectrum, self.rotation = symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
+        found = linalg.symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
+        self.spectrum: Floats = found[0]
+        self.rotation: Floats = found[1]
         self.rotated = self.rotation.T @ self.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:

@@ -107,11 +107,8 @@ class Newton:
     @cached_property
     def sample(self) -> RowPasses:
         """At most 8,192 distinct rows, each with the weight and the mean target of its equals."""
-        chosen, groups = self.passes.distinct_rows().indices[:_SAMPLED], self.passes.row_groups()  # in order of hashes
-        taken = self.passes.take(chosen)
-        assert taken.targets is not None
-        targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
-        return RowPasses(ArrayRows(taken.features, targets, groups.weights[chosen]), self.passes.memory_budget)
+        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:_SAMPLED])  # in order of hashes
+        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), self.passes.memory_budget)
 
     @cached_property
     def sampled(self) -> FeatureRows:

@@ -33,7 +33,11 @@ def choose_kernel(
     tuner = make_tuner(bandwidth)
     by_default = isinstance(bandwidth, str) and bandwidth in ("auto", "median")
     if tuner is not None and has_bandwidth(kernel) and issubclass(NAMED[kernel], StationaryKernel):
-        _check_targets(passes)
+        if not passes.source.n_targets:
+            raise ParameterError(
+                'a bandwidth is tuned to targets, and there are none here; give bandwidth="median", a number or one '
+                "per feature"
+            )
         return tuner.tune(kernel, passes, ridge, fit_intercept, rng, n_landmarks)
     if by_default and has_bandwidth(kernel):
         return _by_median(kernel, passes, rng), None
@@ -65,14 +69,6 @@ def make_tuner(bandwidth: Any) -> Tuner | None:
     return None
 
 
-def _check_targets(passes: RowPasses) -> None:
-    if not passes.source.n_targets:
-        raise ParameterError(
-            'a bandwidth is tuned to targets, and there are none here; give bandwidth="median", a number or one per '
-            "feature"
-        )
-
-
 def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kernel:
     """Return the kernel with the median distance between rows as bandwidth, every column in its own unit."""
     distinct, columns = passes.distinct_rows(), passes.columns()
@@ -82,8 +78,7 @@ def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kern
 
 
 def _wrong(bandwidth: Any) -> ParameterError:
-    msg = (
+    return ParameterError(
         'bandwidth must be "auto", "shared", "per_feature", "metric", "median", a Tuner, a positive number or one per '
         f"feature, got {bandwidth!r}"
     )
-    return ParameterError(msg)

@@ -46,11 +46,8 @@ def draw_rows(
     n_larger = min(_LARGER * n_tuning, available - n_judging, most)
     n_tuning = min(n_tuning, n_larger)
     chosen = distinct.indices[rng.permutation(available)[: n_judging + n_larger]]
-    taken, groups = passes.take(chosen), passes.row_groups()
-    assert taken.targets is not None
-    targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[chosen]
-    targets, weights = _standardised(targets, fit_intercept), groups.weights[chosen]
-    weights = rounded(weights / weights.mean())
+    taken = passes.take_groups(chosen)
+    targets, weights = _standardised(taken.targets, fit_intercept), rounded(taken.weights / taken.weights.mean())
     features = _scaled(taken.features, columns)
 
     def sample(start: int, count: int, n_landmarks: int) -> Sample:

@@ -1,6 +1,5 @@
 """How many numbers a metric has: one bandwidth per feature, or a matrix. What descent changes, and its gradient."""
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,72 +16,48 @@ _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: de
 
 
 @dataclass(frozen=True)
-class Metrics(ABC):
-    """The metrics P of one level, as points x of a vector space."""
+class PerFeature:
+    """Metrics `P = diag(1/b)` as points x of a vector space; x holds the logarithms of the bandwidths b."""
 
-    level: ClassVar[str]
     n_features: int
+    level: ClassVar[str] = "per_feature"
 
     @property
-    @abstractmethod
-    def bounds(self) -> list[tuple[float | None, float | None]]:
+    def bounds(self) -> list[tuple[float, float]]:
         """The range of every coordinate of x."""
-
-    @abstractmethod
-    def coordinates(self, metric: Floats) -> Floats:
-        """Return the x of a metric."""
-
-    @abstractmethod
-    def metric(self, x: Floats) -> Floats:
-        """Return the metric P of x."""
-
-    @abstractmethod
-    def gradient(self, metric: Floats, evaluation: Evaluation) -> Floats:
-        """Return dE/dx."""
-
-    @abstractmethod
-    def root(self, outer_product: Floats) -> Floats:
-        """Return the metric in which a function with this mean outer product of gradients varies evenly."""
-
-    @abstractmethod
-    def kernel(self, family: RadialKernel, metric: Floats, units: Floats) -> RadialKernel:
-        """Return the kernel for rows that are not divided by the units of the columns."""
-
-
-class PerFeature(Metrics):
-    """`P = diag(1/b)`; x holds the logarithms of the bandwidths b."""
-
-    level = "per_feature"
-
-    @property
-    def bounds(self) -> list[tuple[float | None, float | None]]:
         return [(-_FURTHEST, _FURTHEST)] * self.n_features
 
     def coordinates(self, metric: Floats) -> Floats:
+        """Return the x of a metric."""
         return -np.log(metric.diagonal())
 
     def metric(self, x: Floats) -> Floats:
+        """Return the metric P of x."""
         return np.diag(np.exp(-x))
 
     def gradient(self, metric: Floats, evaluation: Evaluation) -> Floats:
-        """Return `dE/dlog b_j = -2 S_jj/b_j^2`."""
+        """Return dE/dx: `dE/dlog b_j = -2 S_jj/b_j^2`."""
         return -2.0 * evaluation.outer.diagonal() * metric.diagonal() ** 2
 
     def root(self, outer_product: Floats) -> Floats:
+        """Return the metric in which a function with this mean outer product of gradients varies evenly."""
         squares = outer_product.diagonal()
         return np.diag(np.sqrt(np.maximum(squares, _LEAST_EIGENVALUE * squares.max())))
 
     def kernel(self, family: RadialKernel, metric: Floats, units: Floats) -> RadialKernel:
+        """Return the kernel for rows that are not divided by the units of the columns."""
         return with_bandwidths(family, units / metric.diagonal())
 
 
-class FullMatrix(Metrics):
-    """P is any matrix; x holds its entries."""
+@dataclass(frozen=True)
+class FullMatrix:
+    """Metrics P that are any matrix; x holds its entries. Methods are those of `PerFeature`."""
 
-    level = "metric"
+    n_features: int
+    level: ClassVar[str] = "metric"
 
     @property
-    def bounds(self) -> list[tuple[float | None, float | None]]:
+    def bounds(self) -> list[tuple[None, None]]:
         return [(None, None)] * self.n_features**2
 
     def coordinates(self, metric: Floats) -> Floats:
@@ -102,6 +77,9 @@ class FullMatrix(Metrics):
 
     def kernel(self, family: RadialKernel, metric: Floats, units: Floats) -> RadialKernel:
         return with_metric(family, metric / units[:, None])
+
+
+Metrics = PerFeature | FullMatrix
 
 
 def with_bandwidths(family: Any, widths: Floats) -> Any:

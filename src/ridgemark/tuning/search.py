@@ -106,8 +106,8 @@ class Search:
             family, factor = point
             self.count(1)
             key = "grid", family_name(family), factor
-            width = factor * self._median(family)
-            return self._recall(key, lambda: self._best_ridge(self._kernel(family, width), rows))
+            widths = np.full(rows.features.shape[1], factor * self._median(family))
+            return self._recall(key, lambda: self._best_ridge(with_bandwidths(family, widths), rows))
 
         grid = [(family, factor) for family in families for factor in FACTORS]
         results = self._in_threads(error_and_ridge, grid)
@@ -276,9 +276,6 @@ class Search:
 
     def _median(self, family: Any) -> float:
         return self.medians[_power(family)]
-
-    def _kernel(self, family: Any, width: float) -> Any:
-        return with_bandwidths(family, np.full(self.tuning.features.shape[1], width))
 
     def _in_threads(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return the results in the order of the items; an interruption ends all of them."""

@@ -1,0 +1,57 @@
+"""Warnings about a fit: too many landmarks asked for, columns of different scales, the edge of a search, rounding."""
+
+import numpy as np
+
+from ridgemark.errors import ColumnScaleWarning, ConditioningWarning, LandmarkCountWarning, RidgeEdgeWarning, warn_user
+from ridgemark.estimators.rounding import what_rounding_spoilt
+from ridgemark.kernels.stationary import StationaryKernel
+
+_NEARLY_ALL = 0.99  # of the squared distance between rows
+
+
+def warn_of_few_rows(n_landmarks, count):
+    """Say that more landmarks were asked for than there are different rows."""
+    available = count.n_landmarks
+    if count.rule == "given" and n_landmarks > available:
+        msg = f"n_landmarks={n_landmarks} exceeds the {available} distinct rows; all of them are used"
+        warn_user(msg, LandmarkCountWarning)
+
+
+def warn_of_scales(kernel, passes):
+    """Say that one column decides all distances, where one bandwidth serves columns of different scales."""
+    if not isinstance(kernel, StationaryKernel) or np.ndim(kernel.bandwidth) or kernel.has_metric:
+        return
+    squares = passes.columns().squares
+    total = float(squares.sum())
+    if not 0.0 < total < np.inf or np.count_nonzero(squares) < 2 or squares.max() < _NEARLY_ALL * total:
+        return
+    names, largest = passes.source.feature_names, int(np.argmax(squares))
+    msg = (
+        f"all columns share one bandwidth, and column {largest if names is None else repr(names[largest])} holds "
+        f"{squares[largest] / total:.1%} of the squared distance between rows; standardise the columns, or give "
+        'one bandwidth per feature, or bandwidth="auto"'
+    )
+    warn_user(msg, ColumnScaleWarning)
+
+
+def warn_of_edge(path):
+    """Say that the best of the ridges searched is the first or last of them."""
+    if path is not None and path.on_edge:
+        largest = np.min(path.chosen) == 0
+        reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
+        msg = (
+            f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
+            f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
+        )
+        warn_user(msg, RidgeEdgeWarning)
+
+
+def warn_of_rounding(passes, fit, cross_kernel, dual_coef, intercept):
+    """Say what rounding does to the fit `f(x) = k(x) dual_coef + intercept`, where it spoils it."""
+    why = what_rounding_spoilt(passes, fit, cross_kernel, dual_coef, intercept)
+    if why:
+        msg = (
+            f"{why}; centre the columns and divide them by their standard deviations first (StandardScaler does), "
+            "or choose a larger ridge or a smaller bandwidth"
+        )
+        warn_user(msg, ConditioningWarning)
