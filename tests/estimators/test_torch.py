@@ -90,10 +90,11 @@ def test_deviations_and_intervals_agree(weights):
 @pytest.mark.parametrize("ridge", [1e-4, (1e-3, 1e-4)])
 def test_large_matrices_agree(ridge, monkeypatch):
     monkeypatch.setattr("ridgemark.linalg._WORTH_SENDING", 1)
-    for width in (0.5, 3.0):  # without and with landmarks that others nearly explain
+    # Without and with landmarks that others nearly explain; the kernel of these has the condition 3e9.
+    for width, apart in ((0.5, CLOSE), (3.0, 100 * CLOSE)):
         options = OPTIONS | {"bandwidth": width, "selection": "uniform", "ridge": ridge}
         one, other = _both(partial(NystromRidge, **options))
-        assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= CLOSE
+        assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= apart
         assert other.effective_dimension_.lower == pytest.approx(one.effective_dimension_.lower, rel=1e-6)
 
 
