@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 
 def worker_threads() -> int:
@@ -29,7 +29,7 @@ def one_blas_thread() -> Iterator[None]:
     with _limit.lock:
         if _limit.users == 0:
             _limit.allowed = _blas_threads()
-            _limit.limiter = _controller().limit(limits=1, user_api="blas")
+            _limit.limiter = _lowered()
         _limit.users += 1
     try:
         yield
@@ -37,7 +37,7 @@ def one_blas_thread() -> Iterator[None]:
         with _limit.lock:
             _limit.users -= 1
             if _limit.users == 0:
-                _limit.limiter.restore_original_limits()
+                _restore()
                 _limit.allowed = 0
 
 
@@ -46,18 +46,40 @@ def all_blas_threads() -> Iterator[None]:
     """Restore the previous BLAS limit for one large operation; without effect if we have not lowered it."""
     with _limit.lock:
         if _limit.users:
-            _limit.limiter.restore_original_limits()
+            _restore()
     try:
         yield
     finally:
         with _limit.lock:
             if _limit.users:
-                _controller().limit(limits=1, user_api="blas")
+                _lowered()
+
+
+@contextmanager
+def _from_any_thread() -> Iterator[None]:
+    """Let this thread change the limit: threadpoolctl 3.8 ignores all but the first one, unless asked to forget it.
+
+    It is forgotten again afterwards, so that the limits of other callers are restored by their threads.
+    """
+    forget = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", lambda force: None)
+    forget(force=True)
+    yield
+    forget(force=True)
+
+
+def _lowered() -> Any:
+    with _from_any_thread():
+        return _controller().limit(limits=1, user_api="blas")
+
+
+def _restore() -> None:
+    with _from_any_thread():
+        _limit.limiter.restore_original_limits()
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _controller() -> threadpoolctl.ThreadpoolController:
+    return threadpoolctl.ThreadpoolController()
 
 
 def _blas_threads() -> int:

@@ -30,7 +30,7 @@ _EXPONENT_LIMIT = 700.0  # exp(-700) is close to the smallest normal number
 class StationaryKernel(Kernel):
     """`k(x, z) = profile(factor distance(x, z))` with `profile(0) = 1`; `_form` holds the factor and the distance.
 
-    A subclass defines the form, and the profile where it is not the exponential.
+    A subclass defines the form and the profile.
     """
 
     bandwidth: Any
@@ -53,9 +53,9 @@ class StationaryKernel(Kernel):
     def _entry_error(self, rows: Any, prepared: Any, backend: Backend) -> Floats:
         return rounding_of_values(rows, prepared, backend)
 
+    @abstractmethod
     def _profile(self, distances: Array, backend: Backend) -> Array:
-        """Overwrite distances (times the factor) by kernel values; here by their exponential."""
-        return backend.exp_(distances)
+        """Overwrite distances (times the factor) by kernel values."""
 
 
 class RadialKernel(StationaryKernel):
@@ -160,6 +160,9 @@ class Laplacian(StationaryKernel):
         widths = bandwidths(self.bandwidth, rows.shape[1], "Laplacian")
         return Gradient([SignTerm(-self.bind(landmarks)(rows), rows, landmarks, np.full(rows.shape[1], widths))])
 
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        return backend.exp_(distances)
+
 
 class Gaussian(RadialKernel):
     """Gaussian kernel `k(x, z) = exp(-|x - z|^2 / (2 bandwidth^2))`.
@@ -182,6 +185,9 @@ class Gaussian(RadialKernel):
     """
 
     _form = Form(factor=-0.5, steepest=0.61, growth=(0.5, 2.0))
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        return backend.exp_(distances)
 
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
         return -0.5

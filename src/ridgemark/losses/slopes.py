@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,16 +31,25 @@ class CurvatureProducts(MatrixTask):
     constant: Floats
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        backend, astype = workspace.backend, workspace.backend.xp.astype
-        total = backend.zeros((self.n_columns + 1, len(self.constant)))
+        backend, t = workspace.backend, len(self.constant)
+        total, vectors = backend.zeros((self.n_columns + 1, t)), None
         for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
-            # Transposed, as BLAS multiplies a few columns faster from the left.
-            values = backend.double((astype(self.vectors, part.dtype, copy=False).T @ part.T).T) + self.constant
+            vectors = _padded(self.vectors, part.dtype) if vectors is None else vectors
+            values = backend.double(part @ vectors)[:, :t] + self.constant
             curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
-            total[:-1] += (astype(curved, part.dtype, copy=False).T @ part).T
+            # Transposed, as BLAS multiplies a few columns faster from the left.
+            total[:-1] += (_padded(curved, part.dtype).T @ part)[:t].T
             total[-1] += curved.sum(axis=0)
         return total
+
+
+def _padded(columns: Array, precision: Any) -> Array:
+    """Return columns in a precision, several with zeros up to a multiple of four: BLAS multiplies these faster."""
+    backend, (n, t) = backend_of(columns), columns.shape
+    missing = -t % 4 if t > 1 else 0
+    columns = backend.xp.concat([columns, backend.zeros((n, missing))], axis=1) if missing else columns
+    return backend.xp.astype(columns, precision, copy=False)
 
 
 def with_ones(features: Array, one: float = 1.0) -> Array:
