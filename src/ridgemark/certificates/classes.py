@@ -101,9 +101,11 @@ class ClassRows(FittedRows):
             )
 
     def _check_solved(self, targets: Floats) -> None:
-        """Check that a Newton step would hardly lower the objective of these rows."""
+        """Check that a Newton step would hardly lower the objective of these rows, for a gradient beyond rounding."""
         fit, ridge = self.fit, float(self.fit.scaled_ridge[0])
-        gradient = ridge * (fit.factor.whitener.T @ self.unsolved)
+        unsolved = fit.factor.whitener.T @ self.unsolved
+        allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding)
+        gradient = ridge * (unsolved - np.clip(unsolved, -allowed, allowed))
         gradient = np.vstack([gradient, np.zeros(gradient.shape[1])])
         step = CurvatureSystem(fit.moments, fit.fit_intercept, ridge).solve(gradient)
         if not float((step * gradient).sum()) <= _UNSOLVED * self.objective:
