@@ -28,7 +28,7 @@ _FINE = 1e-3  # share of the decrease at which Newton's method ends that conjuga
 _MOST_PRODUCTS = 100  # of one step
 _SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
 _WORN = 20  # products with one system, at least, after which it is summed anew: that takes about as long
-_SUMMED = 9  # products with a row that take as long as its part of a system, divided by the rank
+_SUMMED = 9  # to sum a system takes as long as rank/9 products with the same rows
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
@@ -131,6 +131,7 @@ class Newton:
 
     @property
     def _worn(self) -> float:
+        """Products with one system, after which it is summed anew."""
         sampled = min(self.sample.source.n_rows / self.passes.source.n_rows, 1.0)
         return max(_WORN, sampled * self.factor.rank / _SUMMED)
 
@@ -159,11 +160,12 @@ class Newton:
         return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
-        """Return the share `v'H^-1 v / v'F F'v`: targets that are left out one by one move too far, by its inverse.
+        """Return `v'H^-1 v / v'F F'v`, by which changes of single targets are multiplied where a row is left out.
 
-        H is the second derivative for all targets jointly, F F' the inverse of the systems of each alone, and
-        `v = sum_i e_i z_i s_i` with slopes s_i of the sampled rows and random signs e_i. The expected values of both
-        products are the sums of `s_i'(leverage) s_i`, and their errors nearly cancel in the ratio.
+        H is the second derivative for all targets jointly, and F F' the inverse of the systems of each target alone, by
+        which targets change too much. `v = sum_i e_i z_i s_i` has the slopes s_i of the sampled rows and random signs
+        e_i. The expected values of both products are sums of `s_i'(leverage) s_i`; their errors nearly cancel in the
+        ratio.
         """
         vectors, counts = _as_vectors(at), self.sample.row_counts()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], len(counts))
