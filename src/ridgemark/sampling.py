@@ -29,25 +29,6 @@ class Draw:
         return self.counts / (self.n_draws * self.probabilities[self.indices])
 
 
-def inclusion_probabilities(draw: Draw) -> Floats:
-    """Return the inclusion probability of each position drawn by `draw_distinct` or `draw_poisson`.
-
-    With exponential clocks of rate p_i: `1 - exp(-p_i t)` at the time t with `n_draws` expected rings.
-    """
-    if draw.inclusion is not None:
-        return draw.inclusion[draw.indices]
-    p = draw.probabilities[draw.probabilities > 0]
-    if draw.n_draws >= len(p):
-        return np.ones(len(draw.indices))
-    time = 0.0
-    for _ in range(100):  # Newton steps on a concave function, from below: none overshoots
-        missing = draw.n_draws + float(np.expm1(-p * time).sum())
-        if missing <= 1e-9 * draw.n_draws:
-            break
-        time += missing / float(p @ np.exp(-p * time))
-    return -np.expm1(-draw.probabilities[draw.indices] * time)
-
-
 def make_generator(random_state: Any) -> np.random.Generator:
     """Return a generator for scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
     if isinstance(random_state, np.random.Generator):

@@ -19,7 +19,6 @@ from ridgemark.passes import RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.rows.distinct import DistinctRows
-from ridgemark.sampling import inclusion_probabilities
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import (
@@ -237,18 +236,12 @@ def tune_on_sample(setting: Setting, recipe: Recipe, rng: np.random.Generator) -
 
 def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientFit:
     """Solve for all landmarks at the ridge found by a part of them, to a hundredth of that fit's training error."""
-    landmarks, moments, setting = prepared.landmarks, prepared.moments, prepared.setting
+    landmarks, setting = prepared.landmarks, prepared.setting
     tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
-    # The weight of the rows that each landmark represents: of those equal to it, over its inclusion probability.
-    landmark_weights = np.full(count_rows(landmarks.points), moments.total_weight / count_rows(landmarks.points))
-    if landmarks.draw is not None and landmarks.draw.n_draws == len(landmarks.draw.indices):
-        counts = setting.distinct.totals(setting.passes.row_counts())[landmarks.draw.indices]
-        landmark_weights = counts / inclusion_probabilities(landmarks.draw)
     return landmark_gradient(
         setting.passes,
         setting.kernel,
         Block(0, landmarks.points, taken=landmarks.indices),
-        landmark_weights,
         fit.scaled_ridge,
         setting.target_origin,
         fit.fit_intercept,

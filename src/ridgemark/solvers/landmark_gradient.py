@@ -6,19 +6,24 @@ from typing import Any
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import NUMPY, Floats, Indices, backend_of
+from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.backends.threads import one_blas_thread
-from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.operators import Cross
-from ridgemark.operators.factor import block_of_landmarks
+from ridgemark.kernels import Kernel
+from ridgemark.losses import loss_sums
+from ridgemark.operators import Cross, NystromFactor, nystrom_factor
 from ridgemark.operators.held import hold_on_device
 from ridgemark.passes import RowPasses
-from ridgemark.rows import Block
+from ridgemark.rows import ArrayRows, Block
+from ridgemark.solvers.choice import rows_of_preconditioner
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
+from ridgemark.solvers.landmark_fit import CentredMoments
 
 # Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
 _MEASURED_EVERY = 4
-_HELD_PART = 4  # C is held where it takes at most this part, 1/4, of the memory budget
+# C is held, and rows of the preconditioner are copied, where each takes at most this part, 1/4, of the memory budget.
+_PART_OF_BUDGET = 4
+# Tolerance in single precision, relative to the one in double precision: the residuals of the two differ.
+_STRICTER = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,6 @@ def landmark_gradient(
     passes: RowPasses,
     kernel: Kernel,
     landmarks: Block,
-    landmark_weights: Floats,
     scaled_ridge: Floats,
     target_origin: Floats,
     fit_intercept: bool,
@@ -60,15 +64,15 @@ def landmark_gradient(
 ) -> LandmarkGradientFit:
     """Solve `(B'WB + s I) c = B'W y` by conjugate gradients, s the scaled ridge; centred with an intercept.
 
-    The features are `B = C R^-1` with `R'R` the pivoted Cholesky factor of the landmark kernel, without landmarks that
-    others explain up to rounding. The preconditioner is the same matrix with the landmarks in place of the rows,
-    `R D R' + s I`: the features of landmark j are column j of R, and `sum_j D_j b_j b_j'` estimates `B'WB`.
-    A residual r means an error `e = (B'WB + s)^-1 r` of the coefficients, and of the fitted values
+    The features are `B = C T` with T the inverse of the pivoted Cholesky factor of the landmark kernel, without
+    landmarks that others explain up to rounding. The preconditioner is the same matrix over a part of the rows: the
+    landmarks, and a uniform sample of the other rows, whose weights are raised to the total weight of these. A residual
+    r means an error `e = (B'WB + s)^-1 r` of the coefficients, and of the fitted values
 
     `|W^1/2 B e| = |W^1/2 B (B'WB + s)^-1 r| <= |r| max_t sqrt(t)/(t + s) = |r|/(2 sqrt(s))`,
 
-    which over all rows must be at most `tol` as root mean square. Two p x p arrays are held, and C where it takes at
-    most a quarter of the memory budget.
+    which over all rows must be at most `tol` as root mean square. Two p x p arrays are held, three for several ridges,
+    and C where it takes at most a quarter of the memory budget.
 
     Parameters
     ----------
@@ -77,10 +81,7 @@ def landmark_gradient(
     kernel : Kernel
         The kernel.
     landmarks : Block
-        The landmarks; `indices` are needed by a precomputed kernel only.
-    landmark_weights : array of shape (p,)
-        D: the weight of the rows that each landmark represents, the inverse of its inclusion probability; for uniform
-        landmarks the total weight over p.
+        The landmarks, with their `indices` where they are rows; a precomputed kernel needs these.
     scaled_ridge : array of shape (targets,)
         n lambda for each target.
     target_origin : array of shape (targets,)
@@ -92,68 +93,61 @@ def landmark_gradient(
     max_products : int
         Largest number of products with `B'WB` for one ridge.
     """
-    block = block_of_landmarks(kernel.bind(landmarks.features, landmarks.indices), landmarks.features)
-    backend = backend_of(block)
-    landmark_kernel = linalg.check_range(backend.double(block))
-    triangle, kept = linalg.pivoted_cholesky(landmark_kernel, backend.precision(block), overwrite=True)
-    del block, landmark_kernel
-    cross_kernel = kernel.bind(landmarks.features[kept], landmarks.indices[kept])
+    factor = nystrom_factor(kernel, landmarks.features, landmarks.taken, stays=True)
+    factor = replace(factor, landmark_kernel=factor.landmark_kernel[:0])  # only its root is used
     ridges = np.unique(scaled_ridge)
     # Before C is held, which may leave no memory for it on a device.
-    factor = _preconditioner(triangle, landmark_weights[kept], float(ridges[0]))
-    solving = linalg.for_solving(triangle)
+    gram = _gram_of_sample(passes, factor, landmarks.taken, fit_intercept)
+    preconditioner = _preconditioner(gram, float(ridges[0]))
     if len(ridges) == 1:
-        del triangle
-    system = _NormalEquations(passes, cross_kernel, solving, target_origin, fit_intercept)
-    p, t = landmarks.n_rows, len(scaled_ridge)
-    coefficients = np.zeros((len(kept), t))
-    bound, n_products = np.zeros(t), np.zeros(t, dtype=np.intp)
+        del gram
+    system = _NormalEquations(passes, factor, target_origin, fit_intercept)
+    t = len(scaled_ridge)
+    coefficients, bound, n_products = np.zeros((factor.rank, t)), np.zeros(t), np.zeros(t, dtype=np.intp)
     outcomes: list[Outcome] = ["converged"] * t
     length = np.sqrt(system.total_weight)
     for ridge in ridges:
         if ridge > ridges[0]:
-            factor = _preconditioner(triangle, landmark_weights[kept], ridge)
+            preconditioner = _preconditioner(gram, float(ridge))
         of_ridge = np.flatnonzero(scaled_ridge == ridge)
-        solved = system.solve(of_ridge, ridge, factor, 2.0 * np.sqrt(ridge) * length * tol, max_products)
+        solved = system.solve(of_ridge, ridge, preconditioner, 2.0 * np.sqrt(ridge) * length * tol, max_products)
         coefficients[:, of_ridge] = solved.solution
         bound[of_ridge] = solved.reached.residual / (2.0 * np.sqrt(ridge) * length)
         n_products[of_ridge] = solved.reached.n_products
         for column, outcome in zip(of_ridge, solved.outcomes, strict=True):
             outcomes[column] = outcome
-    dual_coef = np.zeros((p, t))
-    dual_coef[kept] = linalg.solve_triangle(solving, coefficients)
-    intercept = target_origin + system.target_mean - system.cross_mean @ dual_coef[kept]
+    kept_coef = linalg.solve_triangle(system.root, coefficients)
+    dual_coef = np.zeros((landmarks.n_rows, t))
+    dual_coef[factor.kept] = kept_coef
+    intercept = target_origin + system.target_mean - system.cross_mean @ kept_coef
     return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 
 class _NormalEquations:
-    """`B'WB c = B'W y` with `B = C R^-1`, products in one pass over the rows."""
+    """`B'WB c = B'W y` with `B = C T`, products in one pass over the rows."""
 
-    def __init__(
-        self, passes: RowPasses, cross_kernel: CrossKernel, triangle: Any, target_origin: Floats, fit_intercept: bool
-    ) -> None:
-        self.triangle = triangle
-        self.cross = self.exact = Cross(passes, cross_kernel)
+    def __init__(self, passes: RowPasses, factor: NystromFactor, target_origin: Floats, fit_intercept: bool) -> None:
+        self.root = linalg.InvertedTriangle(factor.triangle)
+        self.cross = self.exact = Cross(passes, factor.kept_kernel)
         if passes.backend is NUMPY:
-            self.cross.hold(passes.budget // _HELD_PART)
+            self.cross.hold(passes.budget // _PART_OF_BUDGET)
         else:
             hold_on_device(self.cross, single=True)
             if getattr(self.cross.held, "single", False):
-                self.exact = Cross(passes, cross_kernel)
+                self.exact = Cross(passes, factor.kept_kernel)
         weights, targets = passes.row_counts(), passes.targets() - target_origin
         self.total_weight = float(weights.sum())
         sums = self.exact.T @ (weights[:, None] * np.c_[np.ones(len(targets)), targets])
         self.cross_mean, self.target_mean = np.zeros(len(sums)), np.zeros(targets.shape[1])
         if fit_intercept:
             self.cross_mean, self.target_mean = sums[:, 0] / self.total_weight, weights @ targets / self.total_weight
-        self.right = linalg.solve_triangle(
-            triangle, sums[:, 1:] - np.outer(sums[:, 0], self.target_mean), transposed=True
-        )
+        centred = sums[:, 1:] - np.outer(sums[:, 0], self.target_mean)
+        self.right = linalg.solve_triangle(self.root, centred, transposed=True)
 
     def gram_product(self, vectors: Floats, cross: Cross) -> Floats:
         """Return `B'W B V`, B centred where there is an intercept."""
-        inner = linalg.solve_triangle(self.triangle, vectors)
-        return linalg.solve_triangle(self.triangle, cross.normal(inner, self.cross_mean @ inner), transposed=True)
+        inner = linalg.solve_triangle(self.root, vectors)
+        return linalg.solve_triangle(self.root, cross.normal(inner, self.cross_mean @ inner), transposed=True)
 
     def solve(self, targets: Columns, ridge: float, factor: Any, tol: float, max_products: int) -> GradientSolution:
         """Solve for some targets with one ridge.
@@ -162,9 +156,9 @@ class _NormalEquations:
         small enough, or does not fall to a half any more.
         """
         right = self.right[:, targets]
-        solved = self._solve(right, ridge, factor, tol, max_products)
         if self.cross is self.exact:
-            return solved
+            return self._solve(right, ridge, factor, tol, max_products)
+        solved = self._solve(right, ridge, factor, _STRICTER * tol, max_products)
         size = np.linalg.norm(right, axis=0)
         while True:
             residual = right - self.gram_product(solved.solution, self.exact) - ridge * solved.solution
@@ -173,7 +167,7 @@ class _NormalEquations:
             if (norms <= tol).all() or not (norms < before / 2).all() or solved.reached.n_products >= max_products:
                 return solved
             size = norms
-            more = self._solve(residual, ridge, factor, tol, max_products - solved.reached.n_products)
+            more = self._solve(residual, ridge, factor, _STRICTER * tol, max_products - solved.reached.n_products)
             done = solved.reached.n_products
             steps = tuple(replace(step, n_products=done + step.n_products) for step in more.history[1:])
             solved = replace(more, solution=solved.solution + more.solution, history=(*solved.history, *steps))
@@ -197,22 +191,28 @@ def _with_residual(solved: GradientSolution, residual: Floats, tol: float) -> Gr
     return replace(solved, residual=residual, history=(*solved.history, step), outcomes=outcomes)
 
 
-def _preconditioner(triangle: Any, landmark_weights: Floats, ridge: float) -> Any:
-    """Return the Cholesky factor of `R D R' + s' I`, s' at least the ridge.
+def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices | None, fit_intercept: bool) -> Any:
+    """Return an estimate of `B'WB`, centred with an intercept: from the landmarks and a sample of the other rows.
 
-    p landmarks estimate the smaller half of p eigenvalues badly, so s' is at least the median of `D_j R_jj^2`, about
-    the middle eigenvalue; and at least the rounding error of `R D R'`. A larger s' changes the speed of convergence,
-    not the solution.
+    Landmarks are no sample: many are unlike all other rows, and alone in a direction of the features. So they have
+    their own weights. The sample, which changes the speed of convergence alone, is the same for every seed.
     """
-    if not len(triangle):
-        return triangle
-    backend = backend_of(triangle)
-    raised = max(ridge, float(np.median(landmark_weights * backend.to_host(backend.diagonal(triangle)) ** 2)))
-    roots = np.sqrt(landmark_weights)
+    weights = passes.row_counts()
+    chosen = np.zeros(0, dtype=np.intp) if landmarks is None else np.unique(landmarks)
+    others = np.delete(np.arange(len(weights)), chosen)
+    room = passes.budget // _PART_OF_BUDGET // (8 * passes.source.n_features) - len(chosen)
+    size = min(rows_of_preconditioner(len(weights), factor.rank), max(room, factor.rank))
+    sampled = np.sort(np.random.default_rng(0).permutation(others)[:size])
+    share = weights[sampled].sum() / max(weights[others].sum(), np.finfo(np.float64).tiny)
+    raised = weights[sampled] / (share or 1.0)
+    rows = passes.take(np.concatenate([chosen, sampled]))
+    weights = np.concatenate([weights[chosen], raised])
+    sample = RowPasses(ArrayRows(rows.features, None, weights), passes.memory_budget, passes.progress)
+    gram = CentredMoments(loss_sums(sample, factor, stays=True), fit_intercept).gram
+    passes.count_entries(sample.n_kernel_evaluations)
+    return gram
 
-    def make() -> Any:
-        on_host = isinstance(triangle, np.ndarray)
-        scaled = np.multiply(triangle, roots, order="F") if on_host else triangle * backend.from_host(roots)
-        return linalg.times_own_transpose_(scaled)
 
-    return linalg.for_solving(linalg.raised_cholesky(make, raised))
+def _preconditioner(gram: Any, ridge: float) -> Any:
+    """Return the Cholesky factor of `G + s I`, with s at least the ridge and the rounding error of G."""
+    return linalg.for_solving(linalg.raised_cholesky(lambda: linalg.copy_with_ridge(gram, 0.0), ridge))
