@@ -335,8 +335,9 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     if kernel.stays_on_host or (count_rows(landmarks) + _ROWS) * n_features > _MOST_ENTRIES:
         return None  # a function or values given by the user have no gradient
     rows = _dense(passes.take(passes.distinct_rows().indices[:_ROWS]).features)
+    there, points, coefficients = (passes.backend.from_host(one) for one in (rows, _dense(landmarks), dual_coef))
     try:
-        gradients = kernel.gradient(rows, _dense(landmarks)).of_functions(dual_coef)
+        gradients = passes.backend.to_host(kernel.gradient(there, points).of_functions(coefficients))
     except ParameterError:  # a class of the user's without a gradient
         return None
     # The product first: a gradient is small where the column's unit is large.

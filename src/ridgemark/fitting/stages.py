@@ -29,6 +29,7 @@ from ridgemark.solvers import (
     landmark_gradient,
     solve_landmarks,
 )
+from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT
 from ridgemark.tuning import TuningResult, choose_kernel
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
@@ -36,7 +37,6 @@ _MOVED = 10.0  # factor by which the ridge must change for landmarks to be drawn
 _MORE = 1.25  # factor by which the number of landmarks must grow for this
 _ALIKE = 0.1  # total variation distance of two sampling distributions that is not worth a second draw
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
-_LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where the gradient solver has many more
 _SHARE_OF_RESIDUAL = 1e-2  # tolerance of the gradient solver, relative to the root of the training error
 _MOST_PRODUCTS = 1000  # of the gradient solver, each one pass
 
@@ -171,7 +171,7 @@ def sum_over_rows(
     solver = _solver_for(setting, recipe, landmarks)
     points, indices = landmarks.points, landmarks.indices
     if solver == "gradient":
-        part = np.sort(rng.permutation(count_rows(points))[:_LANDMARKS_BEFORE_GRADIENT])
+        part = np.sort(rng.permutation(count_rows(points))[:LANDMARKS_BEFORE_GRADIENT])
         points, indices = points[part], None if indices is None else indices[part]
     factor = nystrom_factor(setting.kernel, points, indices, stays=True)
     known_ridge = problem.scaled_ridge / setting.share if recipe.one_ridge and problem.scaled_ridge else None

@@ -21,6 +21,7 @@ class RowPasses(TaskRunner):
     """Runs tasks over one source, and keeps what it found of the rows: weights, equal rows, columns, a sample."""
 
     _weights: Floats | None = None
+    _targets: Floats | None = None
     _surveyed: tuple[DistinctRows, Columns] | None = None
     _groups: RowGroups | None = None
     _sampled: tuple[SampledRows, int, Columns] | None = None
@@ -46,8 +47,10 @@ class RowPasses(TaskRunner):
         return replace(taken, targets=targets, weights=groups.weights[indices])
 
     def targets(self) -> Floats:
-        """Return the targets of every row."""
-        return self.map(BlockFunction("targets", attrgetter("targets")))
+        """Return the targets of every row; they are kept."""
+        if self._targets is None:
+            self._targets = self.map(BlockFunction("targets", attrgetter("targets")))
+        return self._targets
 
     def weights(self) -> Floats | None:
         """Return the weight of every row; None where rows have none."""

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
-from ridgemark.rows.cells import DOUBLE, checked_weights, float_dtype, has_gaps, kept_rows, numbers
+from ridgemark.rows.cells import DOUBLE, as_floats, checked_weights, float_dtype, has_gaps, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.column import Column, ColumnEncoder, array_column, rows_with_gaps
 from ridgemark.rows.columns import Columns, EncodedColumns, KeptColumns, SparseColumns, require_dimensions
@@ -55,7 +55,8 @@ class MatrixColumns(Columns):
 
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
         """Return the checked floats (n, k) of some rows."""
-        return numbers(self.values(rows), dtype, self.place(rows))
+        values = self.values(rows)
+        return as_floats(values, dtype) if self.checked else numbers(values, dtype, self.place(rows))
 
     def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
         """Refuse infinities, and return whether no value is missing."""
@@ -154,13 +155,15 @@ class ArrayRows(BaseRows):
     def _check_values(self) -> None:
         """Read data in memory once, so that a bad cell is refused before any work begins."""
         step = max(1, _CHECK_BYTES // (8 * (self.n_features + self.n_targets + 1)))
-        self.finite = self._features.in_memory
         for part in self._parts:
+            checked = part.in_memory
             for rows in _slices(step, 0, self.n_rows) if part.in_memory else ():
                 if part is self._features:
-                    self.finite &= part.check(rows, self.dtype)
+                    checked &= part.check(rows, self.dtype)
                 else:
                     part.read(rows, DOUBLE)
+            part.checked = checked
+        self.finite = self._features.checked
         if self._weights is not None and self._weights.in_memory and self.whole:
             check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
 

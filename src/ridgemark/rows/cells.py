@@ -40,9 +40,14 @@ def numbers(values: Array, dtype: np.dtype[Any], place: Place, gaps: bool = Fals
     else:
         check_integers(values, place)
     with np.errstate(over="ignore"):  # an overflow becomes infinite and is refused below
-        result: Array = np.require(np.asarray(values), dtype, ["C", "A"])
+        result = as_floats(values, dtype)
     _check_finite(result, place, gaps)
     return result
+
+
+def as_floats(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return numbers in this dtype, aligned and in C order, without a copy if they are so already."""
+    return np.require(np.asarray(values), dtype, ["C", "A"])
 
 
 def stacked(columns: Sequence[Array], dtype: np.dtype[Any], place: Place) -> Array:

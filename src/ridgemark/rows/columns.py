@@ -35,6 +35,7 @@ class Columns(ABC):
         self.n_rows = n_rows
         self.in_memory = in_memory
         self.which = tuple(range(header.n_columns))
+        self.checked = False  # whether all values are known to be finite numbers
         self.vector = False  # True for a one-dimensional array, whose single column has no name or position
 
     @property

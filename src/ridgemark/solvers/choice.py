@@ -4,10 +4,12 @@ import math
 from typing import Literal, NamedTuple
 
 _ENTRY = 200.0  # operations for one kernel value, besides 2 for each feature
-# Products with B'WB until conjugate gradients converge: `8 + 45/(1 + q/p)`, for q rows in the preconditioner besides the
-# landmarks; measured for ridges of 1e-5 to 1e-9 on made-up rows, also with long tails.
+# Products with B'WB until conjugate gradients converge: `8 + 45/(1 + q/p)`, for q rows in the preconditioner besides
+# the landmarks; measured for ridges of 1e-5 to 1e-9 on made-up rows, also with long tails.
 _FEWEST_PRODUCTS, _SAVED_PRODUCTS = 8.0, 45.0
 _MOST_ROWS = 8  # of the preconditioner, for each landmark
+_DEFERRED = 8  # rows per landmark from which on whitening is deferred
+LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where the gradient solver has many more
 _FACTORS = 2.0  # operations, in units of p^3, of the Cholesky factors and inverses for one ridge
 _EIGEN = 20.0  # the same of the eigendecomposition for many ridges
 _CLOSE = 1.2  # the gradient must be cheaper by this factor to be chosen
@@ -25,11 +27,12 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
 
     A kernel value takes `e = 2 d + 200` operations (an exponential takes as long as 200 operations of a product):
 
-    - direct: C, whitened by a triangle, and its Gram matrix, `n p (e + 2 p)`, and Cholesky factors, `2 p^3`; several
-      ridges take an eigendecomposition instead, `20 p^3`, and one more pass, for any number of ridges;
-    - gradient: a Cholesky factor and its inverse, `2 p^3/3`, a preconditioner from q rows and the landmarks,
-      `(q + p) p (e + 2 p)`, and for every ridge its Cholesky factor, `p^3/3`, and `8 + 45/(1 + q/p)` products of
-      `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
+    - direct: C and its Gram matrix, `n p (e + p)`, where `n < 8 p` whitened by a triangle, `n p (e + 2 p)`, and
+      Cholesky factors, `2 p^3`; several ridges take an eigendecomposition instead, `20 p^3`, and one more pass, for
+      any number of ridges;
+    - gradient: the sums of 2,000 landmarks that choose the ridge; a Cholesky factor and its inverse, `2 p^3/3`; a
+      preconditioner from q rows and the landmarks, `(q + p) p (e + 2 p)`; and for every ridge its Cholesky factor,
+      `p^3/3`, and `8 + 45/(1 + q/p)` products of `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
 
     Examples
     --------
@@ -38,12 +41,16 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
     True
     """
     n, p, entry = float(n_rows), float(n_landmarks), 2.0 * n_features + _ENTRY
-    one_pass = n * p * (entry + 2 * p)
-    direct = one_pass + _FACTORS * p**3 if n_ridges == 1 else 2 * one_pass + _EIGEN * p**3
+
+    def sums(rows: float, landmarks: float) -> float:
+        return rows * landmarks * (entry + (1 if rows >= _DEFERRED * landmarks else 2) * landmarks)
+
+    direct = sums(n, p) + _FACTORS * p**3 if n_ridges == 1 else 2 * sums(n, p) + _EIGEN * p**3
     product = n * p * entry + (4 * n * p + 4 * p**2) * 2 * n_targets
     sampled = rows_of_preconditioner(n_rows, n_landmarks)
     n_products = _FEWEST_PRODUCTS + _SAVED_PRODUCTS / (1 + sampled / p)
-    gradient = 2 * p**3 / 3 + (sampled + p) * p * (entry + 2 * p) + n_ridges * (p**3 / 3 + n_products * product)
+    before = sums(n, min(n_landmarks, LANDMARKS_BEFORE_GRADIENT)) + 2 * p**3 / 3 + sums(sampled + p, p)
+    gradient = before + n_ridges * (p**3 / 3 + n_products * product)
     return SolverCost(direct, gradient)
 
 
