@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ridgemark.backends.base import Array, Backend
 
-_PANEL = 1024  # columns of a product of which half is computed
+_PANEL = 1024  # most columns of a panel of a product of which half is computed
+_FEWEST_PANELS = 4
 _HOST_MEMORY = 2**30  # bytes that large matrices may take where tensors are in host memory
 _COPYING = 8  # threads that copy a large matrix to the host
 _PINNED = 2**26  # largest copy, in bytes, that goes through page-locked memory: more of it takes long to allocate
@@ -86,8 +87,9 @@ class TorchBackend(Backend):
         """Return `rows' rows` in float64, exactly symmetric: half of the products are computed, panel by panel."""
         rows, size = rows.to(torch.float64), rows.shape[1]
         product = torch.empty((size, size), dtype=torch.float64, device=rows.device)
-        for first in range(0, size, _PANEL):
-            last = min(first + _PANEL, size)
+        step = max(1, min(_PANEL, -(-size // _FEWEST_PANELS)))
+        for first in range(0, size, step):
+            last = min(first + step, size)
             product[first:, first:last] = rows[:, first:].T @ rows[:, first:last]
             product[first:last, last:] = product[last:, first:last].T
             corner = product[first:last, first:last]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.devices import current_backend, on_host
+from ridgemark.backends.devices import current_backend, moved, on_host
 from ridgemark.errors import ParameterError
 from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
@@ -35,6 +35,8 @@ _FEWEST_BLOCKS = 8
 _VECTORS = 8
 # Blocks that the memory budget must hold in addition to the one being read; more are processed where there is room.
 _BLOCKS_AT_WORK = 4
+# Share, 1/16, of the free memory of a device that rows may take between passes.
+_SHARE_OF_DEVICE = 16
 
 
 class TaskRunner:
@@ -67,6 +69,8 @@ class TaskRunner:
         self.cost = Cost()
         self.backend = current_backend()
         self.executor = ThreadExecutor()
+        self._room: int | None = None  # bytes of the device that further rows may take
+        self._there: dict[tuple[int, int], Block] = {}  # by their first row and number: blocks on the device
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
 
     @property
@@ -225,7 +229,7 @@ class TaskRunner:
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows = slice(block.start, block.start + block.n_rows)
-            given = replace(block, along=tuple(values[rows] for values in along))
+            given = replace(self._sent(block, backend), along=tuple(values[rows] for values in along))
             result = task(prepared(given, self.weight_unit, backend), workspace)
             if out is not None:
                 out[rows], result = on_host(result, backend) if isinstance(out, np.ndarray) else result, None
@@ -245,6 +249,25 @@ class TaskRunner:
                 self.progress(task.what, done, n_rows)
             yield block, result
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
+
+    def _sent(self, block: Block, backend: Backend) -> Block:
+        """Return the block on the device of a pass; it stays there for later passes, where all rows take little of it.
+
+        Rows that are not in memory are read anew in every pass, and sent.
+        """
+        if backend is NUMPY or getattr(self.source, "reads_ahead", False):
+            return block
+        if self._room is None:
+            self._room = backend.free_bytes() // _SHARE_OF_DEVICE
+        key = block.start, block.n_rows
+        if key in self._there:
+            return self._there[key]
+        size = 8 * block.n_rows * (self.source.n_features + self.source.n_targets + 1)
+        block = moved(block, backend)
+        if size <= self._room:
+            self._room -= size
+            self._there[key] = block
+        return block
 
     def _run_on_partitions(
         self, source: DaskRows, task: Task, along: Along, out: NDArray[Any] | None, adds: bool

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError
 from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
-from ridgemark.rows.cells import DOUBLE, as_floats, checked_weights, float_dtype, has_gaps, kept_rows, numbers
+from ridgemark.rows.cells import DOUBLE, as_floats, checked_weights, finite_numbers, float_dtype, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.column import Column, ColumnEncoder, array_column, rows_with_gaps
 from ridgemark.rows.columns import Columns, EncodedColumns, KeptColumns, SparseColumns, require_dimensions
@@ -60,7 +60,7 @@ class MatrixColumns(Columns):
 
     def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
         """Refuse infinities, and return whether no value is missing."""
-        return not has_gaps(numbers(self.values(rows), dtype, self.place(rows), gaps=True))
+        return finite_numbers(self.values(rows), dtype, self.place(rows))
 
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
