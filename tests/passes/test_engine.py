@@ -171,3 +171,12 @@ def test_constant_columns_are_checked_in_all_rows():
     X[:, 1] = np.arange(1000)
     X[999, 2] = 2.0
     assert RowPasses(ArrayRows(X)).columns().constant.tolist() == [True, False, False]
+
+
+def test_targets_stay_as_they_are_when_equal_rows_are_grouped():
+    X, y = np.repeat(np.arange(5.0), 2)[:, None], np.arange(10.0)[:, None]
+    passes = RowPasses(ArrayRows(X, y))
+    passes.row_groups()
+    assert passes.targets().tolist() == y.tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        passes.targets()[0] = 7.0

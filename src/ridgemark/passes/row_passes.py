@@ -47,9 +47,10 @@ class RowPasses(TaskRunner):
         return replace(taken, targets=targets, weights=groups.weights[indices])
 
     def targets(self) -> Floats:
-        """Return the targets of every row; they are kept."""
+        """Return the targets of every row, read-only: they are kept."""
         if self._targets is None:
             self._targets = self.map(BlockFunction("targets", attrgetter("targets")))
+            self._targets.flags.writeable = False
         return self._targets
 
     def weights(self) -> Floats | None:
@@ -126,7 +127,9 @@ class RowPasses(TaskRunner):
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""
         if self._groups is None:
             distinct = self.distinct_rows()
-            self._groups = group_rows(distinct, self.row_counts(), self.targets() if distinct.has_repeats else None)
+            self._groups = group_rows(
+                distinct, self.row_counts(), self.targets().copy() if distinct.has_repeats else None
+            )
         return self._groups
 
 
