@@ -1,6 +1,8 @@
 """The path of ridges: errors and dimensions at each of them, and the choice of the best."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +61,16 @@ class RidgePath:
     def on_edge(self) -> bool:
         """Whether a chosen ridge is the largest or smallest of the path, so that the best may lie beyond."""
         return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
+
+    def raised(self, share: float) -> RidgePath:
+        """Return the path with the largest ridge chosen whose error exceeds that of the chosen one by at most a share.
+
+        One ridge for all targets, which holds for the error of each.
+        """
+        errors = self.gcv if self.loo_error is None else self.loo_error
+        best = errors[self.chosen, np.arange(errors.shape[1])]
+        largest = np.argmax((errors <= (1.0 + share) * best).all(axis=1))
+        return replace(self, chosen=np.full_like(self.chosen, min(largest, self.chosen.min())))
 
 
 def loo_path(

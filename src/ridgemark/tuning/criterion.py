@@ -41,6 +41,11 @@ class Sample:
         """The landmarks' rows."""
         return self.features[: self.n_landmarks]
 
+    @property
+    def all_landmarks(self) -> bool:
+        """Whether all rows are landmarks."""
+        return self.n_landmarks == len(self.weights)
+
     @cached_property
     def placed(self) -> Sample:
         """The same rows as arrays of the backend; sparse rows stay on the host."""

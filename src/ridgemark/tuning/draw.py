@@ -17,6 +17,7 @@ MOST_FEATURES = 500  # beyond which one bandwidth serves all columns, and sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
 _LARGER = 2  # times the rows and landmarks, for a last comparison of families
+_ALL_LANDMARKS = 2500  # rows of that comparison where all rows are landmarks, as in an exact fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,18 +25,26 @@ class TuningRows:
     """Rows that tune, rows that judge, none of them in both, and the units of the columns."""
 
     tuning: Sample
-    larger: Sample  # the tuning rows and more, with more landmarks
+    larger: Sample  # with more landmarks: for an exact fit all of its rows
     judging: Sample
     units: Floats
     was_sparse: bool
 
 
 def draw_rows(
-    passes: RowPasses, n_tuning: int, n_judging: int, n_landmarks: int, fit_intercept: bool, rng: np.random.Generator
+    passes: RowPasses,
+    n_tuning: int,
+    n_judging: int,
+    n_landmarks: int,
+    exact: bool,
+    fit_intercept: bool,
+    rng: np.random.Generator,
 ) -> TuningRows:
     """Draw distinct rows; equal rows are one row, with their total weight and mean target.
 
-    With fewer than a hundred, all of them tune, all are landmarks and none judges.
+    With fewer than a hundred, all of them tune, all are landmarks and none judges. `exact` says that all rows are the
+    landmarks of the fit: then families are compared by exact fits, in which rougher ones do better than with few
+    landmarks.
     """
     distinct, columns = passes.distinct_rows(), passes.columns()
     available = len(distinct)
@@ -50,21 +59,24 @@ def draw_rows(
     targets, weights = _standardised(taken.targets, fit_intercept), rounded(taken.weights / taken.weights.mean())
     features = _scaled(taken.features, columns)
 
-    def sample(start: int, count: int, n_landmarks: int) -> Sample:
+    def sample(start: int, count: int, n_landmarks: int, all_landmarks: bool = few) -> Sample:
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
         return Sample(
             features[part],
             targets[part],
             shares,
-            min(n_landmarks, count if few else count // 2),
+            min(n_landmarks, count if all_landmarks else count // 2),
             fit_intercept,
             passes.backend,
         )
 
+    larger = sample(n_judging, n_larger, _LARGER * n_landmarks)
+    if exact:
+        larger = sample(n_judging, min(n_larger, _ALL_LANDMARKS), _ALL_LANDMARKS, all_landmarks=True)
     return TuningRows(
         sample(n_judging, n_tuning, n_landmarks),
-        sample(n_judging, n_larger, _LARGER * n_landmarks),
+        larger,
         sample(0, n_judging, 0),
         columns.units,
         sparse.issparse(taken.features),

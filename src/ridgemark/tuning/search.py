@@ -35,6 +35,7 @@ _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
 _LENGTHS = (0.7, 1.4)  # factors of all bandwidths compared at last, beside 1
 _WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
 _WORTH_CHANGING = 0.001  # share of the error that another family must save
+_WORTH_KEEPING = 0.002  # share that the tuned family must save where an exact fit will have more rows
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 
 
@@ -171,7 +172,8 @@ class Search:
 
         A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
         the family that the metric was tuned for is compared with rougher ones only. It is kept unless another saves a
-        share of its error.
+        share of its error. Where all rows are landmarks, they stand for the more rows of an exact fit, from which
+        rougher families gain more: then the tuned family is kept only if it saves a share of the other's error.
         """
         radial = [one for one in families if is_radial(one) and is_radial(family)]
         families = [family, *(one for one in radial if one.smoothness < family.smoothness)]
@@ -183,7 +185,8 @@ class Search:
         errors = self.judged_errors([with_metric(families[k], metric / factor) for k, factor in more])
         tried |= dict(zip(more, errors, strict=True))
         best = [min((one for one in tried if one[0] == k), key=lambda one: tried[one]) for k in range(len(families))]
-        best.sort(key=lambda one: tried[one] * (1.0 if one[0] == 0 else 1.0 + _WORTH_CHANGING))
+        worth = -_WORTH_KEEPING if self.tuning.all_landmarks else _WORTH_CHANGING
+        best.sort(key=lambda one: tried[one] * (1.0 if one[0] == 0 else 1.0 + worth))
         record = tuple(TriedKernel(family_name(families[one[0]]), one[1], tried[one]) for one in best)
         return families[best[0][0]], best[0][1], record
 
@@ -193,6 +196,8 @@ class Search:
         With fewer landmarks than the effective dimension, landmarks spread evenly over the rows' range may leave too
         few where most rows are.
         """
+        if self.tuning.all_landmarks:
+            return False
         passes = RowPasses(ArrayRows(self.tuning.features))
         problem = Problem(passes, passes.distinct_rows(), kernel, None)
         spread = RPCholesky().choose(problem, self.tuning.n_landmarks, rng).indices
