@@ -111,6 +111,18 @@ def test_the_chosen_ridge_has_the_smallest_error(data):
     assert path.loo_error is None
 
 
+def test_a_raised_ridge_is_the_largest_that_is_nearly_as_good_for_every_target(data):
+    X, Y, w = data
+    path, *_ = _path(X, Y, w, True)
+    for share in (0.0, 0.01, 1.0, np.inf):
+        raised = path.raised(share)
+        best = path.loo_error[path.chosen, [0, 1]]
+        good = [k for k, errors in enumerate(path.loo_error) if (errors <= (1 + share) * best).all()]
+        assert raised.chosen.tolist() == [good[0]] * 2
+        assert (raised.chosen <= path.chosen).all()
+    assert path.raised(np.inf).chosen[0] == 0
+
+
 def test_the_choice_does_not_depend_on_the_units_of_a_target(data):
     X, Y, _ = data
     chosen = [_path(X, Y * [1.0, scale], None, True)[0].chosen[0] for scale in (1e-3, 1e3)]

@@ -1,6 +1,7 @@
 """Tuning: levels, judges, what it leaves alone, and what it records."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from ridgemark.kernels import Gaussian, Laplacian, Matern32
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
+from ridgemark.tuning.criterion import Sample
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
@@ -193,6 +195,28 @@ def test_the_exact_model_takes_the_tuned_metric():
     model = ExactKernelRidge(bandwidth=SMALL, n_landmarks=60, random_state=0).fit(X, y)
     assert model.tuning_.level == "per_feature"
     assert model.bandwidth_[2:].min() / X[:, 2].std() > 3 * model.bandwidth_[0] / X[:, 0].std()
+
+
+def test_families_of_an_exact_fit_are_compared_by_exact_fits():
+    """The corner of |x| suits a rougher family; few landmarks cannot show it, and all rows do."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(700, 2))
+    y = np.abs(X).sum(axis=1)
+    tuner = Tuner(rows=300, judging_rows=100, landmarks=20, evaluations=4, kernels=("gaussian", "matern32"))
+    families = [
+        model.set_params(bandwidth=tuner, random_state=0).fit(X, y).tuning_.kernel
+        for model in (NystromRidge(n_landmarks=30), ExactKernelRidge())
+    ]
+    assert families == ["Gaussian", "Matern32"]
+
+
+def test_the_family_tuned_must_be_better_to_stay_in_an_exact_fit(monkeypatch):
+    monkeypatch.setattr(search.Search, "judged_errors", lambda self, kernels: [1.0] * len(kernels))
+    rows = Sample(np.arange(6.0)[:, None], np.ones((6, 1)), np.full(6, 1 / 6), 6, True)
+    for n_landmarks, expected in ((6, Matern32), (3, Gaussian)):
+        one = search.Search(replace(rows, n_landmarks=n_landmarks), rows, np.ones(1), 1, 1, print)
+        family, *_ = one.compare([Matern32()], Gaussian(), np.eye(1))
+        assert type(family) is expected
 
 
 def test_a_given_ridge_is_used_in_tuning():
