@@ -43,7 +43,7 @@ class FakeDevice(TorchFunctionMode):
 
 
 def _arrays(value):
-    """Yield the tensors and arrays in nested tuples, lists and dictionaries; torch's own walk takes ten times as long."""
+    """Yield the tensors and arrays in nested tuples, lists and dictionaries; torch's own walk is much slower."""
     if isinstance(value, _ARRAYS):
         yield value
     elif isinstance(value, tuple | list):
