@@ -18,13 +18,14 @@ from ridgemark import NystromFeatures, NystromRidge, tuning
 from ridgemark.kernels import Gaussian, Linear
 from tests.helpers import pass_scikit_learn, slowly
 
+FEW = {"rows": 100, "judging_rows": 40, "landmarks": 20, "evaluations": 2, "kernels": ["gaussian"]}
+
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(
-            bandwidth=tuning.Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=2, kernels=["gaussian"])
-        ),
+        NystromRidge(bandwidth=tuning.Tuner(**FEW, levels=["shared"]), n_landmarks=20, ridge=1e-3),
+        pytest.param(NystromRidge(bandwidth=tuning.Tuner(**FEW)), marks=pytest.mark.slow),
         pytest.param(NystromRidge(), marks=pytest.mark.slow),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         pytest.param(
