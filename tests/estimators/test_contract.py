@@ -109,7 +109,7 @@ def test_several_targets_are_fitted_as_if_one_by_one(data):
     assert both.predict(X)[:, 1] == pytest.approx(1 - 2 * alone.predict(X), abs=1e-9)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", ["threading", *slowly("loky")])
 def test_a_grid_search_in_parallel_finds_what_one_alone_finds(data, backend):
     grid = {"ridge": [1e-1, 1e-4], "n_landmarks": [10, 40]}
     searches = []
