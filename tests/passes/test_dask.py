@@ -61,7 +61,7 @@ def client():
         yield one
 
 
-@pytest.fixture(scope="module", params=[False, *slowly(True)], ids=["threads", "processes"])
+@pytest.fixture(params=[False, *slowly(True)], ids=["threads", "processes"])
 def any_client(request):
     with cluster(request.param) as one:
         yield one
