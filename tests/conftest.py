@@ -1,4 +1,6 @@
-"""One BLAS thread for all tests: small matrices gain nothing from two, and lose a lot where others use the machine.
+"""One BLAS and OpenMP thread for all tests: small matrices gain nothing from two, and lose a lot on a busy machine.
+
+The variables are set before NumPy and torch read them, and hold for the processes that tests start.
 
 `RIDGEMARK_TEST_THREADS` asks for another number, to show that no statement depends on it. Hypothesis draws
 the same examples every time, and measures no time: an example may take any time where others use the machine.
@@ -10,11 +12,15 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+THREADS = os.environ.get("RIDGEMARK_TEST_THREADS", "1")
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = THREADS
+
 settings.register_profile("ridgemark", deadline=None, derandomize=True)
 settings.load_profile("ridgemark")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def blas_threads():
-    with threadpool_limits(int(os.environ.get("RIDGEMARK_TEST_THREADS", "1")), user_api="blas"):
+    with threadpool_limits(int(THREADS), user_api="blas"):
         yield

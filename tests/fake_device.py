@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 from ridgemark.backends.torch import TorchBackend
 
 _TO_HOST = ("numpy", "__array__", "tolist", "__dlpack__")
+_ARRAYS = (torch.Tensor, np.ndarray)
 
 
 class FakeDevice(TorchFunctionMode):
@@ -22,7 +22,7 @@ class FakeDevice(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        given = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor | np.ndarray)]
+        given = list(_arrays((args, kwargs)))
         here = [one for one in given if _is_here(one)]
         if here and name != "__get__":
             if name in _TO_HOST:
@@ -36,7 +36,21 @@ class FakeDevice(TorchFunctionMode):
         found = function(*args, **kwargs)
         if name == "cpu":
             return _marked(found.clone() if found is args[0] else found, False)
-        return tree_map(lambda one: _marked(one, True), found) if here or kwargs.get("device") is not None else found
+        if here or kwargs.get("device") is not None:
+            for one in _arrays(found):
+                _marked(one, True)
+        return found
+
+
+def _arrays(value):
+    """Yield the tensors and arrays in nested tuples, lists and dictionaries; torch's own walk is much slower."""
+    if isinstance(value, _ARRAYS):
+        yield value
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _arrays(one)
+    elif isinstance(value, dict):
+        yield from _arrays(list(value.values()))
 
 
 def _is_here(value):

@@ -25,7 +25,7 @@ def write_rows(path, n, seed):
 @pytest.fixture(scope="package", autouse=True)
 def quick_tuning():
     """Make default tuning take few rows and one family, and measure the speed of the machine once."""
-    few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 8, "kernels": ("gaussian",)}
+    few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 4, "kernels": ("gaussian",)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tuner.__init__, "__defaults__", tuple((Tuner().get_params() | few).values()))
         patch.setattr(estimate, "operations_per_second", functools.cache(estimate.operations_per_second))

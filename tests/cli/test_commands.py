@@ -37,8 +37,8 @@ def test_every_command_has_help_with_an_example():
 @pytest.fixture
 def small(monkeypatch):
     """A demo of few rows, landmarks and evaluations."""
-    tuner = Tuner(rows=300, judging_rows=100, landmarks=60, evaluations=8)
-    for name, value in {"_FITTED": 600, "_HELD_OUT": 300, "_LANDMARKS": 120, "_COUNTS": (60,), "_TUNER": tuner}.items():
+    tuner = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=4, kernels=["matern52"])
+    for name, value in {"_FITTED": 400, "_HELD_OUT": 200, "_LANDMARKS": 80, "_COUNTS": (40,), "_TUNER": tuner}.items():
         monkeypatch.setattr(demo, name, value)
 
 

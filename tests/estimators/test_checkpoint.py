@@ -1,6 +1,7 @@
 """A fit that was killed goes on from its checkpoint, and ends with the same model."""
 
 import hashlib
+import inspect
 import signal
 import subprocess
 import sys
@@ -267,13 +268,18 @@ def test_a_fit_of_sparse_rows_goes_on(tmp_path, monkeypatch):
     assert _bytes(model.fit(X, y, checkpoint=tmp_path / "c"), tmp_path) == expected
 
 
-_SCRIPT = """
+def _fit(data, path):
+    model = NystromRidge(bandwidth="median", selection="leverage", random_state=0, memory_budget=2**24)
+    print("begin", flush=True)
+    model.fit(open_rows(data, target=-1), checkpoint=path + ".checkpoint")
+    model.save(path)
+
+
+_SCRIPT = f"""
 import sys
 from ridgemark import NystromRidge, open_rows
-model = NystromRidge(bandwidth="median", selection="leverage", random_state=0, memory_budget=2**24)
-print("begin", flush=True)
-model.fit(open_rows(sys.argv[1], target=-1), checkpoint=sys.argv[2] + ".checkpoint")
-model.save(sys.argv[2])
+{inspect.getsource(_fit)}
+_fit(*sys.argv[1:])
 """
 
 
@@ -290,18 +296,15 @@ def _write(path, X, y):
         pq.write_table(pa.table(dict(zip("abcy", columns.T, strict=True))), path)
 
 
-def _run(data, model, patience=None):
-    """Run the script, and kill it some seconds after its fit began; return the seconds it ran from there."""
-    command = [sys.executable, "-c", _SCRIPT, str(data), str(model)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+def _run_and_kill(data, path, patience):
+    """Fit in another process, and kill it some seconds after its fit began."""
+    with subprocess.Popen([sys.executable, "-c", _SCRIPT, data, path], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"begin\n"
-        begin = time.perf_counter()
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-    assert process.returncode in ((0,) if patience is None else (0, -signal.SIGKILL))
-    return time.perf_counter() - begin
+    assert process.returncode in (0, -signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -310,19 +313,17 @@ def _run(data, model, patience=None):
 )
 def test_a_killed_process_goes_on_with_its_files(ending, repeats, tmp_path):
     rng = np.random.default_rng(0)
-    data = tmp_path / f"rows{ending}"
-    _write(data, *_rows(3000))
-    model, killed = tmp_path / "model.rm", 0
-    longest = _run(data, model)
-    expected = model.read_bytes()
+    data, model, killed = tmp_path / f"rows{ending}", tmp_path / "model.rm", 0
+    _write(data, *_rows(1500))
+    begin = time.perf_counter()
+    _fit(str(data), str(model))
+    longest, expected = time.perf_counter() - begin, model.read_bytes()
     while killed < repeats:
         model.unlink()
-        ran = _run(data, model, rng.uniform(0.0, longest))
-        if model.exists():  # it ended before
-            longest = ran
-        else:
+        _run_and_kill(str(data), str(model), rng.uniform(0.0, longest))
+        if not model.exists():  # it was killed before its end
             killed += 1
-            _run(data, model)
+            _fit(str(data), str(model))
         assert model.read_bytes() == expected
         assert not list(tmp_path.glob("*.checkpoint*"))
     assert load(model).n_landmarks_ > 0

@@ -18,13 +18,14 @@ from ridgemark import NystromFeatures, NystromRidge, tuning
 from ridgemark.kernels import Gaussian, Linear
 from tests.helpers import pass_scikit_learn, slowly
 
+FEW = {"rows": 100, "judging_rows": 40, "landmarks": 20, "evaluations": 2, "kernels": ["gaussian"]}
+
 
 @pytest.mark.parametrize(
     "estimator",
     [
-        NystromRidge(
-            bandwidth=tuning.Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=2, kernels=["gaussian"])
-        ),
+        NystromRidge(bandwidth=tuning.Tuner(**FEW, levels=["shared"]), n_landmarks=20, ridge=1e-3),
+        pytest.param(NystromRidge(bandwidth=tuning.Tuner(**FEW)), marks=pytest.mark.slow),
         pytest.param(NystromRidge(), marks=pytest.mark.slow),
         pytest.param(NystromRidge("matern32", bandwidth=2.0, ridge=1e-3), marks=pytest.mark.slow),
         pytest.param(
@@ -108,7 +109,7 @@ def test_several_targets_are_fitted_as_if_one_by_one(data):
     assert both.predict(X)[:, 1] == pytest.approx(1 - 2 * alone.predict(X), abs=1e-9)
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", ["threading", *slowly("loky")])
 def test_a_grid_search_in_parallel_finds_what_one_alone_finds(data, backend):
     grid = {"ridge": [1e-1, 1e-4], "n_landmarks": [10, 40]}
     searches = []

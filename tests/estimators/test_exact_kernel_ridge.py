@@ -24,7 +24,8 @@ def data():
 @pytest.mark.parametrize(
     "estimator",
     [
-        ExactKernelRidge(bandwidth="median", ridge=1e-3),
+        ExactKernelRidge(bandwidth="median", ridge=1e-3, n_landmarks=20),
+        pytest.param(ExactKernelRidge(bandwidth="median", ridge=1e-3), marks=pytest.mark.slow),
         pytest.param(ExactKernelRidge(bandwidth="median"), marks=pytest.mark.slow),
         pytest.param(ExactKernelRidge("matern32", bandwidth=2.0, ridge=1e-3, n_landmarks=20), marks=pytest.mark.slow),
         pytest.param(ExactKernelRidge("linear", fit_intercept=False, ridge=1e-3), marks=pytest.mark.slow),

@@ -17,6 +17,7 @@ from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
 from ridgemark.tuning import Tuner
 from ridgemark.tuning.criterion import Design, Sample, best_ridge, evaluate, with_metric
+from tests.helpers import slowly
 
 torch = pytest.importorskip("torch")
 from ridgemark.backends.torch import TorchBackend  # noqa: E402
@@ -410,8 +411,13 @@ def test_a_kernel_that_is_not_definite_is_refused_on_a_device():
         Design.of(sample, torch.ones(50, 5).double(), -torch.eye(5).double())
 
 
-def test_tuned_fits_agree():
-    tuner = Tuner(rows=400, judging_rows=200, landmarks=40, evaluations=6)
+FEW = {"rows": 200, "judging_rows": 100, "evaluations": 4, "kernels": ("gaussian", "matern32", "laplacian")}
+MORE = {"rows": 400, "judging_rows": 200, "evaluations": 6}
+
+
+@pytest.mark.parametrize("options", [FEW, *slowly(MORE)], ids=["few rows", "more rows"])
+def test_tuned_fits_agree(options):
+    tuner = Tuner(landmarks=40, **options)
     one, other = _both(lambda: NystromRidge(bandwidth=tuner, n_landmarks=60, random_state=0))
     assert other.tuning_.level == one.tuning_.level
     assert _apart(one.predict(X), other.predict(torch.from_numpy(X))) <= 1e-3 * Y.std()

@@ -19,6 +19,7 @@ from ridgemark.errors import RidgemarkError
 from ridgemark.passes import dask as passes
 from ridgemark.passes import engine
 from ridgemark.rows.dask import DaskRows
+from tests.helpers import slowly
 
 da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
@@ -32,14 +33,22 @@ OPTIONS = {"bandwidth": 2.0, "n_landmarks": 40, "random_state": 0, "selection": 
 
 
 @contextmanager
-def cluster():
-    """Two worker processes that do not write to the terminal, and a client."""
+def cluster(processes=True):
+    """Two workers that do not write to the terminal, and a client.
+
+    Workers are processes, or threads of this process, which start sooner; both send each other messages by TCP.
+    """
     # A local cluster does not start a worker again that dies twice within the second time.
     limits = {"comm.timeouts.connect": "120s", "deploy.lost-worker-timeout": "600s"}
     with (
         dask.config.set({f"distributed.{name}": limit for name, limit in limits.items()}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+            n_workers=2,
+            threads_per_worker=1,
+            processes=processes,
+            protocol="tcp://",
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
         ) as workers,
         distributed.Client(workers) as one,
     ):
@@ -49,6 +58,12 @@ def cluster():
 @pytest.fixture(scope="module")
 def client():
     with cluster() as one:
+        yield one
+
+
+@pytest.fixture(params=[False, *slowly(True)], ids=["threads", "processes"])
+def any_client(request):
+    with cluster(request.param) as one:
         yield one
 
 
@@ -74,7 +89,7 @@ def same(memory, model):
     )
 
 
-def test_a_fit_on_a_cluster_equals_that_in_memory_and_needs_no_cluster_later(client, memory):
+def test_a_fit_on_a_cluster_equals_that_in_memory_and_needs_no_cluster_later(any_client, memory):
     rows, targets = chunked(X, 400).persist(), chunked(Y, 400).persist()
     model = NystromRidge(**OPTIONS).fit(rows, targets)
     assert same(memory, pickle.loads(pickle.dumps(model)))

@@ -109,8 +109,9 @@ def test_too_many_columns_are_refused_unless_the_limit_is_raised(monkeypatch: py
         return ",".join(f"c{j}" for j in range(width)) + "\n" + ",".join("1" * width) + "\n"
 
     Path("a.csv").write_text(table(1_000_000))
-    assert "has 1,000,000 columns" in refusal("a.csv")
-    assert "RIDGEMARK_MAX_COLUMNS" in refusal("a.csv")
+    message = refusal("a.csv")
+    assert "has 1,000,000 columns" in message
+    assert "RIDGEMARK_MAX_COLUMNS" in message
     Path("a.csv").write_text(table(30))
     monkeypatch.setenv("RIDGEMARK_MAX_COLUMNS", "29")
     assert "has 30 columns" in refusal("a.csv")

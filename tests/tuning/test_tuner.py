@@ -279,7 +279,7 @@ def steps(n=800, d=5, seed=0):
 def test_the_laplacian_is_chosen_where_the_target_jumps_along_columns():
     (X, y), (X_test, y_test) = steps(), steps(2000, seed=1)
     tuner, other = (
-        Tuner(**SMALL.get_params() | {"rows": 500, "landmarks": 100, "judging_rows": 200, "kernels": kernels})
+        Tuner(**SMALL.get_params() | {"rows": 300, "landmarks": 60, "judging_rows": 150, "kernels": kernels})
         for kernels in (("gaussian", "matern12", "laplacian"), ("gaussian", "matern12"))
     )
     model, other = (NystromRidge(bandwidth=one, n_landmarks=200, random_state=0).fit(X, y) for one in (tuner, other))
