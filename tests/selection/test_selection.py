@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from ridgemark import NystromRidge, exact, open_rows
 from ridgemark.errors import DataError, DataTypeError, ParameterError
@@ -27,6 +28,7 @@ from ridgemark.selection import (
     make_selection,
 )
 from ridgemark.selection.count import work_limit
+from ridgemark.selection.rpcholesky import _most_explaining
 from tests.helpers import slowly
 
 DRAWN = [
@@ -40,6 +42,7 @@ DRAWN = [
     Bless(),
     RPCholesky(),
     RPCholesky(block=1),
+    RPCholesky(oversampling=3),
     RankLeverage(),
 ]
 
@@ -148,17 +151,68 @@ def test_randomly_pivoted_cholesky_in_blocks_has_the_same_distribution(repeats):
         assert np.mean(residual[block]) == pytest.approx(np.mean(residual[1]), abs=6 * spread)
 
 
-def test_randomly_pivoted_cholesky_works_without_the_n_by_p_factor():
+PIVOTED = pytest.mark.parametrize("selection", [RPCholesky(), RPCholesky(oversampling=5)], ids=repr)
+
+
+@PIVOTED
+def test_randomly_pivoted_cholesky_works_without_the_n_by_p_factor(selection):
     X = np.random.default_rng(0).normal(size=(3000, 2))
-    roomy = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3)), 80)
-    tight = _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3), budget=400_000), 80)
+    roomy = _choose(selection, _problem(X, kernel=Gaussian(0.3)), 80)
+    tight = _choose(selection, _problem(X, kernel=Gaussian(0.3), budget=400_000), 80)
     assert np.array_equal(roomy.indices, tight.indices)
 
 
-def test_randomly_pivoted_cholesky_stops_where_the_landmarks_span_all_rows():
+@PIVOTED
+def test_randomly_pivoted_cholesky_stops_where_the_landmarks_span_all_rows(selection):
     X = np.random.default_rng(0).normal(size=(200, 3))
-    chosen = _choose(RPCholesky(), _problem(X, kernel=Linear()), 50)
+    chosen = _choose(selection, _problem(X, kernel=Linear()), 50)
     assert len(chosen.indices) == 3
+
+
+@pytest.mark.parametrize("design", ["rare", "high dimension"])
+def test_oversampling_leaves_a_smaller_residual(design):
+    X = _rare() if design == "rare" else np.random.default_rng(0).standard_t(4, size=(600, 8))
+    kernel, p = (Gaussian(1.0), 30) if design == "rare" else (Gaussian(4.0), 60)
+    plain, more = (
+        np.mean(
+            [_residual_trace(X, kernel, _choose(one, _problem(X, kernel=kernel), p, seed).points) for seed in range(6)]
+        )
+        for one in (RPCholesky(), RPCholesky(oversampling=5))
+    )
+    assert more < 0.93 * plain
+
+
+class TestMostExplaining:
+    """The choice among proposals, against its definition with the residual kernel reduced in full at every step."""
+
+    def _overlap(self, q=60):
+        X = np.random.default_rng(3).normal(size=(q, 2)) * np.linspace(0.5, 3, q)[:, None]
+        return np.linspace(0.1, 7, q)[:, None] * Gaussian(0.8)(X, X) * np.linspace(0.1, 7, q)
+
+    def test_it_takes_the_largest_decrease_of_the_estimated_trace(self):
+        overlap, counts = self._overlap(), 1 + np.arange(60) % 3
+        residual, lengths, expected = overlap.copy(), np.diagonal(overlap), []
+        for _ in range(12):
+            share = np.diagonal(residual) / lengths
+            gains = (residual**2 @ (counts / lengths)) / np.maximum(np.diagonal(residual), 1e-9)
+            expected.append(int(np.argmax(np.where(share > 0.1, gains, 0))))
+            column = residual[:, expected[-1]]
+            residual = residual - np.outer(column, column) / column[expected[-1]]
+        kept, triangle = _most_explaining(overlap, counts, 12)
+        assert kept == expected
+        assert triangle == pytest.approx(np.linalg.cholesky(overlap[np.ix_(kept, kept)]))
+
+    def test_it_ends_where_little_of_every_proposal_is_left(self):
+        overlap = self._overlap()
+        kept, triangle = _most_explaining(overlap, np.ones(60, dtype=int), 60)
+        others = scipy.linalg.solve_triangular(triangle, overlap[kept], lower=True)
+        share = 1 - (others**2).sum(axis=0) / np.diagonal(overlap)
+        assert len(kept) < 60
+        assert share.max() <= 0.1
+
+    def test_proposals_without_a_residual_are_left_out(self):
+        assert _most_explaining(np.diag([0.0, 2.0, -1e-20]), np.ones(3, dtype=int), 3)[0] == [1]
+        assert _most_explaining(np.zeros((2, 2)), np.ones(2, dtype=int), 2)[0] == []
 
 
 def test_draws_with_replacement_keep_their_weights():
@@ -250,8 +304,9 @@ class TestLeverage:
 
 
 class TestAuto:
-    def test_it_is_randomly_pivoted_cholesky_where_the_factor_fits(self):
-        auto, named = (_choose(selection, _problem(_rare()), 30) for selection in (Auto(), RPCholesky()))
+    def test_it_is_randomly_pivoted_cholesky_with_oversampling_where_the_factor_fits(self):
+        named = _choose(RPCholesky(oversampling=5), _problem(_rare()), 30)
+        auto = _choose(Auto(), _problem(_rare()), 30)
         assert np.array_equal(auto.indices, named.indices)
         assert auto.scores is None
 
@@ -456,6 +511,7 @@ class TestCount:
         (Leverage(n_pilot=0), "n_pilot must be a positive integer, got 0"),
         (Leverage(refine=-2), "refine must be a positive integer, got -2"),
         (RPCholesky(block=0), "block must be a positive integer, got 0"),
+        (RPCholesky(oversampling=0), "oversampling must be a positive integer, got 0"),
         (RankLeverage(rank=2.5), "rank must be a positive integer, got 2.5"),
         (KMeans(n_sample=None), "n_sample must be a positive integer, got None"),
         (Leverage(match_ridge="yes"), "match_ridge must be True or False, got 'yes'"),
@@ -503,14 +559,16 @@ def test_leverage_landmarks_are_closer_to_exact_than_uniform_ones_on_uneven_rows
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0), Gaussian(1.0) + Linear()], ids=repr)
-def test_randomly_pivoted_cholesky_ends_on_single_precision_rows_without_repeats(kernel):
+@PIVOTED
+def test_randomly_pivoted_cholesky_ends_on_single_precision_rows_without_repeats(kernel, selection):
     X = (np.random.default_rng(0).normal(size=(300, 2)) * 20).astype(np.float32)
-    chosen = _choose(RPCholesky(), _problem(X, kernel=kernel), 100)
+    chosen = _choose(selection, _problem(X, kernel=kernel), 100)
     assert len(np.unique(chosen.points, axis=0)) == len(chosen.points)
 
 
-def test_randomly_pivoted_cholesky_does_not_depend_on_the_order_of_rows():
+@PIVOTED
+def test_randomly_pivoted_cholesky_does_not_depend_on_the_order_of_rows(selection):
     X = _rare()
     shuffled = np.random.default_rng(1).permutation(600)
-    one, other = _choose(RPCholesky(), _problem(X), 40), _choose(RPCholesky(), _problem(X[shuffled]), 40)
+    one, other = _choose(selection, _problem(X), 40), _choose(selection, _problem(X[shuffled]), 40)
     assert set(shuffled[other.indices]) == set(one.indices)

@@ -1,25 +1,31 @@
 """Landmarks by randomly pivoted Cholesky (Chen et al. 2022), accelerated by rejection (Epperly et al. 2024)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Floats
+from ridgemark.backends import Array, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import solve_triangle
+from ridgemark.linalg import rounded, solve_triangle
 from ridgemark.operators import cross_block, kernel_diagonal
 from ridgemark.operators.blocks import CrossTask
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
-from ridgemark.sampling import draw_sequence
+from ridgemark.sampling import draw_sequence, draw_with_replacement
 from ridgemark.selection.base import Landmarks, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
+_FEWEST_PROPOSALS = 200  # with oversampling: fewer say little about the decrease of the trace, and cost little
+_OPEN = 0.1  # a proposal can become a landmark while the round's landmarks leave more than this share of its residual
+
+Keep = Callable[[Floats], tuple[list[int], Floats]]  # from the proposals' residual kernel: positions kept, their factor
 
 
 class RPCholesky(Selection):
@@ -30,14 +36,22 @@ class RPCholesky(Selection):
     budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain all rows
     up to rounding.
 
+    With oversampling, a round keeps those of its proposals that together explain most of the residuals of all its
+    proposals. Since proposals are drawn by the residuals, this estimates which landmarks lower `tr (K - L)` most, as
+    k-means++ keeps the best of several draws. The landmarks then lie less often at the edge of the rows' range.
+
     Parameters
     ----------
     block : int, optional
-        Proposals in a round; by default a tenth of the landmarks, between 10 and 200.
+        Proposals in a round, with oversampling landmarks in a round; by default a tenth of the landmarks, between 10
+        and 200.
+    oversampling : int, default=1
+        Proposals per landmark. 1 is the plain method. With more, at least 200 proposals are drawn in a round.
     """
 
-    def __init__(self, block: int | None = None) -> None:
+    def __init__(self, block: int | None = None, oversampling: int = 1) -> None:
         self.block = block
+        self.oversampling = oversampling
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         return problem.passes.recall("pivots", rng, lambda: self._pivots(problem, n_landmarks, rng))
@@ -50,15 +64,23 @@ class RPCholesky(Selection):
         factor = _PivotedFactor(problem.passes, problem.kernel, n_landmarks)
         residual = lengths.copy()
         while factor.size < n_landmarks and residual.max() > 0:
-            # Near the end few landmarks are missing: more than twice as many proposals would be wasted.
-            size = min(block, 2 * (n_landmarks - factor.size))
-            proposals = draw_sequence(residual, size, rng)
             before = factor.size
-            residual -= distinct.totals(factor.extend(distinct.indices[proposals], n_landmarks - before, rng))
+            proposals, keep = self._propose(residual, block, n_landmarks - before, rng)
+            residual -= distinct.totals(factor.extend(distinct.indices[proposals], keep))
             residual[residual < _ROUNDING * lengths] = 0.0
             # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
+
+    def _propose(self, residual: Floats, block: int, missing: int, rng: np.random.Generator) -> tuple[Indices, Keep]:
+        """Return the proposals of a round, and the function that keeps some of them as landmarks."""
+        oversampling = positive_count(self.oversampling, "oversampling")
+        if oversampling == 1:
+            # Near the end few landmarks are missing: more than twice as many proposals would be wasted.
+            proposals = draw_sequence(residual, min(block, 2 * missing), rng)
+            return proposals, partial(_accept, most=missing, rng=rng)
+        draw = draw_with_replacement(residual, max(_FEWEST_PROPOSALS, oversampling * block), rng)
+        return draw.indices, partial(_most_explaining, counts=draw.counts, most=min(block, missing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +150,13 @@ class _PivotedFactor:
     def size(self) -> int:
         return len(self.chosen)
 
-    def extend(self, proposals: NDArray[np.intp], most: int, rng: np.random.Generator) -> Floats:
-        """Accept some proposals as landmarks; return the decrease of every row's (weighted) residual."""
+    def extend(self, proposals: NDArray[np.intp], keep: Keep) -> Floats:
+        """Keep some proposals as landmarks; return the decrease of every row's (weighted) residual."""
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)
         known = self._known(taken)
         among = self.kernel.bind(taken.features, taken.indices).symmetric_block(taken.features)
-        accepted, triangle = _accept(among - known @ known.T, most, rng)
+        accepted, triangle = keep(among - known @ known.T)
         if not accepted:
             return np.zeros(self.passes.source.n_rows)
         new = Block(0, taken.features[accepted], None, None, taken.indices[accepted])
@@ -196,3 +218,33 @@ def _accept(overlap: Floats, most: int, rng: np.random.Generator) -> tuple[list[
     if not accepted:
         return accepted, np.empty((0, 0))
     return accepted, np.tril(np.stack(columns, axis=1)[accepted])
+
+
+def _most_explaining(overlap: Floats, counts: Indices, most: int) -> tuple[list[int], Floats]:
+    """Keep the proposals that explain most of the residuals of all proposals, one after the other.
+
+    A landmark i lowers tr E, E = K - L, by `sum_j E_ij^2 / E_ii`. Of q proposals drawn with probabilities
+    `E_jj / tr E`, c_j are row j, so `(tr E / q) sum_j c_j E_ij^2 / (E_ii E_jj)` is an unbiased estimate. With
+    `R = D^-1/2 E D^-1/2`, D the diagonal of E, the next landmark has the largest `sum_j c_j R_ij^2 / R_ii`, and R is
+    reduced by what it explains. Returns the positions kept and the Cholesky factor of their residual kernel.
+    """
+    lengths = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
+    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    cosines = np.clip(inverse[:, None] * overlap * inverse, -1.0, 1.0)  # R at first; rounding may exceed 1
+    remaining = np.diagonal(cosines).copy()  # the diagonal of R
+    sums = cosines**2 @ counts  # sum_j c_j R_ij^2
+    columns = np.empty((most, len(cosines)))  # R = cosines - columns' columns
+    kept: list[int] = []
+    while len(kept) < most and remaining.max() > _OPEN:
+        gains = np.divide(sums, remaining, out=np.zeros_like(sums), where=remaining > _OPEN)
+        i = int(np.argmax(rounded(gains)))  # rounding error must not choose among equal gains
+        earlier = columns[: len(kept)]
+        column = (cosines[i] - earlier[:, i] @ earlier) / np.sqrt(remaining[i])
+        weighted = counts * column
+        products = cosines @ weighted - (earlier @ weighted) @ earlier  # R (c column)
+        sums -= 2 * column * products - column**2 * (column @ weighted)
+        remaining -= column**2
+        remaining[i] = 0.0
+        columns[len(kept)] = column
+        kept.append(i)
+    return kept, np.tril(lengths[kept, None] * columns[: len(kept), kept].T)

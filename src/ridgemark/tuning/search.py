@@ -13,7 +13,8 @@ from ridgemark.backends import Floats
 from ridgemark.backends.threads import worker_threads
 from ridgemark.passes import Journal, Key, RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.selection import Problem, RPCholesky
+from ridgemark.selection import Problem
+from ridgemark.selection.auto import PIVOTS
 from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small
 from ridgemark.tuning.descent import Candidate, Descent, Gain, Start, judge
 from ridgemark.tuning.median import median_distance
@@ -191,7 +192,7 @@ class Search:
         return families[best[0][0]], best[0][1], record
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
-        """Return whether landmarks drawn uniformly predict the judging rows better than those by `RPCholesky`.
+        """Return whether landmarks drawn uniformly predict the judging rows better than those of `Auto`.
 
         With fewer landmarks than the effective dimension, landmarks spread evenly over the rows' range may leave too
         few where most rows are.
@@ -200,7 +201,7 @@ class Search:
             return False
         passes = RowPasses(ArrayRows(self.tuning.features))
         problem = Problem(passes, passes.distinct_rows(), kernel, None)
-        spread = RPCholesky().choose(problem, self.tuning.n_landmarks, rng).indices
+        spread = PIVOTS.choose(problem, self.tuning.n_landmarks, rng).indices
         assert spread is not None
         by_pivots = replace(self, tuning=self.tuning.starting_with(spread))
         errors, others = self.judged(kernel), by_pivots.judged(kernel)
