@@ -194,8 +194,9 @@ def _with_residual(solved: GradientSolution, residual: Floats, tol: float) -> Gr
 def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices | None, fit_intercept: bool) -> Any:
     """Return an estimate of `B'WB`, centred with an intercept: from the landmarks and a sample of the other rows.
 
-    Landmarks are no sample: many are unlike all other rows, and alone in a direction of the features. So they have
-    their own weights. The sample, which changes the speed of convergence alone, is the same for every seed.
+    A landmark does not stand for other rows: many are unlike all others, and alone in a direction of the features. So
+    they have their own weights. The sample, which changes only the speed of
+    convergence, is the same for every seed.
     """
     weights = passes.row_counts()
     chosen = np.zeros(0, dtype=np.intp) if landmarks is None else np.unique(landmarks)
