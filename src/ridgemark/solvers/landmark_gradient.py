@@ -195,8 +195,7 @@ def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices
     """Return an estimate of `B'WB`, centred with an intercept: from the landmarks and a sample of the other rows.
 
     A landmark does not stand for other rows: many are unlike all others, and alone in a direction of the features. So
-    they have their own weights. The sample, which changes only the speed of
-    convergence, is the same for every seed.
+    they have their own weights. The sample changes only the speed of convergence, and is the same for every seed.
     """
     weights = passes.row_counts()
     chosen = np.zeros(0, dtype=np.intp) if landmarks is None else np.unique(landmarks)
