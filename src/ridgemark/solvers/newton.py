@@ -304,9 +304,9 @@ class Newton:
         """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
         residual, x = right.copy(), np.zeros_like(right)
         direction, products = _centred(system.solve(residual)), 0
-        size = float((residual * direction).sum())
+        size, parts = float((residual * direction).sum()), self.loss.curvature_parts(predictor)
         while (size > goal or not products) and products < _MOST_PRODUCTS:
-            image = self._curved(rows, predictor, direction, system.scaled_ridge, weight)
+            image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
                 break
@@ -319,11 +319,9 @@ class Newton:
             direction = solved + size / before * direction
         return x, products
 
-    def _curved(
-        self, rows: FeatureRows, predictor: Array, vectors: Floats, scaled_ridge: float, weight: float
-    ) -> Floats:
+    def _curved(self, rows: FeatureRows, parts: Array, vectors: Floats, scaled_ridge: float, weight: float) -> Floats:
         """Return `H V`, H the second derivative of the objective of the rows, each counted with a further weight."""
-        image = weight * rows.curved(self.loss, predictor, vectors)
+        image = weight * rows.curved(self.loss, parts, vectors)
         image[:-1] += scaled_ridge * vectors[:-1]
         image[-1] *= self.fit_intercept
         return image
