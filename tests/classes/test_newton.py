@@ -110,6 +110,17 @@ def test_the_curvature_of_a_step_is_computed_once_for_all_its_products(monkeypat
     assert len(computed) == fit.n_steps < len(products) / 2
 
 
+def test_a_worn_system_serves_the_last_step_too(monkeypatch):
+    X, labels = labelled(1500, 4)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(Newton, "_worn", 0)  # a system is summed anew for every step but the last one
+    systems, system = [], Newton.system
+    monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
+    _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
+    assert fit.converged
+    assert len(systems) == fit.n_steps - 1
+
+
 def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):
     """Steps sum to zero over the classes: along others the second derivative is far below the preconditioner."""
     X, labels = labelled(1500, 6, sharpness=8.0)
