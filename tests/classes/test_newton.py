@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from ridgemark import NystromClassifier
 from ridgemark.kernels import Gaussian, Scaled
 from ridgemark.losses import RidgeSolution, class_loss
+from ridgemark.losses.logistic import Softmax
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
@@ -79,16 +80,47 @@ def test_conjugate_gradients_find_what_the_whole_second_derivative_finds(monkeyp
     assert fit.solution.coefficients.sum(axis=1) == pytest.approx(np.zeros(newton.factor.rank), abs=1e-9 * size)
 
 
-def test_products_with_features_held_are_in_single_precision(monkeypatch):
-    X, labels = labelled(300, 4)
-    rows = streamed_features(RowPasses(ArrayRows(X, indicators(labels, 4))), nystrom_factor(Gaussian(1.0), X[:40]))
-    rng = np.random.default_rng(0)
-    predictor, vectors = rng.normal(size=(300, 4)), rng.normal(size=(41, 4))
+@pytest.mark.parametrize("n_classes", [2, 4, 7, 15])
+def test_products_with_features_held_are_in_single_precision(monkeypatch, n_classes):
+    X, labels = labelled(300, n_classes)
+    Y, loss = indicators(labels, n_classes), class_loss(n_classes)
+    rows = streamed_features(RowPasses(ArrayRows(X, Y)), nystrom_factor(Gaussian(1.0), X[:40]))
+    rng, t = np.random.default_rng(0), Y.shape[1]
+    predictor, vectors = rng.normal(size=(300, t)), rng.normal(size=(41, t))
     seen, as_held = set(), feature_rows._as_held
     monkeypatch.setattr(feature_rows, "_as_held", lambda tile, _: seen.add(tile.features.dtype) or as_held(tile, _))
-    held, streamed = (one.curved(class_loss(4), predictor, vectors) for one in (rows.held(), rows))
-    assert seen == {np.dtype(np.float32)}
-    assert held == pytest.approx(streamed, abs=1e-6 * np.abs(streamed).max())
+    for product in (
+        lambda one: one.curved(loss, loss.curvature_parts(predictor), vectors),
+        lambda one: one.values(vectors),
+        lambda one: one.sums(predictor),
+    ):
+        seen.clear()
+        held, streamed = product(rows.held()), product(rows)
+        assert seen == {np.dtype(np.float32)}
+        assert held.dtype == np.float64
+        assert held == pytest.approx(streamed, abs=1e-6 * np.abs(streamed).max())
+
+
+def test_the_curvature_of_a_step_is_computed_once_for_all_its_products(monkeypatch):
+    X, labels = labelled(1500, 4)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    computed, products = [], []
+    parts, product = Softmax.curvature_parts, Newton._curved
+    monkeypatch.setattr(Softmax, "curvature_parts", lambda *given: computed.append(1) or parts(*given))
+    monkeypatch.setattr(Newton, "_curved", lambda *given: products.append(1) or product(*given))
+    _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
+    assert len(computed) == fit.n_steps < len(products) / 2
+
+
+def test_a_worn_system_serves_the_last_step_too(monkeypatch):
+    X, labels = labelled(1500, 4)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(Newton, "_worn", 0)  # a system is summed anew for every step but the last one
+    systems, system = [], Newton.system
+    monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
+    _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
+    assert fit.converged
+    assert len(systems) == fit.n_steps - 1
 
 
 def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):

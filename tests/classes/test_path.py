@@ -16,7 +16,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, TargetSystems
+from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from tests.classes.problems import indicators, labelled
 from tests.helpers import slowly
 
@@ -175,6 +175,38 @@ def test_a_search_keeps_the_system_of_the_best_ridge_alone():
     assert system.scaled_ridge == 80 * ridges[np.argmin(losses)]
     gc.collect()
     assert [one for one in gc.get_objects() if type(one) is JointSystem] == [system]
+
+
+def test_a_search_sums_one_system_for_each_ridge(monkeypatch):
+    """Every solve but the first one begins with the system of the best ridge so far, up to a decade away."""
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    X, labels = labelled(300, 3)
+    problem = Refits(X, labels, 1.0)
+    monkeypatch.setattr(Newton, "_worn", np.inf)
+    systems, system = [], Newton.system
+    monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
+    ridges = np.append(np.logspace(-1, -2, 5), 1e-6)
+    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    for position in (2, 4, 0, 3, 1):
+        search.evaluate(position)
+    assert search.lowest_at == 4
+    assert len(systems) == 5 + 1
+    search.lowest_at = 0  # the nearest ridge is not the best one, which is far away
+    search.evaluate(5)
+    assert len(systems) == 5 + 3
+
+
+def test_a_solve_between_two_ridges_begins_with_the_better_one(monkeypatch):
+    X, labels = labelled(300, 3)
+    problem, ridges, begun = Refits(X, labels, 1.0), np.array([1.0, 0.1, 0.01]), []
+    search = LossSearch(problem.newton, Ridges(ridges, 300 * ridges), problem.zero)
+    monkeypatch.setattr(NewtonFit, "towards", lambda fit, ridge: begun.append(fit) or fit.solution)
+    search.evaluate(0)
+    search.evaluate(2)
+    begun.clear()
+    assert search.lowest_at == 2
+    search.evaluate(1)
+    assert len(begun) == 1
 
 
 def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():

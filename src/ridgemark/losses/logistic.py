@@ -81,9 +81,11 @@ class Softmax(ClassLoss):
         p, rest = _probabilities(predictor)
         return p * rest
 
-    def curvature_product(self, predictor: Array, vectors: Array) -> Array:
-        p, _ = _probabilities(predictor)
-        return p * (vectors - (p * vectors).sum(axis=1, keepdims=True))
+    def curvature_parts(self, predictor: Array) -> Array:
+        return _probabilities(predictor)[0]
+
+    def curvature_times(self, parts: Array, vectors: Array) -> Array:
+        return parts * (vectors - backend_of(parts).xp.einsum("ij,ij->i", parts, vectors)[:, None])
 
     def log_probabilities(self, predictor: Array) -> Array:
         shifted, _, _, others = _exponentials(predictor)

@@ -52,9 +52,17 @@ class Loss(ABC):
         """Return the second derivative along each target, shape (n, t)."""
         return backend_of(predictor).xp.broadcast_to(self.curvature(predictor)[:, None], predictor.shape)
 
+    def curvature_parts(self, predictor: Array) -> Array:
+        """Return the numbers from which `curvature_times` forms products with l'', shape (n, 1) or (n, t)."""
+        return self.curvature(predictor)[:, None]
+
+    def curvature_times(self, parts: Array, vectors: Array) -> Array:
+        """Return the second derivative of every row times its row of V, shape (n, t), from `curvature_parts`."""
+        return parts * vectors
+
     def curvature_product(self, predictor: Array, vectors: Array) -> Array:
         """Return the second derivative of every row times its row of V, shape (n, t)."""
-        return self.curvature(predictor)[:, None] * vectors
+        return self.curvature_times(self.curvature_parts(predictor), vectors)
 
     def ridge_problem(self, targets: Array, weights: Array, predictor: Array) -> tuple[Array, Array]:
         """Return targets `eta - l'/l''`, shape (n, t), and weights `w l''`, shape (n,), of the Newton step at eta."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.losses.loss import Loss, RidgeSolution
 from ridgemark.operators.blocks import tiles
-from ridgemark.operators.row_matrix import MatrixTask
+from ridgemark.operators.row_matrix import MatrixTask, padded, transposed_product
 from ridgemark.passes import Summed, Workspace
 from ridgemark.rows import Block, row_weights
 
@@ -21,8 +21,8 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread ev
 class CurvatureProducts(MatrixTask):
     """`A'(w l'' u)` and the sums of `w l'' u`, shape (columns + 1, t), for `u = A V + constant`.
 
-    The predictor at which l'' is taken is given along the rows. Products are in the precision of A, sums over tiles in
-    double precision.
+    The `curvature_parts` of l'' are given along the rows. Products are in the precision of A, sums over tiles in double
+    precision.
     """
 
     what: ClassVar[str] = "curvature"
@@ -35,21 +35,12 @@ class CurvatureProducts(MatrixTask):
         total, vectors = backend.zeros((self.n_columns + 1, t)), None
         for tile in tiles(block, self.n_columns, workspace):
             part = self.evaluate(tile, workspace)
-            vectors = _padded(self.vectors, part.dtype) if vectors is None else vectors
+            vectors = padded(self.vectors, part.dtype) if vectors is None else vectors
             values = backend.double(part @ vectors)[:, :t] + self.constant
-            curved = row_weights(tile)[:, None] * self.loss.curvature_product(tile.along[0], values)
-            # Transposed, as BLAS multiplies a few columns faster from the left.
-            total[:-1] += (_padded(curved, part.dtype).T @ part)[:t].T
+            curved = row_weights(tile)[:, None] * self.loss.curvature_times(tile.along[0], values)
+            total[:-1] += transposed_product(part, curved)
             total[-1] += curved.sum(axis=0)
         return total
-
-
-def _padded(columns: Array, precision: Any) -> Array:
-    """Return columns in a precision, several with zeros up to a multiple of four: BLAS multiplies these faster."""
-    backend, (n, t) = backend_of(columns), columns.shape
-    missing = -t % 4 if t > 1 else 0
-    columns = backend.xp.concat([columns, backend.zeros((n, missing))], axis=1) if missing else columns
-    return backend.xp.astype(columns, precision, copy=False)
 
 
 def with_ones(features: Array, one: float = 1.0) -> Array:

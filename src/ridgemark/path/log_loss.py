@@ -19,6 +19,7 @@ from ridgemark.solvers.curvature import System
 _STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
+_SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
 _SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
 # Decrease of the objective that the last step of a fit along the path may promise, as a share; the first where a step
@@ -142,7 +143,8 @@ def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
 class LossSearch:
     """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses.
 
-    Only the system of the best one is kept: it has as many numbers as the second derivative.
+    Only the system of the best one is kept: it has as many numbers as the second derivative. It is the preconditioner
+    of the fits at ridges up to a decade away.
     """
 
     def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
@@ -158,10 +160,12 @@ class LossSearch:
         """Return the leave-one-out loss of one ridge."""
         if position not in self.losses:
             scaled_ridge = float(self.ridges.scaled[position])
-            nearest = min(self.solutions, key=lambda k: abs(k - position), default=None)
+            nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self.lowest_at), default=None)
             start, system = self.start if nearest is None else self.solutions[nearest], None
             if self.lowest is not None and nearest == self.lowest_at:
                 start, system = self.lowest.towards(scaled_ridge), self.lowest.system
+            elif self.lowest is not None and 1 / _SERVES <= scaled_ridge / self.lowest.system.scaled_ridge <= _SERVES:
+                system = self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR[self.newton.whole], system)
             if not self.newton.whole:
                 fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge))

@@ -41,15 +41,11 @@ class FeatureRows:
         constant = self.backend.to_host(values.sum(axis=0))
         return self._outer(np.vstack([self.matrix.T @ values, constant]))
 
-    def curved(self, loss: Loss, predictor: Array, vectors: Floats) -> Floats:
-        """Return `Z'(w l'' Z V)`, with l'' at the predictor, shape (rank + 1, t).
-
-        Features held are multiplied in single precision: conjugate gradients need no more.
-        """
+    def curved(self, loss: Loss, parts: Array, vectors: Floats) -> Floats:
+        """Return `Z'(w l'' Z V)`, with l'' given by its `curvature_parts`, shape (rank + 1, t)."""
         matrix = self.matrix
-        evaluate = _as_held if isinstance(matrix.passes.source, _HeldRows) else matrix.evaluate
-        task = CurvatureProducts(evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
-        return self._outer(matrix.passes.reduce(task, along=(predictor,)))
+        task = CurvatureProducts(matrix.evaluate, matrix.n_columns, loss, self._inner(vectors), vectors[-1])
+        return self._outer(matrix.passes.reduce(task, along=(parts,)))
 
     def curvature(self, loss: Loss, at: RidgeSolution) -> CurvatureSums:
         """Return the sums of the second derivative, `Z'(w l'') Z`, of all pairs of targets."""
@@ -81,13 +77,17 @@ class FeatureRows:
         return self.features.passes.budget if self.backend is NUMPY else self.backend.free_bytes() // 2
 
     def held(self, precision: str = "float32") -> FeatureRows:
-        """Return the features rounded to a precision and held in memory; sums are in double precision."""
+        """Return the features rounded to a precision and held in memory.
+
+        Products with vectors are in that precision: the features are not more accurate. Sums over blocks of rows, and
+        those of `gram`, are in double precision.
+        """
         passes, rank, backend, xp = self.features.passes, self.features.n_columns, self.backend, self.backend.xp
         entries = xp.empty((passes.source.n_rows, rank), dtype=getattr(xp, precision), device=backend.device)
         passes.map(MatrixEntries(self.features.evaluate, rank), out=entries)
         source = _HeldRows(entries, *(backend.from_host(one) for one in (passes.targets(), passes.weights())))
-        matrix = RowMatrix(RowPasses(source, passes.memory_budget, passes.progress), _features, rank)
-        return FeatureRows(matrix, None, matrix, backend)
+        rows = RowPasses(source, passes.memory_budget, passes.progress)
+        return FeatureRows(RowMatrix(rows, _as_held, rank), None, RowMatrix(rows, _features, rank), backend)
 
 
 def streamed_features(passes: RowPasses, factor: NystromFactor) -> FeatureRows:

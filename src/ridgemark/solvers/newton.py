@@ -197,7 +197,7 @@ class Newton:
         system = None if self.whole or system is None else system.with_ridge(scaled_ridge)
         first, spent = 0.0, 0
         for steps in range(1, _MOST_STEPS + 1):
-            if point.system or system is None or spent > self._worn:
+            if point.system or system is None or self._is_worn(point, system, spent, tol):
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
@@ -215,6 +215,16 @@ class Newton:
             point = lower
         assert system is not None
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
+
+    def _is_worn(self, point: _Point, system: System, spent: int, tol: float) -> bool:
+        """Return whether a system has served many products, and the next step is not likely to be the last one.
+
+        The step of the system alone, `-F F'g`, then promises a decrease `g'F F'g` above the share `tol`.
+        """
+        if spent <= self._worn:
+            return False
+        promised = float((point.gradient * _centred(system.solve(point.gradient))).sum())
+        return promised > tol * abs(point.objective)
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
         return streamed_features(self.passes, self.factor).curvature(self.loss, at)
@@ -304,9 +314,9 @@ class Newton:
         """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
         residual, x = right.copy(), np.zeros_like(right)
         direction, products = _centred(system.solve(residual)), 0
-        size = float((residual * direction).sum())
+        size, parts = float((residual * direction).sum()), self.loss.curvature_parts(predictor)
         while (size > goal or not products) and products < _MOST_PRODUCTS:
-            image = self._curved(rows, predictor, direction, system.scaled_ridge, weight)
+            image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
                 break
@@ -319,11 +329,9 @@ class Newton:
             direction = solved + size / before * direction
         return x, products
 
-    def _curved(
-        self, rows: FeatureRows, predictor: Array, vectors: Floats, scaled_ridge: float, weight: float
-    ) -> Floats:
+    def _curved(self, rows: FeatureRows, parts: Array, vectors: Floats, scaled_ridge: float, weight: float) -> Floats:
         """Return `H V`, H the second derivative of the objective of the rows, each counted with a further weight."""
-        image = weight * rows.curved(self.loss, predictor, vectors)
+        image = weight * rows.curved(self.loss, parts, vectors)
         image[:-1] += scaled_ridge * vectors[:-1]
         image[-1] *= self.fit_intercept
         return image
