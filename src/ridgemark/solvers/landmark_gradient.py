@@ -197,6 +197,8 @@ def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices
     A landmark does not stand for other rows: many are unlike all others, and alone in a direction of the features. So
     they have their own weights. The sample changes only the speed of convergence, and is the same for every seed.
     """
+    if not factor.rank:
+        return np.zeros((0, 0))
     weights = passes.row_counts()
     chosen = np.zeros(0, dtype=np.intp) if landmarks is None else np.unique(landmarks)
     others = np.delete(np.arange(len(weights)), chosen)
@@ -215,4 +217,6 @@ def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices
 
 def _preconditioner(gram: Any, ridge: float) -> Any:
     """Return the Cholesky factor of `G + s I`, with s at least the ridge and the rounding error of G."""
+    if not len(gram):
+        return gram
     return linalg.for_solving(linalg.raised_cholesky(lambda: linalg.copy_with_ridge(gram, 0.0), ridge))
