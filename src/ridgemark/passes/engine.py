@@ -251,9 +251,9 @@ class TaskRunner:
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
     def _sent(self, block: Block, backend: Backend) -> Block:
-        """Return the block on the device of a pass; it stays there for later passes, where all rows take little of it.
+        """Return the block on the device of a pass, and keep it there for later passes while there is room.
 
-        Rows that are not in memory are read anew in every pass, and sent.
+        Rows that are not in memory are read and sent anew in every pass.
         """
         if backend is NUMPY or getattr(self.source, "reads_ahead", False):
             return block

@@ -173,8 +173,8 @@ class Search:
 
         A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
         the family that the metric was tuned for is compared with rougher ones only. It is kept unless another saves a
-        share of its error. Where all rows are landmarks, they stand for the more rows of an exact fit, from which
-        rougher families gain more: then the tuned family is kept only if it saves a share of the other's error.
+        share of its error. Where all rows are landmarks, the fit is exact and has more rows than are compared
+        here. Rougher families gain more from these, so the tuned family must then save a share of the other's error.
         """
         radial = [one for one in families if is_radial(one) and is_radial(family)]
         families = [family, *(one for one in radial if one.smoothness < family.smoothness)]
