@@ -1,5 +1,9 @@
 """The gradient solver is within its bound of the direct solution, and its factorisations never fail."""
 
+import gc
+import sys
+import weakref
+
 import numpy as np
 import pytest
 
@@ -12,6 +16,7 @@ from ridgemark.sampling import draw_distinct
 from ridgemark.solvers import choose_solver, landmark_gradient, solve_landmarks, solver_cost
 
 KERNEL = Gaussian(1.0)
+_solver = sys.modules[landmark_gradient.__module__]
 
 
 @pytest.fixture
@@ -113,3 +118,23 @@ def test_the_solver_chosen_is_the_cheaper_one():
     assert choose_solver(36_000, 10_000, 8, n_ridges=41) == "direct"
     few, many = solver_cost(10_000, 1_000, 5), solver_cost(20_000, 1_000, 5)
     assert few.direct < many.direct and few.gradient < many.gradient
+
+
+def test_the_kernel_of_the_landmarks_is_given_up_before_the_products(data, monkeypatch):
+    X, Y, _ = data
+    kept, products = [], _solver._NormalEquations.gram_product
+    factor_of = _solver.nystrom_factor
+
+    def factor(*given, **more):
+        made = factor_of(*given, **more)
+        kept.append(weakref.ref(made.landmark_kernel))
+        return made
+
+    def product(*given):
+        gc.collect()
+        assert kept[0]() is None
+        return products(*given)
+
+    monkeypatch.setattr(_solver, "nystrom_factor", factor)
+    monkeypatch.setattr(_solver._NormalEquations, "gram_product", product)
+    assert _both(X, Y, np.arange(100), 1e-4)[2].n_products.any()

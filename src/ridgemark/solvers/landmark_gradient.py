@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import NUMPY, Floats, Indices
+from ridgemark.backends import NUMPY, Floats, Indices, backend_of
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.kernels import Kernel
 from ridgemark.losses import loss_sums
@@ -94,7 +94,8 @@ def landmark_gradient(
         Largest number of products with `B'WB` for one ridge.
     """
     factor = nystrom_factor(kernel, landmarks.features, landmarks.taken, stays=True)
-    factor = replace(factor, landmark_kernel=factor.landmark_kernel[:0])  # only its root is used
+    # Only its root is used. A slice would keep all of the kernel in memory.
+    factor = replace(factor, landmark_kernel=backend_of(factor.landmark_kernel).zeros((0, landmarks.n_rows)))
     ridges = np.unique(scaled_ridge)
     # Before C is held, which may leave no memory for it on a device.
     gram = _gram_of_sample(passes, factor, landmarks.taken, fit_intercept)

@@ -298,9 +298,7 @@ class Newton:
             return step, first, 0
         begin = float((residual * step).sum())
         first = max(first, begin)
-        tol = (
-            _TIGHT if self.held and not self.rough else max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
-        )
+        tol = _TIGHT if self.held and not self.rough else _LOOSE
         rows, goal = self.held or self.rows, max(tol * begin, least)
         step, products = self._conjugate(rows, point.predictor, residual, system, goal)
         step = _centred(step)
