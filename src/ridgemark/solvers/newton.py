@@ -23,7 +23,7 @@ _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
 ROUNDED = 1e-13  # relative change of the objective that is rounding
 _STALLED = 1e-6  # relative decrease that a step may promise where no step lowers the objective, for rounding
 _SMALL = 1e-6  # relative change of the coefficients after which the error is negligible
-_LOOSE, _TIGHT = 0.1, 1e-6  # tolerance of conjugate gradients on g'F F'g: of the first step and of the last
+_LOOSE, _TIGHT = 0.1, 1e-4  # share of g'F F'g that conjugate gradients leave: of the first step and of the last
 _FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
 _MOST_PRODUCTS = 100  # of one step
 _SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
@@ -289,8 +289,9 @@ class Newton:
     def _step(self, point: _Point, system: System, first: float, least: float) -> tuple[Floats, float, int]:
         """Return the Newton step, the largest `g'F F'g` so far, and the number of products.
 
-        F F' is the inverse of the system. Later steps are more exact, in proportion to `g'F F'g`; all of them where
-        products take no pass over the rows, and slopes do; but none beyond `g'F F'g = least`.
+        F F' is the inverse of the system. Conjugate gradients leave a tenth of `g'F F'g` where slopes cost no more than
+        a product: the next step then gains more than further products. They leave less in all steps where slopes take a
+        pass over the rows and products none, and in later steps where both do; but none goes beyond `g'F F'g = least`.
         """
         residual = -point.gradient
         step = _centred(system.solve(residual))
@@ -298,7 +299,10 @@ class Newton:
             return step, first, 0
         begin = float((residual * step).sum())
         first = max(first, begin)
-        tol = _TIGHT if self.held and not self.rough else _LOOSE
+        if self.held:
+            tol = _LOOSE if self.rough else _TIGHT
+        else:
+            tol = max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
         rows, goal = self.held or self.rows, max(tol * begin, least)
         step, products = self._conjugate(rows, point.predictor, residual, system, goal)
         step = _centred(step)
