@@ -14,7 +14,7 @@ from ridgemark.losses.logistic import Softmax
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers import Newton, feature_rows
+from ridgemark.solvers import Newton, TargetSystems, feature_rows
 from ridgemark.solvers.feature_rows import streamed_features
 from tests.classes.problems import indicators, labelled
 
@@ -197,3 +197,18 @@ def test_features_are_held_where_the_memory_budget_has_room(monkeypatch):
     for budget, holds in ((70_000, True), (60_000, False)):
         newton, _ = solve(X, labels, np.ones(400), 1e-3, 2, memory_budget=budget)
         assert (newton.hold().held is not None) == holds
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_systems_of_single_targets_are_solved_to_single_precision(unit):
+    rng = np.random.default_rng(0)
+    features, weights = rng.normal(size=(300, 20)) * np.logspace(0, -3, 20), rng.random((300, 2))
+    rows = np.c_[features, np.ones(300)]
+    blocks = np.stack([rows.T @ (w[:, None] * rows) for w in weights.T]) * unit
+    system = TargetSystems(blocks, weights * unit, True, 1e-6 * unit)
+    vectors = unit**2 * rng.normal(size=(21, 2))
+    exact = [np.linalg.inv(block + 1e-6 * unit * np.diag([1.0] * 20 + [0.0])) for block in blocks]
+    solved = np.c_[exact[0] @ vectors[:, 0], exact[1] @ vectors[:, 1]]
+    np.testing.assert_allclose(system.solve(vectors), solved, rtol=0, atol=1e-5 * np.abs(solved).max())
+    leverage = np.stack([np.einsum("ij,jk,ik->i", rows, inverse, rows) for inverse in exact], axis=1)
+    np.testing.assert_allclose(system.leverage(features, np.full((300, 2), True)), leverage, rtol=1e-4)

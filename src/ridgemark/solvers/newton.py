@@ -289,9 +289,10 @@ class Newton:
     def _step(self, point: _Point, system: System, first: float, least: float) -> tuple[Floats, float, int]:
         """Return the Newton step, the largest `g'F F'g` so far, and the number of products.
 
-        F F' is the inverse of the system. Conjugate gradients leave a tenth of `g'F F'g` where slopes cost no more than
-        a product: the next step then gains more than further products. They leave less in all steps where slopes take a
-        pass over the rows and products none, and in later steps where both do; but none goes beyond `g'F F'g = least`.
+        F F' is the inverse of the system. Conjugate gradients end at a share of `g'F F'g`, or at `least`. The share is
+        a tenth where features are held for slopes too: the next step then gains more than further products. It is
+        smaller where only products use held features, since slopes take a pass; and where nothing is held, in later
+        steps.
         """
         residual = -point.gradient
         step = _centred(system.solve(residual))
