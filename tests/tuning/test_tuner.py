@@ -219,6 +219,42 @@ def test_the_family_tuned_must_be_better_to_stay_in_an_exact_fit(monkeypatch):
         assert type(family) is expected
 
 
+def _search_with_errors(monkeypatch, error):
+    """Return a search whose judged errors are a function of landmarks and bandwidth."""
+    rows = Sample(np.arange(16.0)[:, None], np.ones((16, 1)), np.full(16, 1 / 16), 8, True)
+
+    def errors(self, kernels):
+        return [error(self.tuning.n_landmarks, 1.0 / float(kernel.metric[0, 0])) for kernel in kernels]
+
+    monkeypatch.setattr(search, "with_metric", lambda family, metric: replace_metric(family, metric))
+    monkeypatch.setattr(search.Search, "judged_errors", errors)
+    return search.Search(rows, rows, np.ones(1), 1, 1, print)
+
+
+def replace_metric(family, metric):
+    return type(family)(metric=metric)
+
+
+def test_a_length_that_gains_more_from_landmarks_is_taken_for_many(monkeypatch):
+    """Half the length has a larger error with 8 landmarks, and half of it with each doubling."""
+    one = _search_with_errors(monkeypatch, lambda p, width: 1.0 if width >= 1.0 else 10.0 / p)
+    factors = [one.compare([], Gaussian(), np.eye(1), doublings)[1] for doublings in (0.0, 1.0)]
+    assert factors == [1.0, 0.7]
+
+
+def test_a_length_beyond_the_first_is_tried_where_that_is_best(monkeypatch):
+    one = _search_with_errors(monkeypatch, lambda p, width: width)
+    assert one.compare([], Gaussian(), np.eye(1))[1] == 0.5
+    one = _search_with_errors(monkeypatch, lambda p, width: 1.0 / width)
+    assert one.compare([], Gaussian(), np.eye(1))[1] == 2.0
+
+
+def test_an_error_that_is_zero_or_infinite_is_expected_to_stay(monkeypatch):
+    for error in (0.0, np.inf):
+        one = _search_with_errors(monkeypatch, lambda p, width, error=error: error)
+        assert one.compare([], Gaussian(), np.eye(1), 2.0)[2][0].error == error
+
+
 def test_a_given_ridge_is_used_in_tuning():
     X, y = product_of_two(300)
     model = NystromRidge(bandwidth=FEW, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)

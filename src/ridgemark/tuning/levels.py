@@ -53,21 +53,27 @@ class Choice:
 
 
 def choose(
-    search: Search, larger: Search, families: Sequence[Shared], found: Sequence[Found], levels: Sequence[str]
+    search: Search,
+    larger: Search,
+    families: Sequence[Shared],
+    found: Sequence[Found],
+    levels: Sequence[str],
+    doublings: float,
 ) -> Choice:
     """Return the best level, then the best family for its metric, then the better of that and of other families.
 
-    Families at one bandwidth come best first. `larger` judges with more rows and landmarks.
+    Families at one bandwidth come best first. `larger` judges with more rows and landmarks; the fit has these landmarks
+    after so many doublings.
     """
     first = next((one for one in families if is_radial(one.family)), families[0])
     own = [one for one in found if is_radial(one.shared.family) == is_radial(first.family)]
     choice = _choose_level(search, first, own, levels)
-    family, factor, compared = larger.compare([one.family for one in families], choice.family, choice.metric)
+    family, factor, compared = larger.compare([one.family for one in families], choice.family, choice.metric, doublings)
     choice = replace(choice, family=family, metric=choice.metric / factor, compared=compared)
     rivals = [one for one in found if one not in own]
     if not rivals:
         return choice
-    return _choose_family(larger, choice, min(rivals, key=lambda one: one.candidate.judged_error))
+    return _choose_family(larger, choice, min(rivals, key=lambda one: one.candidate.judged_error), doublings)
 
 
 def _choose_level(search: Search, shared: Shared, found: Sequence[Found], levels: Sequence[str]) -> Choice:
@@ -95,13 +101,13 @@ def _choose_level(search: Search, shared: Shared, found: Sequence[Found], levels
     return replace(choice, levels=tuple(judged))
 
 
-def _choose_family(search: Search, choice: Choice, rival: Found) -> Choice:
+def _choose_family(search: Search, choice: Choice, rival: Found, doublings: float) -> Choice:
     """Return the rival, a family with its own bandwidths, if it saves a share of the error, and not by chance.
 
     Against a kernel with a bandwidth per feature or a matrix one standard error is enough: that kernel adapts to noise
     as easily. Such families gain more from many rows and landmarks than others, so `search` has many.
     """
-    family, factor, compared = search.compare([], rival.shared.family, rival.candidate.metric)
+    family, factor, compared = search.compare([], rival.shared.family, rival.candidate.metric, doublings)
     other = replace(choice, family=family, metrics=rival.metrics, metric=rival.candidate.metric / factor)
     gain = Gain.of(search.judged(other.kernel), search.judged(choice.kernel))
     alike = choice.level != "shared" and gain.share > _WORTH_ANOTHER and gain.standard_errors > 1.0

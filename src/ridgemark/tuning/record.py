@@ -64,7 +64,8 @@ class TuningResult:
         How each level was judged. A family that is not a function of the distance, such as the Laplacian, comes last
         with its own bandwidths; it and the kernel chosen before it are compared with more rows and landmarks.
     compared : tuple of TriedKernel
-        The families with the metric chosen, judged once more with more rows and landmarks.
+        The families with the metric chosen, judged once more with more rows and landmarks; where the number of the
+        fit's landmarks is given, with the error that is expected for it.
     uniform_landmarks : bool
         Whether landmarks drawn uniformly predicted the judging rows better than those by randomly pivoted Cholesky;
         `selection="auto"` then draws them so.

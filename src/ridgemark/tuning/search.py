@@ -33,7 +33,7 @@ _NOT_FAR = 1.02  # a family of another kind goes on if its error in trials is at
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 200  # with which families and starts are tried
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
-_LENGTHS = (0.7, 1.4)  # factors of all bandwidths compared at last, beside 1
+_FURTHER = {0.7: 0.5, 1.4: 2.0}  # factors of all bandwidths compared at last, beside 1, and those tried after each
 _WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
 _WORTH_CHANGING = 0.001  # share of the error that another family must save
 _WORTH_KEEPING = 0.002  # share that the tuned family must save where an exact fit will have more rows
@@ -167,29 +167,50 @@ class Search:
         return best, next(near, None)
 
     def compare(
-        self, families: Sequence[Any], family: Any, metric: Floats
+        self, families: Sequence[Any], family: Any, metric: Floats, doublings: float = 0.0
     ) -> tuple[Any, float, tuple[TriedKernel, ...]]:
         """Return the family and the factor of all bandwidths that do best on the judging rows, and all families' best.
 
         A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
-        the family that the metric was tuned for is compared with rougher ones only. It is kept unless another saves a
-        share of its error. Where all rows are landmarks, the fit is exact and has more rows than are compared
-        here. Rougher families gain more from these, so the tuned family must then save a share of the other's error.
+        the family that the metric was tuned for is compared with rougher ones only, and errors are those expected after
+        the doublings of the landmarks that the fit has. The tuned family is kept unless another saves a share of its
+        error. Where all rows are landmarks, the fit is exact and has more rows than are compared here. Rougher families
+        gain more from these, so the tuned family must then save a share of the other's error.
         """
         radial = [one for one in families if is_radial(one) and is_radial(family)]
         families = [family, *(one for one in radial if one.smoothness < family.smoothness)]
-        errors = self.judged_errors([with_metric(one, metric) for one in families])
-        # Other lengths only for the tuned family and the best of the others.
-        tried = {(k, 1.0): error for k, error in enumerate(errors)}
-        near = [0, *sorted(range(1, len(families)), key=lambda k: errors[k])[:1]]
-        more = [(k, factor) for k in near for factor in _LENGTHS]
-        errors = self.judged_errors([with_metric(families[k], metric / factor) for k, factor in more])
-        tried |= dict(zip(more, errors, strict=True))
-        best = [min((one for one in tried if one[0] == k), key=lambda one: tried[one]) for k in range(len(families))]
+        tried: dict[tuple[int, float], float] = {}
+
+        def add(points: Sequence[tuple[int, float]]) -> None:
+            kernels = [with_metric(families[k], metric / factor) for k, factor in points]
+            tried.update(zip(points, self._expected_errors(kernels, doublings), strict=True))
+
+        def best(k: int) -> tuple[int, float]:
+            return min((one for one in tried if one[0] == k), key=lambda one: tried[one])
+
+        add([(k, 1.0) for k in range(len(families))])
+        # Other lengths only for the tuned family and the best of the others; the next ones where an end is best.
+        near = [0, *sorted(range(1, len(families)), key=lambda k: tried[k, 1.0])[:1]]
+        add([(k, factor) for k in near for factor in _FURTHER])
+        add([(k, _FURTHER[best(k)[1]]) for k in near if best(k)[1] in _FURTHER])
         worth = -_WORTH_KEEPING if self.tuning.all_landmarks else _WORTH_CHANGING
-        best.sort(key=lambda one: tried[one] * (1.0 if one[0] == 0 else 1.0 + worth))
-        record = tuple(TriedKernel(family_name(families[one[0]]), one[1], tried[one]) for one in best)
-        return families[best[0][0]], best[0][1], record
+        ranked = sorted(map(best, range(len(families))), key=lambda one: tried[one] * (1.0 + worth * (one[0] > 0)))
+        record = tuple(TriedKernel(family_name(families[one[0]]), one[1], tried[one]) for one in ranked)
+        return families[ranked[0][0]], ranked[0][1], record
+
+    def _expected_errors(self, kernels: Sequence[Any], doublings: float) -> list[float]:
+        """Return the error of every kernel on the judging rows, as expected after some doublings of the landmarks.
+
+        Each further doubling is expected to lower it by the same share as the last one, `e -> e (e/e')^doublings`, e'
+        the error with half of the landmarks.
+        """
+        errors = self.judged_errors(kernels)
+        if not doublings:
+            return errors
+        rows = self.tuning.first(len(self.tuning.weights), self.tuning.n_landmarks // 2)
+        halves = replace(self, tuning=rows).judged_errors(kernels)
+        pairs = zip(errors, halves, strict=True)
+        return [e * (e / half) ** doublings if e < half < np.inf else e for e, half in pairs]
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those of `Auto`.

@@ -13,6 +13,7 @@ from ridgemark.kernels import Kernel, PowerExponential, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
+from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.draw import FEWEST_ROWS, MOST_FEATURES, TuningRows, draw_rows
 from ridgemark.tuning.levels import LEVELS, choose
 from ridgemark.tuning.metrics import with_bandwidths
@@ -25,6 +26,7 @@ _MOST_FOR_MATRIX = 200  # features of a matrix, and of a family that is not a fu
 _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
+_MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 
 
 class Tuner(Parameterised):
@@ -109,7 +111,10 @@ class Tuner(Parameterised):
         shared, chosen, found, uniform = best_of_families[0], None, [], False
         if levels != ("shared",):
             found, larger = search.descend(best_of_families, levels), replace(search, tuning=rows.larger)
-            chosen = passes.recall("chosen", rng, lambda: choose(search, larger, best_of_families, found, levels))
+            doublings = _doublings(rows.larger, n_landmarks)
+            chosen = passes.recall(
+                "chosen", rng, lambda: choose(search, larger, best_of_families, found, levels, doublings)
+            )
             uniform = passes.recall("uniform", rng, lambda: larger.uniform_is_better(chosen.kernel, rng))
         counter.finish()
         result = TuningResult(
@@ -188,3 +193,13 @@ class Tuner(Parameterised):
         if rows.was_sparse or len(rows.units) > _MOST_FOR_MATRIX or not any(map(is_radial, families)):
             asked = tuple(level for level in asked if level != "metric") or ("per_feature",)
         return asked, ""
+
+
+def _doublings(sample: Sample, n_landmarks: Any) -> float:
+    """Return how often the landmarks of a sample must be doubled to have those of the fit; at most twice.
+
+    None where the fit's number is not given, or all rows are landmarks: an exact fit has more rows as well.
+    """
+    if isinstance(n_landmarks, str) or sample.all_landmarks:
+        return 0.0
+    return float(np.clip(np.log2(n_landmarks / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
