@@ -66,7 +66,7 @@ def test_the_page_shows_fit_errors_certificate_and_influential_rows(reported):
     page, model = (reported / "m.html").read_text(), load(reported / "m")
     loo = float(np.sqrt(np.mean(model.loo_residuals_**2)))
     for text in (
-        f"{model.ridge_:.4g} (chosen among 49 by leave-one-out)",
+        f"{model.ridge_:.4g} (chosen among 57 by leave-one-out)",
         f"{loo:.3g}",
         html.escape(model.certificate_.claim),
         "held out: 150 rows",

@@ -99,7 +99,7 @@ def test_every_name_is_required(originals, tmp_path):
         ("fitted.sums.kept", np.zeros(25, np.int64)),
         ("fitted.sums.triangle", np.zeros((25, 24))),
         ("fitted.sums.scaled_ridge", np.zeros(1)),
-        ("fitted.solution.path.chosen", np.full(1, 49)),
+        ("fitted.solution.path.chosen", np.full(1, 57)),
         ("fitted.solution.path.ridges", np.zeros(49)),
         ("another", np.zeros(1)),
     ],

@@ -47,7 +47,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         without one (linear, cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from by leave-one-out,
-        or "loo" or "gcv" to search twelve decades by leave-one-out or generalised cross-validation.
+        or "loo" or "gcv" to search fourteen decades by leave-one-out or generalised cross-validation.
     ridge_per_target : bool, default=False
         Whether a ridge is chosen for every target.
     n_landmarks : int or "auto", default="auto"

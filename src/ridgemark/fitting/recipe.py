@@ -78,8 +78,8 @@ class Recipe:
         counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
         return selection.needs_ridge or counted
 
-    def ridges(self, moments: Moments, decades: int = 12) -> Ridges:
-        """Return the ridges to search: those given, or twelve decades below the kernel's mean diagonal."""
+    def ridges(self, moments: Moments, decades: int = 14) -> Ridges:
+        """Return the ridges to search: those given, or fourteen decades below the kernel's mean diagonal."""
         if isinstance(self.ridge, str):
             mean_diagonal = float(check_range(np.array(moments.trace_kernel))) / moments.total_weight
             ridges = default_ridges(mean_diagonal, moments.total_weight, decades)
@@ -100,7 +100,7 @@ def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
     return scaled
 
 
-def default_ridges(mean_diagonal: float, total_weight: float = 1.0, decades: int = 12) -> Floats:
+def default_ridges(mean_diagonal: float, total_weight: float = 1.0, decades: int = 14) -> Floats:
     """Return the path searched when none is given: some decades down from the kernel's mean diagonal, four in each.
 
     Ridges that leave the floating-point range when multiplied by the sum of weights are not searched.
