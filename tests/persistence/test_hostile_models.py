@@ -149,6 +149,7 @@ def test_an_array_that_does_not_fit_is_refused(name, value, originals, tmp_path)
         ("parameters.random_state", -1),
         ("parameters.ridge", -1.0),
         ("parameters.solver", "magic"),
+        ("parameters.device", "magic"),
         ("parameters.kernel", {"given": -1}),
         ("parameters.progress", "yes"),
         ("given", [3]),

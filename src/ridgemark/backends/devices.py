@@ -35,12 +35,17 @@ def computing_on(backend: Backend) -> Iterator[None]:
         _computing.reset(token)
 
 
+def check_device(device: Any) -> None:
+    """Raise an error unless this is the name of a device, which need not be here."""
+    if not (isinstance(device, str) and (device in ("cpu", "auto") or device.partition(":")[0] == "cuda")):
+        raise ParameterError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
+
+
 def device_backend(device: Any) -> Backend:
     """Return the backend of the parameter `device`: "cpu", "cuda", "cuda:1", ..., or "auto"."""
+    check_device(device)
     if device == "cpu":
         return NUMPY
-    if not (device == "auto" or (isinstance(device, str) and device.partition(":")[0] == "cuda")):
-        raise ParameterError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
     try:
         from ridgemark.backends.torch import cuda_backend
     except ImportError as error:

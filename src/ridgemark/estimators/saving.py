@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
+from ridgemark.backends.devices import check_device
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
@@ -122,7 +123,8 @@ def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tu
     """Return the model of a header, and the record of its run; whatever does not fit together is refused."""
     hints = {name: PARAMETERS.get(name, Any) for name in estimator._get_param_names()}
     model = estimator(**contents.record(hints, header["parameters"], "", estimator))
-    model._recipe()  # checks the parameters
+    model._recipe()  # checks the parameters, but not the device
+    check_device(model.device)
     found = contents.decode(MODELS[estimator.__name__], header["fitted"], "fitted")
     schema = found.schema
     if schema.targets.flat and schema.targets.count > 1:
