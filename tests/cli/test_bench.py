@@ -69,6 +69,7 @@ def test_accuracy_takes_the_sets_of_a_folder_that_are_no_classes(ridgemark, tmp_
     ("options", "words"),
     [
         (("--sets", "diabetes"), "are options of --accuracy; add it"),
+        (("--accuracy", "--sets", "diabetes", "--methods", "median", "--device", "magic"), "device must be"),
         (("--accuracy", "--landmarks", 9), "are not options of --accuracy"),
         (("--accuracy", "--sets", "unknown"), "--sets: there is no 'unknown'; there are 'diabetes', 'robot-arm'"),
         (("--accuracy", "--methods", "median,trees"), "--methods: there is no 'trees'; there are 'default'"),

@@ -33,6 +33,7 @@ def _names(text: str) -> list[str]:
 @shared.option("--sets", _names, "With --accuracy: data sets, separated by commas; by default all.", "NAMES")
 @shared.option("--methods", _names, _METHODS, "NAMES")
 @shared.option("--records", shared.PATH, "With --accuracy: file that gets a line for every fit; no fit is made twice.")
+@shared.option("--device", str, "With --accuracy: where ridgemark computes: cpu (default), cuda (a GPU), ...", "NAME")
 @shared.json_option
 def command(accuracy: bool, as_json: bool, **options: Any) -> None:
     """Time a fit against its bare arithmetic and scikit-learn, or compare the accuracy of the defaults.
@@ -47,8 +48,10 @@ def command(accuracy: bool, as_json: bool, **options: Any) -> None:
     """
     if accuracy:
         _accuracy(as_json, options)
-    elif options["sets"] or options["methods"] or options["records"]:
-        raise click.UsageError("--sets, --methods and --records are options of --accuracy; add it, or leave them out")
+    elif any(options[name] for name in ("sets", "methods", "records", "device")):
+        raise click.UsageError(
+            "--sets, --methods, --records and --device are options of --accuracy; add it, or leave them out"
+        )
     else:
         _speed(as_json, **{name: options[name] or default for name, default in _DEFAULTS.items()})
 
@@ -93,7 +96,8 @@ def _accuracy(as_json: bool, options: dict[str, Any]) -> None:
         wanted = [name for name in wanted if METHODS[name].package not in absent]
     done = {(one["set"], one["seed"], one["method"]) for one in found}
     chosen = {name: known[name] for name in sets or known}
-    for record in scoreboard.run(chosen, range(options["repeats"] or _SPLITS), wanted, options["rows"], done):
+    splits, device = range(options["repeats"] or _SPLITS), options["device"] or "cpu"
+    for record in scoreboard.run(chosen, splits, wanted, options["rows"], done, device):
         found.append(record)
         click.echo("{set}, split {seed}, {method}: {rmse:.4f} ({seconds:.1f} s)".format(**record), err=True)
         if records is not None:

@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
 import ridgemark
+from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.backends import Floats
 from ridgemark.cli.peers import METHODS
 from ridgemark.cli.robot_arm import arm_rows
@@ -73,10 +74,12 @@ def split(X: Floats, y: Floats, seed: int, most: int | None) -> tuple[Floats, Fl
     return X[train], y[train], X[test], y[test]
 
 
-def measure(method: str, seed: int, X: Floats, y: Floats, X_test: Floats, y_test: Floats) -> Record:
+def measure(method: str, seed: int, device: str, X: Floats, y: Floats, X_test: Floats, y_test: Floats) -> Record:
     """Fit, predict, and return the error in standard deviations of y with the seconds of both."""
     time.sleep(0.3)  # threads that wait by spinning from the fit before
     model = METHODS[method].make(seed, X, y)
+    if isinstance(model, NystromRidge | ExactKernelRidge):
+        model.device = device
     begin = time.perf_counter()
     with warnings.catch_warnings():
         for category in (RidgemarkWarning, ConvergenceWarning):
@@ -116,8 +119,14 @@ def missing_packages(methods: Sequence[str]) -> list[str]:
     return [METHODS[one].package for one in methods if find_spec(METHODS[one].package) is None]
 
 
-def run(sets: Sets, seeds: Sequence[int], methods: Sequence[str], rows: int | None, done: set[Any]) -> Iterator[Record]:
-    """Yield a record of every fit that is not done, to at most so many rows; methods must be installed."""
+def run(
+    sets: Sets, seeds: Sequence[int], methods: Sequence[str], rows: int | None, done: set[Any], device: str = "cpu"
+) -> Iterator[Record]:
+    """Yield a record of every fit that is not done, to at most so many rows; methods must be installed.
+
+    Fits of ridgemark compute on the device, its peers where they do by themselves.
+    """
+    computer = machine() if device == "cpu" else f"{machine()}, ridgemark on {device}"
     for name, load in sets.items():
         for seed in seeds:
             wanted = [method for method in methods if (name, seed, method) not in done]
@@ -125,8 +134,8 @@ def run(sets: Sets, seeds: Sequence[int], methods: Sequence[str], rows: int | No
                 parts = split(*load(), seed, rows or _TRAINING_ROWS.get(name))
             for method in wanted:
                 size = {"rows": parts[0].shape[0], "features": parts[0].shape[1]}
-                found = measure(method, seed, *parts)
-                yield {"set": name, "seed": seed, "method": method, **size, **found, "machine": machine()}
+                found = measure(method, seed, device, *parts)
+                yield {"set": name, "seed": seed, "method": method, **size, **found, "machine": computer}
 
 
 def read(paths: Sequence[Path]) -> list[Record]:
