@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from ridgemark.backends import Floats, backend_of
-from ridgemark.backends.devices import on_host
 from ridgemark.linalg import rounded
 
 
@@ -91,7 +90,9 @@ def _dense_summary(features: Any, weights: Any) -> tuple[Any, ...]:
     low, high = backend.xp.min(features, axis=0), backend.xp.max(features, axis=0)
     mean = backend.within(weights @ features / weights.sum(), low, high)
     two_valued = backend.xp.all((features == low) | (features == high), axis=0)
-    return on_host((mean, weights @ (features - mean) ** 2, low, high, two_valued), backend)
+    numbers = mean, weights @ (features - mean) ** 2, low, high, backend.xp.ones_like(mean) * two_valued
+    *found, flags = backend.to_host(backend.xp.stack(numbers))  # together: every copy from a device waits for it
+    return *found, flags > 0.0
 
 
 def _sparse_summary(features: Any, weights: Floats) -> tuple[Any, ...]:

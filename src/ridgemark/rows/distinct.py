@@ -113,22 +113,24 @@ def _groups(hashes: NDArray[np.uint64], backend: Backend) -> tuple[NDArray[np.in
 
     The same as `np.unique` in half the memory: for a long file these are the largest arrays.
     """
-    order = np.argsort(hashes) if backend is NUMPY else _order_on_device(hashes, backend)
-    fresh = np.ones(len(order), dtype=bool)
-    ranked = hashes[order]
-    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    keys = hashes if backend is NUMPY else backend.from_host(_signed(hashes))
+    order = backend.xp.argsort(keys)
+    ranked = keys[order]
+    differs = ranked[1:] != ranked[:-1]  # from the hash before it
     del ranked
-    group = np.empty(len(order), dtype=np.intp)
-    group[order] = np.cumsum(fresh)
-    group -= 1
-    starts = np.flatnonzero(fresh)
-    first = order if len(starts) == len(order) else np.minimum.reduceat(order, starts)
-    return first, group
+    group = backend.xp.zeros_like(order)
+    group[order[1:]] = differs.cumsum(0)
+    repeats = not bool(differs.all())
+    order, group = (backend.to_host(one).astype(np.intp, copy=False) for one in (order, group))
+    if repeats:
+        starts = np.flatnonzero(np.concatenate([[True], backend.to_host(differs)]))
+        order = np.minimum.reduceat(order, starts)
+    return order, group
 
 
-def _order_on_device(hashes: NDArray[np.uint64], backend: Backend) -> NDArray[np.intp]:
-    signed = (hashes ^ np.uint64(2**63)).view(np.int64)  # devices have signed integers only; this keeps the order
-    return backend.to_host(backend.xp.argsort(backend.from_host(signed))).astype(np.intp, copy=False)
+def _signed(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return signed integers of the same order: devices have no others."""
+    return (hashes ^ np.uint64(2**63)).view(np.int64)
 
 
 def row_hashes(block: Block) -> NDArray[np.uint64]:
