@@ -65,5 +65,5 @@ def test_a_budget_below_one_row_is_refused_with_the_size_of_a_row() -> None:
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, "1GB", True])
 def test_a_budget_must_be_a_positive_integer(budget: object) -> None:
-    with pytest.raises(ParameterError, match="memory_budget must be a whole number of at least 1; got"):
+    with pytest.raises(ParameterError, match="memory_budget must be a positive integer, got"):
         block_rows_for(budget, 8, 5)  # type: ignore[arg-type]

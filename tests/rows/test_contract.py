@@ -81,7 +81,7 @@ def test_blocks_between_two_rows_are_those_rows(row_source: Case, start: int, st
 
 def test_a_block_size_must_be_a_positive_integer(row_source: Case) -> None:
     for bad in (0, -1, 2.5, True, None, "3"):
-        with pytest.raises(ParameterError, match="block_rows must be a whole number of at least 1"):
+        with pytest.raises(ParameterError, match="block_rows must be a positive integer"):
             row_source.rows.blocks(bad)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from scipy import sparse
 
 from ridgemark.backends import backend_of
 from ridgemark.errors import DataError, ParameterError
+from ridgemark.parameters import positive_count
 
 if TYPE_CHECKING:
     from ridgemark.rows.column import ColumnEncoder
@@ -165,7 +165,7 @@ class BaseRows(RowSource):
         Calls are independent; several iterations may run concurrently. A source whose weights are all zero is refused
         at the end of a pass over all rows.
         """
-        size = positive_int(block_rows, "block_rows")
+        size = positive_count(block_rows, "block_rows")
         return self._blocks(min(size, self.n_rows), start, self.n_rows if stop is None else stop)
 
     def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
@@ -264,17 +264,6 @@ def stack_rows(parts: Sequence[Features]) -> Features:
     return np.concatenate(parts)
 
 
-def positive_int(value: Any, name: str) -> int:
-    """Return `value` as an int of at least 1; otherwise raise an error with this name."""
-    try:
-        number = 0 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ParameterError(f"{name} must be a whole number of at least 1; got {value!r}")
-    return number
-
-
 def block_rows_for(memory_budget: int | None, bytes_per_row: int, n_rows: int) -> int:
     """Return the number of rows of a block: as many as the budget holds, at most `n_rows`.
 
@@ -288,11 +277,11 @@ def block_rows_for(memory_budget: int | None, bytes_per_row: int, n_rows: int) -
     n_rows : int
         Number of rows in the source.
     """
-    budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else positive_int(memory_budget, "memory_budget")
-    rows = budget // positive_int(bytes_per_row, "bytes_per_row")
+    budget = DEFAULT_MEMORY_BUDGET if memory_budget is None else positive_count(memory_budget, "memory_budget")
+    rows = budget // positive_count(bytes_per_row, "bytes_per_row")
     if rows == 0:
         raise ParameterError(
             f"memory_budget must hold at least one row, which takes {bytes_per_row} bytes; got {budget}; "
             "raise memory_budget or use fewer landmarks"
         )
-    return min(rows, positive_int(n_rows, "n_rows"))
+    return min(rows, positive_count(n_rows, "n_rows"))
