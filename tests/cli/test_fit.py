@@ -227,12 +227,12 @@ def test_certify_measures_the_fit(folder, fitted, model_file, ridgemark):
 
 
 def test_the_device_may_be_another_than_that_of_the_fit(folder, fitted, ridgemark, tmp_path):
-    copy.copy(fitted[0]).set_params(device="nowhere").save(tmp_path / "m")
+    copy.copy(fitted[0]).set_params(device="cuda:99").save(tmp_path / "m")
     for command in (("predict", "--output", tmp_path / "p.csv"), ("certify", "--target", "y")):
         arguments = command[0], tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS, *command[1:]
         code, _, errors = ridgemark(*arguments)
         assert (code, len(errors)) == (2, 1)
-        assert "got 'nowhere'" in errors[0]
+        assert "device='cuda:99'" in errors[0]
         assert ridgemark(*arguments, "--device", "cpu")[0] == 0
 
 
