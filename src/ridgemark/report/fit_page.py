@@ -162,7 +162,7 @@ def _tuned(tuning: Any) -> list[Html]:
         *html.number_columns("judged error", "gain", "standard errors", "rows better"),
         Column("taken"),
     ]
-    of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "error in the last comparison")
+    of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "error compared last")
     figure = figures.tuning_figure(tuning)
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
