@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 from ridgemark.tuning.criterion import Sample
+from ridgemark.tuning.levels import Choice, _choose_family
+from ridgemark.tuning.metrics import PerFeature
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
@@ -220,23 +223,19 @@ def test_the_family_tuned_must_be_better_to_stay_in_an_exact_fit(monkeypatch):
 
 
 def _search_with_errors(monkeypatch, error):
-    """Return a search whose judged errors are a function of landmarks and bandwidth."""
+    """Return a search whose judged errors are a function of the number of landmarks and the bandwidth."""
     rows = Sample(np.arange(16.0)[:, None], np.ones((16, 1)), np.full(16, 1 / 16), 8, True)
 
     def errors(self, kernels):
-        return [error(self.tuning.n_landmarks, 1.0 / float(kernel.metric[0, 0])) for kernel in kernels]
+        return [error(self.tuning.n_landmarks, bandwidth) for bandwidth in kernels]
 
-    monkeypatch.setattr(search, "with_metric", lambda family, metric: replace_metric(family, metric))
+    monkeypatch.setattr(search, "with_metric", lambda family, metric: 1.0 / float(metric[0, 0]))
     monkeypatch.setattr(search.Search, "judged_errors", errors)
     return search.Search(rows, rows, np.ones(1), 1, 1, print)
 
 
-def replace_metric(family, metric):
-    return type(family)(metric=metric)
-
-
 def test_a_length_that_gains_more_from_landmarks_is_taken_for_many(monkeypatch):
-    """Half the length has a larger error with 8 landmarks, and half of it with each doubling."""
+    """Shorter bandwidths have a larger error with 8 landmarks, and each doubling halves it."""
     one = _search_with_errors(monkeypatch, lambda p, width: 1.0 if width >= 1.0 else 10.0 / p)
     factors = [one.compare([], Gaussian(), np.eye(1), doublings)[1] for doublings in (0.0, 1.0)]
     assert factors == [1.0, 0.7]
@@ -247,6 +246,19 @@ def test_a_length_beyond_the_first_is_tried_where_that_is_best(monkeypatch):
     assert one.compare([], Gaussian(), np.eye(1))[1] == 0.5
     one = _search_with_errors(monkeypatch, lambda p, width: 1.0 / width)
     assert one.compare([], Gaussian(), np.eye(1))[1] == 2.0
+
+
+def test_the_record_of_a_rival_has_its_judged_error(monkeypatch):
+    """Not the error that is expected with more landmarks."""
+    one = _search_with_errors(monkeypatch, lambda p, width: 8.0 / p)
+    monkeypatch.setattr(search.Search, "judged", lambda self, kernel: np.full(16, 4.0))
+    record = search.Descended("per_feature", "Laplacian", "shared", 2.0, np.ones(1), np.ones((1, 2)))
+    shared, candidate = search.Shared(Laplacian(), 1.0, 1.0), SimpleNamespace(metric=np.eye(1))
+    rival = search.Found(shared, PerFeature(1), candidate, record)
+    choice = Choice(Gaussian(), PerFeature(1), np.eye(1), asked=False)
+    found = _choose_family(one, choice, rival, 2.0)
+    assert found.compared[0].error == 0.25
+    assert found.levels[0].judged_error == 2.0
 
 
 def test_an_error_that_is_zero_or_infinite_is_expected_to_stay(monkeypatch):

@@ -124,7 +124,7 @@ def run(
 ) -> Iterator[Record]:
     """Yield a record of every fit that is not done, to at most so many rows; methods must be installed.
 
-    Fits of ridgemark compute on the device, its peers where they do by themselves.
+    Only the fits of ridgemark use the device.
     """
     computer = machine() if device == "cpu" else f"{machine()}, ridgemark on {device}"
     for name, load in sets.items():

@@ -62,8 +62,8 @@ def choose(
 ) -> Choice:
     """Return the best level, then the best family for its metric, then the better of that and of other families.
 
-    Families at one bandwidth come best first. `larger` judges with more rows and landmarks; the fit has these landmarks
-    after so many doublings.
+    Families at one bandwidth come best first. `larger` judges with more rows and landmarks; `doublings` of these
+    landmarks give those of the fit.
     """
     first = next((one for one in families if is_radial(one.family)), families[0])
     own = [one for one in found if is_radial(one.shared.family) == is_radial(first.family)]
@@ -109,10 +109,11 @@ def _choose_family(search: Search, choice: Choice, rival: Found, doublings: floa
     """
     family, factor, compared = search.compare([], rival.shared.family, rival.candidate.metric, doublings)
     other = replace(choice, family=family, metrics=rival.metrics, metric=rival.candidate.metric / factor)
-    gain = Gain.of(search.judged(other.kernel), search.judged(choice.kernel))
+    judged = search.judged(other.kernel)
+    gain = Gain.of(judged, search.judged(choice.kernel))
     alike = choice.level != "shared" and gain.share > _WORTH_ANOTHER and gain.standard_errors > 1.0
     taken = alike or gain.exceeds(_WORTH_ANOTHER)
-    levels = (*choice.levels, _judged(rival, compared[0].error, gain, taken))
+    levels = (*choice.levels, _judged(rival, float(np.sqrt(judged.mean())), gain, taken))
     both = (*compared, *choice.compared) if taken else (*choice.compared, *compared)
     return replace(other if taken else choice, levels=levels, compared=both)
 

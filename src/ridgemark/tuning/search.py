@@ -172,8 +172,8 @@ class Search:
         """Return the family and the factor of all bandwidths that do best on the judging rows, and all families' best.
 
         A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
-        the family that the metric was tuned for is compared with rougher ones only, and errors are those expected after
-        the doublings of the landmarks that the fit has. The tuned family is kept unless another saves a share of its
+        the family that the metric was tuned for is compared with rougher ones only, by the errors expected once the
+        landmarks are doubled as often as the fit needs. The tuned family is kept unless another saves a share of its
         error. Where all rows are landmarks, the fit is exact and has more rows than are compared here. Rougher families
         gain more from these, so the tuned family must then save a share of the other's error.
         """
