@@ -1,11 +1,14 @@
 """The array operations that kernels and solvers use, for any library that follows the array API standard."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from math import inf
 from typing import Any, ClassVar, TypeAlias
 
+import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,10 +52,11 @@ class Backend:
     def from_host(self, values: Any, like: Array | None = None) -> Array:
         """Return a NumPy array as an array of the backend, in the precision of `like` where given.
 
-        An array that already belongs to the backend is returned unchanged.
+        An array of the backend's library is moved to its device, and returned unchanged where it is there.
         """
         if not isinstance(values, np.ndarray):
-            return values
+            there = self.device is None or not self.holds(values)
+            return values if there else array_api_compat.to_device(values, self.device)
         return self.xp.asarray(values, dtype=None if like is None else like.dtype, device=self.device)
 
     def to_host(self, values: Array) -> NDArray[Any]:
@@ -62,6 +66,10 @@ class Backend:
     def holds(self, values: Any) -> bool:
         """Return whether a value is an array of this backend's library."""
         return hasattr(values, "device") and not isinstance(values, np.ndarray | np.generic)
+
+    def others(self) -> tuple[Backend, ...]:
+        """Return the backends of further devices, with which this one shares the blocks of a pass."""
+        return ()
 
     def free_bytes(self) -> int:
         """Return the memory of the device that new arrays can have."""

@@ -36,6 +36,8 @@ class TorchBackend(Backend):
         return type(self), (str(self.device),)
 
     def from_host(self, values: Any, like: Array | None = None) -> Array:
+        if isinstance(values, torch.Tensor):
+            return values.to(self.device)
         if not isinstance(values, np.ndarray):
             return values
         dtype = None if like is None else like.dtype
@@ -63,6 +65,12 @@ class TorchBackend(Backend):
 
     def bits(self, values: Array) -> Array:
         return values.view(torch.int64)
+
+    def others(self) -> tuple[Backend, ...]:
+        # "cuda" stands for all GPUs, of which the first has the results; "cuda:1" for one.
+        if self.device.type != "cuda" or self.device.index is not None:
+            return ()
+        return tuple(TorchBackend(f"cuda:{k}") for k in range(1, torch.cuda.device_count()))
 
     def free_bytes(self) -> int:
         return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else _HOST_MEMORY

@@ -75,7 +75,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         Which columns of a table are categories: those of text or of a categorical type, besides these the columns of a
         list, or none, in which case text is refused. See the page on tables.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where blocks of rows and large matrices are computed: "cuda" (or "cuda:1" and so on) on a GPU by torch, "auto"
+        Where blocks of rows and large matrices are computed: "cuda" on all GPUs by torch ("cuda:1" on one), "auto"
         there if torch finds one. torch tensors given as rows are computed on their own device, and answered in tensors.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.

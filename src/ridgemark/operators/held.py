@@ -10,7 +10,7 @@ import numpy as np
 from ridgemark.backends import Array, Backend, Floats
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.row_matrix import MatrixTask, RowMatrix
-from ridgemark.passes import Workspace
+from ridgemark.passes import Workspace, in_row_order
 from ridgemark.rows import Block
 
 _FREE = 6 * 2**30  # bytes that stay free for what is computed beside the matrix
@@ -21,14 +21,14 @@ _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 @dataclass(frozen=True, eq=False)
 class MatrixBlocks(MatrixTask):
-    """A block of A itself, which stays on the device, in a list: lists add to the list of all blocks."""
+    """A block of A itself, which stays on the device, in a list with its first row: lists add to the list of all."""
 
     what: ClassVar[str] = "kernel values"
     single: bool
 
-    def __call__(self, block: Block, workspace: Workspace) -> list[Array]:
+    def __call__(self, block: Block, workspace: Workspace) -> list[tuple[int, Array]]:
         values, xp = self.evaluate(block, workspace), workspace.backend.xp
-        return [xp.astype(values, xp.float32) if self.single else values]
+        return [(block.start, xp.astype(values, xp.float32) if self.single else values)]
 
 
 class HeldMatrix:
@@ -38,7 +38,7 @@ class HeldMatrix:
         task = MatrixBlocks(matrix.evaluate, matrix.n_columns, single)
         self.backend, self.single = backend, single
         self.parts: list[Array]
-        parts, self.parts = matrix.passes.reduce(task, stays=True), []
+        parts, self.parts = in_row_order(matrix.passes.reduce(task, stays=True)), []
         while parts:  # few large blocks: the more there are, the longer their products take to start
             self.parts.append(backend.xp.concat(parts[:_TOGETHER]))
             del parts[:_TOGETHER]

@@ -15,7 +15,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
 from ridgemark.operators.blocks import cross_block, tiles
 from ridgemark.operators.row_matrix import Cross, RowMatrix
-from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace
+from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace, in_row_order
 from ridgemark.rows import Block, row_weights
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
@@ -31,7 +31,7 @@ class _TwoSides(Summed):
     Further columns hold the errors of these products that come from the rounding of kernel values.
     """
 
-    below: list[Floats]
+    below: list[tuple[int, Floats]]  # of tiles, with their first row
     across: Floats
 
 
@@ -60,7 +60,8 @@ class SymmetricProduct(Task):
             values = cross_block(self.cross_kernel, tile, workspace)
             zeros = backend.zeros((tile.n_rows,))
             errors = (self.cross_kernel.entry_error(tile.features) if len(self.sizes) else zeros)[:, None]
-            below.append(backend.xp.concat([product_in_blocks(values, self.vectors), errors * self.sizes], axis=1))
+            products = backend.xp.concat([product_in_blocks(values, self.vectors), errors * self.sizes], axis=1)
+            below.append((tile.start, products))
             # Rows that are also columns have all their products already.
             others = slice(max(0, self.start + len(self.vectors) - tile.start), None)
             if tile.start + tile.n_rows > self.start + len(self.vectors):
@@ -142,7 +143,7 @@ class KernelMatrix(RowMatrix):
             cross_kernel, summed = self._bound(columns), sizes[columns].sum(axis=0)
             task = SymmetricProduct(cross_kernel, start, vectors[columns], summed, self._tile_rows)
             products: _TwoSides = self.passes.reduce(task, along=(vectors, sizes), start=start)
-            result[start:] += np.concatenate(products.below)
+            result[start:] += np.concatenate(in_row_order(products.below))
             result[columns] += products.across
             self.passes.count_entries((n - start) * len(columns))
         return result[:, : vectors.shape[1]], result[:, vectors.shape[1] :]

@@ -3,5 +3,5 @@
 from ridgemark.passes.journal import Journal, Key, open_journal
 from ridgemark.passes.progress import progress_callback
 from ridgemark.passes.row_passes import RowPasses
-from ridgemark.passes.task import BlockFunction, Cost, Summed, Task, Workspace
+from ridgemark.passes.task import BlockFunction, Cost, Summed, Task, Workspace, in_row_order
 from ridgemark.passes.threads import ThreadExecutor, read_ahead

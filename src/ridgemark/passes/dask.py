@@ -16,7 +16,7 @@ from ridgemark.backends import NUMPY, Backend
 from ridgemark.backends.devices import on_host
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.passes.device import DeviceExecutor, placed
-from ridgemark.passes.task import Task, Workspace, added, prepared
+from ridgemark.passes.task import RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock
 from ridgemark.rows.base import BaseRows, Block
 from ridgemark.rows.dask import DaskRows, Reading, computed, current_client, delayed, delayed_value
@@ -155,7 +155,7 @@ def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: An
 
 def _sum(values: Any, so_far: Any = None) -> Any:
     """Return the sum; what another task made is not changed."""
-    own = False
+    total = RunningSum(so_far)
     for value in values:
-        so_far, own = added(so_far, value, own)
-    return so_far
+        total.add(value)
+    return total.value

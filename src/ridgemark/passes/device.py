@@ -1,11 +1,15 @@
-"""The executor for one device: blocks one after the other, smaller ones where its memory ends."""
+"""The executor for devices: blocks one after the other, smaller ones where the memory ends."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from functools import partial
+from itertools import cycle
 from time import perf_counter
 from typing import Any, TypeVar
 
+import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import NUMPY, Backend
@@ -38,10 +42,13 @@ def placed(value: Value, backend: Backend, features: Any) -> tuple[Backend, Valu
 
 
 class DeviceExecutor:
-    """Runs work on blocks in their order. The device computes a block while the next one is read and sent."""
+    """Runs work on blocks in their order, on one device or on several, which take turns.
 
-    def __init__(self, backend: Backend) -> None:
-        self.backend, self.workspace = backend, Workspace(backend)
+    A device computes a block while the next one is read and sent.
+    """
+
+    def __init__(self, *backends: Backend) -> None:
+        self.backends, self.workspaces = backends, tuple(Workspace(backend) for backend in backends)
 
     def in_order(
         self,
@@ -53,27 +60,52 @@ class DeviceExecutor:
         ahead: bool = False,
         most_workers: int | None = None,
     ) -> Iterator[tuple[Block, Any]]:
-        """Yield each block, or the parts of it that the device's memory holds, with its result."""
-        begin, most = perf_counter(), _MOST_ROWS
-        with read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read:
+        """Yield each block, or the parts of it that a device's memory holds, with its result."""
+        begin, most, turn, n_devices = perf_counter(), _MOST_ROWS, cycle(self.workspaces), len(self.backends)
+        running: deque[tuple[Block, Callable[[], Any]]] = deque()
+
+        def begun(part: Block) -> tuple[Block, Callable[[], Any]]:
+            workspace = next(turn)
+            if n_devices == 1:
+                return part, partial(work, part, workspace)
+            return part, pool.submit(_quietly, work, part, workspace).result
+
+        def ended(most_running: int) -> Iterator[tuple[Block, Any]]:
+            """Yield the oldest parts until only so many run; one that found no memory begins anew in halves."""
+            nonlocal most
+            while len(running) > most_running:
+                part, finish = running.popleft()
+                try:
+                    done, result = True, finish()
+                except self.backends[0].out_of_memory:
+                    done = False
+                if done:
+                    yield part, result
+                    continue
+                # Not where the error is handled: that, and its future, keep the arrays of the failed attempt alive.
+                del finish
+                self.backends[0].release()
+                most = part.n_rows // 2
+                if most < _FEWEST_ROWS:
+                    raise no_memory(self.backends[0], f"a block of {2 * most} rows with what is computed from it")
+                running.extendleft(reversed([begun(half) for half in _parts(part, most)]))
+
+        with (
+            read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read,
+            ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark") as pool,  # which has no thread without work
+        ):
             for block in read:
-                waiting = deque(_parts(block, most))
-                while waiting:
-                    part = waiting.popleft()
-                    try:
-                        done, result = True, work(part, self.workspace)
-                    except self.backend.out_of_memory:
-                        done = False
-                    if done:
-                        yield part, result
-                        continue
-                    # Not where the error is handled, which keeps the arrays of the failed attempt alive.
-                    self.backend.release()
-                    most = part.n_rows // 2
-                    if most < _FEWEST_ROWS:
-                        raise no_memory(self.backend, f"a block of {2 * most} rows with what is computed from it")
-                    waiting.extendleft(reversed(list(_parts(part, most))))
+                for part in _parts(block, most):
+                    running.append(begun(part))
+                    yield from ended(n_devices - 1)
+            yield from ended(0)
         clock.seconds += perf_counter() - begin
+
+
+def _quietly(work: Callable[[Block, Workspace], Any], block: Block, workspace: Workspace) -> Any:
+    """Do the work in a thread, which does not inherit its caller's settings for overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return work(block, workspace)
 
 
 def no_memory(backend: Backend, what: str) -> NumericalError:

@@ -15,7 +15,7 @@ from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
 from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
-from ridgemark.passes.task import Cost, Task, Workspace, added, prepared
+from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
 from ridgemark.rows.dask import DaskRows
@@ -69,8 +69,8 @@ class TaskRunner:
         self.cost = Cost()
         self.backend = current_backend()
         self.executor = ThreadExecutor()
-        self._room: int | None = None  # bytes of the device that further rows may take
-        self._there: dict[tuple[int, int], Block] = {}  # by their first row and number: blocks on the device
+        self._room: dict[Backend, int] = {}  # bytes of a device that further rows may take
+        self._there: dict[tuple[Backend, int, int], Block] = {}  # by their first row and number: blocks on a device
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
 
     @property
@@ -191,8 +191,8 @@ class TaskRunner:
         if first is not None:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
-        for block, result in self._run(task, along, row):
-            result = on_host(result, self.backend)
+        for block, result, backend in self._run(task, along, row):
+            result = on_host(result, backend)
             if out is None:
                 out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
             out[block.start : block.start + block.n_rows] = result
@@ -201,17 +201,22 @@ class TaskRunner:
         return out
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None) -> Any:
-        row, total = self._begun(task, start, key)
-        own = total is not None
-        for block, result in self._run(task, along, row, adds=True):
-            total, own = added(total, result, own)
-            self._note(key, block, total)
-        return total
+        row, begun = self._begun(task, start, key)
+        sums: dict[Backend, RunningSum] = {}  # of each device
+        if begun is not None:
+            sums[NUMPY] = RunningSum(begun, own=True)
+        for block, result, backend in self._run(task, along, row, adds=True):
+            sums.setdefault(backend, RunningSum()).add(result)
+            self._note(key, block, sums[backend].value)
+        (first, total), *others = sums.items()
+        for _, one in others:
+            total.add(moved(one.value, first))
+        return total.value
 
     def _run(
         self, task: Task, along: Along, start: int = 0, out: NDArray[Any] | None = None, adds: bool = False
-    ) -> Iterator[tuple[Block, Any]]:
-        """Yield each block with its result; with `out` the worker writes the result there, and None is yielded.
+    ) -> Iterator[tuple[Block, Any, Backend]]:
+        """Yield each block with its result and where that is; with `out` the result is written there.
 
         Results of a device stay there. Where they are to be added up, workers of Dask do so: then there is one block of
         all rows.
@@ -227,16 +232,21 @@ class TaskRunner:
         else:  # a device takes no tiles of a block
             block_rows = self.block_rows(task.width if backend is NUMPY else max(task.width, task.kernel_entries))
 
-        def work(block: Block, workspace: Workspace) -> Any:
-            rows = slice(block.start, block.start + block.n_rows)
-            given = replace(self._sent(block, backend), along=tuple(values[rows] for values in along))
-            result = task(prepared(given, self.weight_unit, backend), workspace)
-            if out is not None:
-                out[rows], result = on_host(result, backend) if isinstance(out, np.ndarray) else result, None
-            return result
+        tasks = {backend: task}
+        if backend is not NUMPY and n_rows > block_rows:
+            tasks |= {other: moved(task, other) for other in backend.others()}
 
-        executor = self.executor if backend is NUMPY else DeviceExecutor(backend)
-        for block, result in executor.in_order(
+        def work(block: Block, workspace: Workspace) -> Any:
+            rows, here = slice(block.start, block.start + block.n_rows), workspace.backend
+            given = replace(self._sent(block, here), along=tuple(values[rows] for values in along))
+            result = tasks[here](prepared(given, self.weight_unit, here), workspace)
+            if out is not None:
+                out[rows] = on_host(result, here) if isinstance(out, np.ndarray) else moved(result, self.backend)
+                result = None
+            return result, here
+
+        executor = self.executor if backend is NUMPY else DeviceExecutor(*tasks)
+        for block, (result, here) in executor.in_order(
             work,
             self.source.blocks(block_rows, start),
             -(-n_rows // block_rows),
@@ -247,38 +257,38 @@ class TaskRunner:
             done += block.n_rows
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)
-            yield block, result
+            yield block, result, here
         self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
 
     def _sent(self, block: Block, backend: Backend) -> Block:
-        """Return the block on the device of a pass, and keep it there for later passes while there is room.
+        """Return the block on a device of a pass, and keep it there for later passes while there is room.
 
         Rows that are not in memory are read and sent anew in every pass.
         """
         if backend is NUMPY or getattr(self.source, "reads_ahead", False):
             return block
-        if self._room is None:
-            self._room = backend.free_bytes() // _SHARE_OF_DEVICE
-        key = block.start, block.n_rows
+        if backend not in self._room:
+            self._room[backend] = backend.free_bytes() // _SHARE_OF_DEVICE
+        key = backend, block.start, block.n_rows
         if key in self._there:
             return self._there[key]
         size = 8 * block.n_rows * (self.source.n_features + self.source.n_targets + 1)
         block = moved(block, backend)
-        if size <= self._room:
-            self._room -= size
+        if size <= self._room[backend]:
+            self._room[backend] -= size
             self._there[key] = block
         return block
 
     def _run_on_partitions(
         self, source: DaskRows, task: Task, along: Along, out: NDArray[Any] | None, adds: bool
-    ) -> Iterator[tuple[Block, Any]]:
+    ) -> Iterator[tuple[Block, Any, Backend]]:
         begin, n_rows = perf_counter(), source.n_rows
         work = PartitionTask(task, source.reading, self.block_rows(task.width), self.weight_unit, self.backend)
         results = iter([(0, n_rows, total(source, work, along))]) if adds else each_block(source, work, along)
         for first, count, result in results:
             if out is not None:
                 out[first : first + count] = result
-            yield Block(first, np.empty((count, 0))), result
+            yield Block(first, np.empty((count, 0))), result, NUMPY
         if self.progress is not None:
             self.progress(task.what, n_rows, n_rows)
         self.cost += Cost(1, task.kernel_entries * n_rows, perf_counter() - begin)

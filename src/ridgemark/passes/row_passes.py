@@ -1,8 +1,9 @@
 """Passes over one source: what tasks find, and what every step of a fit asks of the rows themselves."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +99,11 @@ class RowPasses(TaskRunner):
         another where many rows are equal, so that too few distinct ones were found.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(lambda task: self._run(task, ()), self.source.n_rows)
+            self._sampled = sample_rows(self._each, self.source.n_rows)
         return self._sampled
+
+    def _each(self, task: Task) -> Iterator[Any]:
+        return (result for _, result, _ in self._run(task, ()))
 
     def passes_over_sample(self) -> Self:
         """Return passes over the sample, in memory."""
@@ -118,7 +122,7 @@ class RowPasses(TaskRunner):
 
     def _hashes_and_columns(self, task: Task) -> tuple[NDArray[np.uint64], Columns]:
         hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
-        for block, (block_hashes, block_columns) in self._run(task, ()):
+        for block, (block_hashes, block_columns), _ in self._run(task, ()):
             hashes[block.start : block.start + block.n_rows] = block_hashes
             columns = columns + block_columns
         return hashes, columns

@@ -52,7 +52,7 @@ def sampled_block(largest_hash: np.uint64, block: Block) -> tuple[SampledRows, C
     return SampledRows.merged([found]), Columns.of(block.features, weights)
 
 
-def sample_rows(run: Callable[[Task], Iterator[tuple[Block, Any]]], n_rows: int) -> tuple[SampledRows, int, Columns]:
+def sample_rows(run: Callable[[Task], Iterator[Any]], n_rows: int) -> tuple[SampledRows, int, Columns]:
     """Return distinct rows, an estimate of the number of all distinct rows, and the columns of all rows.
 
     The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one where so many rows
@@ -62,7 +62,7 @@ def sample_rows(run: Callable[[Task], Iterator[tuple[Block, Any]]], n_rows: int)
     while True:
         task = BlockFunction("sample", partial(sampled_block, np.uint64(share * (2**64 - 2**11))))
         pieces, columns = [], Columns.of(np.empty((0, 1)), np.empty(0))
-        for _, (piece, of_block) in run(task):
+        for piece, of_block in run(task):
             pieces.append(piece)
             columns = columns + of_block
         found = SampledRows.merged(pieces)

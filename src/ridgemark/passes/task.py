@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -92,14 +93,25 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
     return block if block.converted_late else replace(block, features=backend.double(block.features))
 
 
-def added(so_far: Any, value: Any, own: bool) -> tuple[Any, bool]:
-    """Return a sum with one more value, and whether the sum may be added into: a first value belongs to its maker."""
-    if so_far is None:
-        return value, False
-    if not own:
-        return so_far + value, True
-    so_far += value
-    return so_far, True
+class RunningSum:
+    """A sum of results. A value that others made is not added into: `own` says whether the first one may be."""
+
+    def __init__(self, value: Any = None, own: bool = False) -> None:
+        self.value, self._own = value, own
+
+    def add(self, value: Any) -> None:
+        """Add one more result."""
+        if self.value is None:
+            self.value = value
+        elif self._own:
+            self.value += value
+        else:
+            self.value, self._own = self.value + value, True
+
+
+def in_row_order(pieces: Iterable[tuple[int, Any]]) -> list[Any]:
+    """Return results of blocks, each given with its first row, in the order of the rows."""
+    return [result for _, result in sorted(pieces, key=itemgetter(0))]
 
 
 class Summed:
