@@ -83,7 +83,7 @@ def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     """
     probabilities = _normalised(weights)
     size = min(size, int(np.count_nonzero(probabilities)))
-    inclusion = _inclusion(probabilities, size)
+    inclusion = inclusion_chances(probabilities, size)
     drawn = rng.random(len(inclusion)) < inclusion
     while np.count_nonzero(drawn) > size:
         drawn = rng.random(len(inclusion)) < inclusion
@@ -95,14 +95,14 @@ def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     return Draw(np.flatnonzero(drawn), np.ones(size, dtype=np.intp), probabilities, size, inclusion)
 
 
-def _inclusion(probabilities: Floats, size: int) -> Floats:
-    """Return `min(1, c p_i)` with the sum `size`, which is at most the number of positive p_i."""
-    ascending = np.sort(probabilities)
+def inclusion_chances(weights: Floats, size: int) -> Floats:
+    """Return `min(1, c w_i)` with the sum `size`, which is at most the number of positive w_i."""
+    ascending = np.sort(weights)
     largest, rest = ascending[::-1][:size], np.cumsum(ascending)[::-1][:size]
     # With the k largest certain, the others share size - k; the right k is the first for which none exceeds one.
     factors = (size - np.arange(size)) / rest
     factor = factors[np.argmax(factors * largest <= 1.0 + 1e-12)]
-    return np.minimum(1.0, factor * probabilities)
+    return np.minimum(1.0, factor * weights)
 
 
 def _normalised(weights: Floats) -> Floats:

@@ -133,9 +133,19 @@ def test_sums_with_deferred_whitening_equal_the_reference(data):
 def test_light_weights_are_thinned_to_the_same_sums(count):
     rng = np.random.default_rng(0)
     weights, values = rng.exponential(size=(4000, 2)) ** 3 * [1.0, 1e-6], rng.normal(size=4000) ** 2
-    left = thinned(weights, count)
+    left = thinned(weights, weights, [count, count])
     assert ((left == 0) | (left >= weights)).all()
     assert (0.2 * count < np.count_nonzero(left, axis=0)).all()
     assert (np.count_nonzero(left, axis=0) < 1.1 * count).all()
     assert values @ left == pytest.approx(values @ weights, rel=0.1)
-    assert np.array_equal(thinned(np.ones((5, 1)), 5), np.ones((5, 1)))
+    assert np.array_equal(thinned(np.ones((5, 1)), np.ones((5, 1)), [5]), np.ones((5, 1)))
+    assert not thinned(np.zeros((5, 1)), np.zeros((5, 1)), [5]).any()
+
+
+def test_weights_are_thinned_by_importance():
+    rng = np.random.default_rng(0)
+    weights, importance = rng.uniform(size=(4000, 1)), rng.exponential(size=(4000, 1)) ** 3
+    left = thinned(weights, importance, [500])
+    assert (left[importance > 100.0] == weights[importance > 100.0]).all()
+    assert 400 < np.count_nonzero(left) < 600
+    assert (importance * left).sum() == pytest.approx((importance * weights).sum(), rel=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from ridgemark.operators.blocks import tiles
 from ridgemark.operators.row_matrix import MatrixTask, padded, transposed_product
 from ridgemark.passes import Summed, Workspace
 from ridgemark.rows import Block, row_weights
+from ridgemark.sampling import inclusion_chances
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
@@ -95,12 +97,16 @@ class WeightedGram(MatrixTask):
         return backend.gram(features)
 
 
-def thinned(weights: Floats, count: int) -> Floats:
-    """Return weights of which at most about `count` in each column are below the share `1/count` of their sum; or zero.
+def thinned(weights: Floats, importance: Floats, counts: Sequence[int]) -> Floats:
+    """Return weights of which about `counts` in each column are left, divided by their chance, and zero elsewhere.
 
-    A weight below that share becomes it, with the chance `weight/share`, or zero: sums keep their expected values.
-    Chances are multiples of the golden ratio modulo 1, for rows in random order.
+    Sums keep their expected values. The chance of a row is `min(1, c importance)`. It is compared with multiples of the
+    golden ratio modulo 1, for rows in random order.
     """
-    share = weights.sum(axis=0) / count
-    chances = (np.arange(1, len(weights) + 1) * _GOLDEN % 1.0)[:, None]
-    return np.where(weights >= share, weights, np.where(chances * share < weights, share, 0.0))
+    left, golden = np.zeros_like(weights), np.arange(1, len(weights) + 1) * _GOLDEN % 1.0
+    for k, count in enumerate(counts):
+        size = min(count, int(np.count_nonzero(importance[:, k])))
+        chances = inclusion_chances(importance[:, k], size) if size else np.ones(len(weights))
+        drawn = golden < chances
+        left[drawn, k] = weights[drawn, k] / chances[drawn]
+    return left

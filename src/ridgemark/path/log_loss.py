@@ -168,7 +168,7 @@ class LossSearch:
                 system = self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR[self.newton.whole], system)
             if not self.newton.whole:
-                fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge))
+                fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge, fit.system))
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             loss = float(self._weights @ losses / self._weights.sum())
             if loss < min(self.losses.values(), default=np.inf) or self.lowest is None:

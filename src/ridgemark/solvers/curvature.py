@@ -6,6 +6,7 @@ one of each target alone, which serves conjugate gradients as preconditioner.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -134,6 +135,13 @@ class TargetSystems:
         columns = zip(self.factors, vectors.T, strict=True)
         return np.hstack([factor.solve(v[:, None]) for factor, v in columns])
 
+    def times(self, vectors: Floats) -> Iterator[Floats]:
+        """Yield `F_k V` of each target, or of all alike, without the constant where there is none."""
+        for factor in self.factors:
+            product = factor.times(vectors)
+            product[-1] *= self.fit_intercept
+            yield product
+
     def leverage(self, features: Array, seen: Array) -> Array:
         """Return `z_i'F_k F_k'z_i` of every row, shape (n, t) or (n, 1), z_i being the features and a constant.
 
@@ -177,6 +185,11 @@ class _RoundedFactor:
         there = backend.from_host((right / unit).astype(np.float32))
         solved = backend.to_host(self.triangle @ (self.triangle.T @ there))
         return solved * (unit / self.scale)[:, None]
+
+    def times(self, vectors: Floats) -> Floats:
+        """Return `F V`."""
+        backend = backend_of(self.triangle)
+        return backend.to_host(self.triangle @ backend.from_host(vectors.astype(np.float32))) / self.scale[:, None]
 
     def leverage(self, rows: Array) -> Array:
         """Return `z'F F'z` of every row z."""

@@ -32,7 +32,9 @@ _SUMMED = 9  # to sum a system takes as long as rank/9 products with the same ro
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
-_SAMPLED = 8192  # distinct rows that are left out, and about as many whose curvature is summed for each target alone
+_SAMPLED = 8192  # distinct rows that are left out, and rows of systems in which first leverages are estimated
+_PER_DIMENSION, _FEWEST = 8, 256  # rows of the system of a target, for each effective dimension, and some more
+_PROBES = 16  # random vectors that estimate leverages
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +141,12 @@ class Newton:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
-    def system(self, at: RidgeSolution, scaled_ridge: float) -> System:
+    def system(self, at: RidgeSolution, scaled_ridge: float, nearby: System | None = None) -> System:
         """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
 
         Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
-        that of all rows held.
+        that of all rows held. Rows are drawn by their leverage in the systems of a point nearby; without these, in
+        systems of rows drawn by their curvature.
         """
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
@@ -155,9 +158,32 @@ class Newton:
         predictor = rows.values(_as_vectors(at))[places]
         each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
         curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
-        weights = thinned(counts[:, None] * rows.backend.to_host(curvature), _SAMPLED)
+        weights = counts[:, None] * rows.backend.to_host(curvature)
+        if not isinstance(nearby, TargetSystems):
+            nearby = self._systems(thinned(weights, weights, [_SAMPLED] * weights.shape[1]), scaled_ridge)
+        leverages = self._leverages(weights, nearby)
+        dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
+        needed = [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions]
+        return self._systems(thinned(weights, leverages, needed), scaled_ridge)
+
+    def _systems(self, weights: Floats, scaled_ridge: float) -> TargetSystems:
+        """Return the systems of each target, or of all alike, with these weights of the rows that are summed."""
+        rows, places, _ = self._summed
         blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in weights.T])
         return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
+
+    def _leverages(self, weights: Floats, systems: TargetSystems) -> Floats:
+        """Estimate `d_ik z_i'F_k F_k'z_i`, with d_ik the weights, as `d_ik |G'F_k'z_i|^2`, at most 1.
+
+        G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
+        """
+        rows, places, _ = self._summed
+        probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
+        leverages = np.empty_like(weights)
+        for k, probed in enumerate(systems.times(probes)):
+            reached = rows.backend.to_host(rows.values(probed))[places]
+            leverages[:, k] = np.minimum(weights[:, k] * (reached**2).sum(axis=1), 1.0)
+        return leverages
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
         """Return `v'H^-1 v / v'F F'v`, by which changes of single targets are multiplied where a row is left out.
@@ -198,7 +224,7 @@ class Newton:
         first, spent = 0.0, 0
         for steps in range(1, _MOST_STEPS + 1):
             if point.system or system is None or self._is_worn(point, system, spent, tol):
-                system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge), 0
+                system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge, system), 0
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
             slope = -float((step * point.gradient).sum())
