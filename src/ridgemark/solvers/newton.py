@@ -34,6 +34,7 @@ _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
 _SAMPLED = 8192  # distinct rows that are left out, and rows of systems in which first leverages are estimated
 _PER_DIMENSION, _FEWEST = 8, 256  # rows of the system of a target, for each effective dimension, and some more
+_DRAWN_FROM = 2**16  # distinct rows from which those of a system are drawn, where features are not held
 _PROBES = 16  # random vectors that estimate leverages
 
 
@@ -109,7 +110,10 @@ class Newton:
     @cached_property
     def sample(self) -> RowPasses:
         """At most 8,192 distinct rows, each with the weight and the mean target of its equals."""
-        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:_SAMPLED])  # in order of hashes
+        return self._distinct(_SAMPLED)
+
+    def _distinct(self, most: int) -> RowPasses:
+        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:most])  # in order of hashes
         return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), self.passes.memory_budget)
 
     @cached_property
@@ -121,15 +125,19 @@ class Newton:
 
     @cached_property
     def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
-        """Rows whose curvature is summed for each target alone, the places of the distinct ones, and their weights.
+        """Rows of which some are summed for each target alone, the places of the distinct ones, and their weights.
 
-        They are all rows where features are held, and otherwise the sample, with the weight of all rows.
+        They are all rows where features are held, and otherwise at most 65,536, the sample first, with the weight of
+        all rows.
         """
         if self.held:
             places = self.passes.distinct_rows().indices
             return self.held, places, self.passes.row_groups().weights[places]
-        weights, total = self.sample.row_counts(), self.passes.row_counts().sum()
-        return self.sampled, np.arange(len(weights)), total / weights.sum() * weights
+        rows, counts = self.sampled, self.sample.row_counts()
+        if len(self.passes.distinct_rows()) > _SAMPLED:
+            drawn_from = self._distinct(_DRAWN_FROM)
+            rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
+        return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
 
     @property
     def _worn(self) -> float:
@@ -202,8 +210,8 @@ class Newton:
         begin = float((v * _centred(system.solve(v))).sum())
         if not begin > 0.0:
             return 1.0
-        rows, _, weights = self._summed
-        weight = 1.0 if self.held else float(weights.sum() / counts.sum())
+        rows = self.held or self.sampled
+        weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
         x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight)
         return float((v * x).sum()) / begin
 
