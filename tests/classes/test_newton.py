@@ -16,6 +16,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import Newton, TargetSystems, feature_rows
 from ridgemark.solvers.feature_rows import streamed_features
+from ridgemark.solvers.newton import _as_vectors
 from tests.classes.problems import indicators, labelled
 
 
@@ -132,6 +133,37 @@ def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):
     _, fit = solve(X, labels, np.ones(1500), 1e-7, 6)
     assert fit.converged
     assert len(products) < 15 * fit.n_steps
+
+
+def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvature(monkeypatch):
+    """Most rows lie close together and are uncertain; those spread around are few, and sure of their class."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([0.2 * rng.normal(size=(2700, 2)), rng.uniform(-6.0, 6.0, size=(300, 2))])
+    labels = np.where(np.arange(3000) < 2700, rng.integers(0, 3, 3000), (X[:, 0] > 0) + (X[:, 1] > 0))
+    X, labels = X[::-1].copy(), labels[::-1]
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", 300)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEWEST", 0)
+    factor = nystrom_factor(Gaussian(1.0), X[:150], np.arange(150))
+    passes = RowPasses(ArrayRows(X, indicators(labels, 3)), 2**24)
+    newton = Newton(passes, factor, class_loss(3), True)
+    newton = replace(newton, held=newton.rows.held(), rough=True)
+    fit, goal, products = newton.solve(3e-3, zero(factor, 3), 1e-4), 1e-8, {}
+    point = newton._point(_as_vectors(fit.solution), 3e-3)
+    leverages = Newton._leverages
+    for name in ("leverage", "curvature"):
+        if name == "curvature":  # as many rows, drawn by another number
+            monkeypatch.setattr(
+                Newton, "_leverages", lambda *given: _with_sums(given[1], leverages(*given).sum(axis=0))
+            )
+        system = newton.system(fit.solution, 3e-3)
+        begin = float((point.gradient * system.solve(point.gradient)).sum())
+        _, products[name] = newton._conjugate(newton.held, point.predictor, -point.gradient, system, goal * begin)
+    assert products["leverage"] < products["curvature"] / 2
+
+
+def _with_sums(columns, sums):
+    return columns * (sums / columns.sum(axis=0))
 
 
 def test_a_step_for_two_classes_takes_one_pass():
