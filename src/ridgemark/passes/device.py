@@ -92,7 +92,8 @@ class DeviceExecutor:
 
         with (
             read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read,
-            ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark") as pool,  # which has no thread without work
+            # Which has no thread without work.
+            ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark", initializer=self._greet) as pool,
         ):
             for block in read:
                 for part in _parts(block, most):
@@ -100,6 +101,11 @@ class DeviceExecutor:
                     yield from ended(n_devices - 1)
             yield from ended(0)
         clock.seconds += perf_counter() - begin
+
+    def _greet(self) -> None:
+        """Ask every device something in a new thread: torch warns of one that computes before any call to it."""
+        for backend in self.backends:
+            backend.free_bytes()
 
 
 def _quietly(work: Callable[[Block, Workspace], Any], block: Block, workspace: Workspace) -> Any:
