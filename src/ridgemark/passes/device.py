@@ -92,8 +92,8 @@ class DeviceExecutor:
 
         with (
             read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read,
-            # Which has no thread without work.
-            ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark", initializer=self._greet) as pool,
+            # The pool starts a thread only when it is given work.
+            ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark", initializer=self._begin_thread) as pool,
         ):
             for block in read:
                 for part in _parts(block, most):
@@ -102,7 +102,7 @@ class DeviceExecutor:
             yield from ended(0)
         clock.seconds += perf_counter() - begin
 
-    def _greet(self) -> None:
+    def _begin_thread(self) -> None:
         """Ask every device something in a new thread: torch warns of one that computes before any call to it."""
         for backend in self.backends:
             backend.free_bytes()
