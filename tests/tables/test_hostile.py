@@ -68,7 +68,7 @@ def test_equal_names_are_refused():
 
 
 def test_too_many_different_texts_are_refused(monkeypatch):
-    monkeypatch.setattr("ridgemark.tables.learning._MOST_TEXTS", 20)
+    monkeypatch.setattr("ridgemark.tables.column_learner._MOST_TEXTS", 20)
     assert "column 'a' of the DataFrame holds more than 20 different texts" in refusal(
         X.assign(a=[f"t{k}" for k in range(30)])
     )

@@ -12,7 +12,8 @@ from ridgemark.rows.column import Column, number_column, text_column
 from ridgemark.rows.places import Place
 from ridgemark.tables import Encoder, learn_schema
 from ridgemark.tables.dates import date_parts
-from ridgemark.tables.learning import Learner, RowNumbers
+from ridgemark.tables.learning import Learner
+from ridgemark.tables.row_numbers import RowNumbers
 from tests.tables.cases import encoded, quietly, schema
 
 pd = pytest.importorskip("pandas")
