@@ -103,7 +103,7 @@ class DeviceExecutor:
         clock.seconds += perf_counter() - begin
 
     def _begin_thread(self) -> None:
-        """Ask every device something in a new thread: torch warns of one that computes before any call to it."""
+        """Call every device once in a new thread: otherwise torch warns at the first product there."""
         for backend in self.backends:
             backend.free_bytes()
 

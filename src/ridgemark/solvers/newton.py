@@ -190,7 +190,8 @@ class Newton:
         leverages = np.empty_like(weights)
         for k, probed in enumerate(systems.times(probes)):
             reached = rows.backend.to_host(rows.values(probed))[places]
-            leverages[:, k] = np.minimum(weights[:, k] * (reached**2).sum(axis=1), 1.0)
+            # Beyond the range of numbers a leverage counts as 1.
+            leverages[:, k] = np.fmin(weights[:, k] * (reached**2).sum(axis=1), 1.0)
         return leverages
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
