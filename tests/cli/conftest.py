@@ -28,7 +28,7 @@ def quick_tuning():
     few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 4, "kernels": ("gaussian",)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tuner.__init__, "__defaults__", tuple((Tuner().get_params() | few).values()))
-        patch.setattr(estimate, "operations_per_second", functools.cache(estimate.operations_per_second))
+        patch.setattr(estimate, "measured_speed", functools.cache(estimate.measured_speed))
         yield
 
 

@@ -452,18 +452,24 @@ def test_more_rows_take_longer_and_more_landmarks_more_memory():
     ],
 )
 def test_the_time_of_a_fit_is_at_most_twice_outside_the_forecast(n, options):
-    """In time of the processor, which does not count that of other programs."""
+    """In one of three fits, in time of the processor: other programs change its speed from one second to the next."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 4))
     source = open_rows(X, target=np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n))
-    with threadpool_limits(1, user_api="blas"):
-        tuner = options["bandwidth"] if isinstance(options["bandwidth"], Tuner) else None
-        found = estimate.estimate(source, options.get("n_landmarks", "auto"), True, tuner, time.process_time)
-        begin = time.process_time()
-        fit_and_measure(NystromRidge(**options, random_state=0), source)
-        taken = time.process_time() - begin
-    assert found.least / 2 < taken < 2 * found.most, found
-    assert found.most < 4 * found.least, found
+    tuner = options["bandwidth"] if isinstance(options["bandwidth"], Tuner) else None
+    outside = []
+    while len(outside) < 3:
+        estimate.measured_speed.cache_clear()
+        with threadpool_limits(1, user_api="blas"):
+            found = estimate.estimate(source, options.get("n_landmarks", "auto"), True, tuner, time.process_time)
+            begin = time.process_time()
+            fit_and_measure(NystromRidge(**options, random_state=0), source)
+            taken = time.process_time() - begin
+        assert found.most < 4 * found.least, found
+        if found.least / 2 < taken < 2 * found.most:
+            return
+        outside.append((taken, found))
+    pytest.fail(f"outside the forecast: {outside}")
 
 
 def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):

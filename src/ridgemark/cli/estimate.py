@@ -25,12 +25,14 @@ _MATRICES = 6  # p x p arrays that a fit holds at once
 _BLOCK = 2048  # rows of a block; each thread holds three arrays of a block
 _SEARCHED = 49  # ridges searched; their residuals and squared residuals are held at once
 _PER_ROW = 12  # numbers a fit holds per row: groups of equal rows, score brackets, weights
-_SIDE, _PRODUCTS = 384, 10  # size and number of the matrix products that measure the speed
+_SIDE, _TIMES = 384, 10  # size and number of the matrix products, and of the kernel blocks, that measure the speed
 
-# Operations, in units of those of a matrix product, that fits were measured to take.
-_PASSES = {True: 2.2, False: 3.7}  # n p^2, where the features of all rows can be held, and where they cannot
-_ENTRY, _CUBED, _PILOTS = 400.0, {True: 34.0, False: 15.0}, 6.0  # n p, p^3 (searched or not), n 500^2
-_SOLVING = (0.9, 1.4)  # what a fit took over these counts, at least and at most
+# What fits were measured to take: operations of a matrix product, and entries of a kernel block.
+_PASSES = {True: 4.0, False: 6.7}  # n p^2, where the features of all rows can be held, and where they cannot
+_CUBED, _PILOTS = 54.0, 7.0  # p^3, n 500 min(p, 500)
+_ENTRIES, _AUDIT, _PER_SEARCH = 5.0, 0.5, 1600.0  # n p, n^2, n
+_START = 0.2  # seconds of the smallest fit
+_SOLVING = (0.75, 1.4)  # what a fit took over these counts, at least and at most
 _LEAST, _MOST = 0.85, 0.5  # "auto" takes mostly this share of its limit, or more; at most this one of the rows
 
 
@@ -52,20 +54,27 @@ class Estimate(NamedTuple):
     n_landmarks: int
 
 
+class Speed(NamedTuple):
+    """Seconds of one operation of a matrix product, and of one entry of a kernel block."""
+
+    operation: float
+    entry: float
+
+
 def estimate(
     source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner | None = None, clock: Clock = time.perf_counter
 ) -> Estimate:
-    """Return what a fit may take on this machine: a product and one evaluation of the tuner are timed by the clock."""
+    """Return what a fit may take on this machine: products, kernel entries and a step of the tuner are timed."""
     n = source.n_rows
     if n_landmarks == "auto":
         most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(DEFAULT_MEMORY_BUDGET))
         least = int(_LEAST * most)
     else:
         most = least = min(n, int(n_landmarks))
-    rate = operations_per_second(clock)
+    speed = measured_speed(source.n_features, clock)
     tuning = (0.0, 0.0) if tuner is None else _tuning(source, tuner.sizes(n_landmarks), tuner.evaluations, clock)
     low, high = (
-        share * _solving(source, p, searched) / rate + seconds
+        share * _solving(source, p, searched, speed) + seconds
         for share, p, seconds in zip(_SOLVING, (least, most), tuning, strict=True)
     )
     return Estimate(low, high, tuning[1], _memory(source, most, searched), most)
@@ -87,16 +96,18 @@ def _tuning(source: RowSource, sizes: tuple[int, int, int], evaluations: int, cl
     return least, most
 
 
-def _solving(source: RowSource, p: int, searched: bool) -> float:
-    """Return the operations of a fit without tuning: `2.2 n p^2 + 400 n p + 34 p^3`, the pilot and an audit.
+def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
+    """Return the seconds of a fit without tuning: operations `4 n p^2 + 54 p^3` and a pilot, kernel entries `5 n p`.
 
-    Features that cannot be held are computed twice: `3.7 n p^2`.
+    An audit takes `n^2 / 2` entries, a search for the ridge as long as 1,600 n. Features that cannot be held are
+    computed twice: `6.7 n p^2`.
     """
     n, d, t = source.n_rows, source.n_features, source.n_targets
-    direct = _PASSES[8 * n * p <= DEFAULT_MEMORY_BUDGET] * n * p**2 + (_ENTRY + 4 * d) * n * p + _CUBED[searched] * p**3
+    direct = _PASSES[8 * n * p <= DEFAULT_MEMORY_BUDGET] * n * p**2 + _CUBED * p**3
     gradient = 2 * solver_cost(n, p, d, t, _SEARCHED if searched else 1).gradient
-    audit = _ENTRY * n**2 if n <= AUDITED else 0.0
-    return min(direct, gradient) + audit + _PILOTS * n * min(n, PILOT) ** 2
+    pilot = _PILOTS * n * min(n, PILOT) * min(p, PILOT)
+    entries = _ENTRIES * n * p + _PER_SEARCH * n * searched + (_AUDIT * n**2 if n <= AUDITED else 0.0)
+    return _START + (min(direct, gradient) + pilot) * speed.operation + entries * speed.entry
 
 
 def _memory(source: RowSource, p: int, searched: bool) -> float:
@@ -119,13 +130,19 @@ def forecast(source: RowSource, n_landmarks: Any, searched: bool, tuner: Tuner |
     return f"{source.n_rows:,} rows: {takes}; faster: {faster}; Ctrl-C during the fit writes nothing"
 
 
-def operations_per_second(clock: Clock) -> float:
-    """Return the speed of matrix products on all worker threads."""
-    a = np.ones((_SIDE, _SIDE))
+def measured_speed(n_features: int, clock: Clock) -> Speed:
+    """Return the seconds of an operation of a matrix product, and of a kernel entry, on all worker threads."""
+    taken = min(n_features, MOST_FEATURES)
+    a, rows, kernel = np.ones((_SIDE, _SIDE)), np.random.default_rng(0).normal(size=(_SIDE, taken)), Gaussian()
     with one_blas_thread():
-        a @ a
-        begin = clock()
-        for _ in range(_PRODUCTS):
-            a @ a
-        taken = clock() - begin
-    return worker_threads() * _PRODUCTS * 2.0 * _SIDE**3 / max(taken, 1e-6)
+        threads = worker_threads()
+        product, block = _seconds(lambda: a @ a, clock), _seconds(lambda: kernel(rows, rows), clock)
+    return Speed(product / (2.0 * _SIDE**3) / threads, block * n_features / taken / _SIDE**2 / threads)
+
+
+def _seconds(work: Callable[[], object], clock: Clock) -> float:
+    work()
+    begin = clock()
+    for _ in range(_TIMES):
+        work()
+    return max(clock() - begin, 1e-6) / _TIMES
