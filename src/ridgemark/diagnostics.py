@@ -16,7 +16,7 @@ from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.path import LabelInfluence, LeaveOneOut, left_out_predictor
-from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
+from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,8 @@ def diagnose_classes(
     found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
     predictor = found[:, :-2]
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
-        of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge), 0.0, 0, True)
+        mean = systems_of_moments(fit.moments, np.ones(len(fit.scaled_ridge)), fit.fit_intercept, ridge)
+        of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
     rows, dimension = passes.distinct_rows().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)

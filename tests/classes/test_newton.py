@@ -113,15 +113,28 @@ def test_the_curvature_of_a_step_is_computed_once_for_all_its_products(monkeypat
     assert len(computed) == fit.n_steps < len(products) / 2
 
 
-def test_a_worn_system_serves_the_last_step_too(monkeypatch):
+def test_a_worn_system_serves_the_last_step_and_the_second(monkeypatch):
     X, labels = labelled(1500, 4)
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(Newton, "_worn", 0)  # a system is summed anew for every step but the last one
+    monkeypatch.setattr(Newton, "_worn", 0)  # a system is summed anew for every other step but the first
     systems, system = [], Newton.system
     monkeypatch.setattr(Newton, "system", lambda *given: systems.append(1) or system(*given))
     _, fit = solve(X, labels, np.ones(1500), 1e-6, 4)
     assert fit.converged
-    assert len(systems) == fit.n_steps - 1
+    assert len(systems) == fit.n_steps - 3
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_mean_curvature_alone_leads_to_the_minimum(monkeypatch, n_classes):
+    X, labels = labelled(1500, n_classes)
+    _, expected = solve(X, labels, np.ones(1500), 1e-4, n_classes)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(Newton, "whole", False)
+    monkeypatch.setattr(Newton, "_worn", np.inf)
+    monkeypatch.setattr(Newton, "system", None)  # no other system is summed
+    _, fit = solve(X, labels, np.ones(1500), 1e-4, n_classes)
+    c = expected.solution.coefficients
+    assert fit.solution.coefficients == pytest.approx(c, abs=1e-6 * np.abs(c).max())
 
 
 def test_conjugate_gradients_take_few_products_at_small_ridges(monkeypatch):
@@ -150,13 +163,13 @@ def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvatur
     newton = replace(newton, held=newton.rows.held(), rough=True)
     fit, goal, products = newton.solve(3e-3, zero(factor, 3), 1e-4), 1e-8, {}
     point = newton._point(_as_vectors(fit.solution), 3e-3)
-    leverages = Newton._leverages
+    leverages, nearby = Newton._leverages, newton.with_own_system(fit).system
     for name in ("leverage", "curvature"):
         if name == "curvature":  # as many rows, drawn by another number
             monkeypatch.setattr(
                 Newton, "_leverages", lambda *given: _with_sums(given[1], leverages(*given).sum(axis=0))
             )
-        system = newton.system(fit.solution, 3e-3)
+        system = newton.system(fit.solution, 3e-3, nearby)
         begin = float((point.gradient * system.solve(point.gradient)).sum())
         _, products[name] = newton._conjugate(newton.held, point.predictor, -point.gradient, system, goal * begin)
     assert products["leverage"] < products["curvature"] / 2

@@ -41,7 +41,8 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     on the indicators suggests. Of a list of ridges every one is evaluated, the largest first.
     """
     passes, total = prepared.setting.passes, prepared.setting.total_weight
-    newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept).hold(), None, None
+    moments = prepared.moments.on_host()
+    newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept, moments).hold(), None, None
     if recipe.one_ridge:
         ridge = float(recipe.ridge)
         start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
@@ -63,7 +64,8 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         near = newton.solve(scaled, start, _NEAR, system)
         start, system = near.solution, near.system
     fit = replace(newton, rough=False).solve(scaled, start, system=system)
-    left_out = left_out_predictor(newton, fit)
+    # The system of the best ridge on a path is near enough to the solution.
+    left_out = left_out_predictor(newton, newton.with_own_system(fit) if path is None else fit)
     return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
 
 

@@ -1,7 +1,7 @@
 """The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -167,8 +167,7 @@ class LossSearch:
             elif self.lowest is not None and 1 / _SERVES <= scaled_ridge / self.lowest.system.scaled_ridge <= _SERVES:
                 system = self.lowest.system
             fit = self.newton.solve(scaled_ridge, start, _NEAR[self.newton.whole], system)
-            if not self.newton.whole:
-                fit = replace(fit, system=self.newton.system(fit.solution, scaled_ridge, fit.system))
+            fit = self.newton.with_own_system(fit)
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             loss = float(self._weights @ losses / self._weights.sum())
             if loss < min(self.losses.values(), default=np.inf) or self.lowest is None:

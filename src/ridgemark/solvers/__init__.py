@@ -3,7 +3,7 @@
 from ridgemark.losses import RidgeSolution
 from ridgemark.solvers.choice import choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
-from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems
+from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems, systems_of_moments
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.newton import Newton, NewtonFit

@@ -115,7 +115,8 @@ class TargetSystems:
         self.factors = [self._factor(block) for block in blocks]
 
     def _factor(self, block: Floats) -> _RoundedFactor:
-        matrix = block + np.diag(_penalty(len(block), self.scaled_ridge))
+        matrix = block.copy()
+        matrix[np.diag_indices(len(block))] += _penalty(len(block), self.scaled_ridge)
         if not self.fit_intercept:
             matrix[-1], matrix[:, -1], matrix[-1, -1] = 0.0, 0.0, 1.0
         return _rounded_factor(matrix)
@@ -161,6 +162,13 @@ class TargetSystems:
         lengths = backend.squared_norms(features)[:, None] + backend.from_host((means**2).sum(axis=1))
         distances = backend.at_least(lengths - 2.0 * features @ backend.from_host(means.T), 0.0)
         return distances / self.scaled_ridge + backend.from_host(self.fit_intercept / totals)
+
+
+def systems_of_moments(moments: Moments, factors: Floats, fit_intercept: bool, scaled_ridge: float) -> TargetSystems:
+    """Return systems `c_k [B 1]'W[B 1] + s` with one factor c_k for each target; no row is left out from these."""
+    constant = np.append(moments.feature_sum, moments.total_weight)
+    block = np.vstack([np.column_stack([moments.gram, moments.feature_sum]), constant])
+    return TargetSystems(factors[:, None, None] * block, np.empty((0, len(factors))), fit_intercept, scaled_ridge)
 
 
 System = CurvatureSystem | JointSystem | TargetSystems

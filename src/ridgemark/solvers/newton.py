@@ -14,7 +14,7 @@ from ridgemark.losses.slopes import CurvatureSums, thinned
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
-from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems
+from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems, systems_of_moments
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _MOST_STEPS = 100
@@ -83,6 +83,7 @@ class Newton:
     factor: NystromFactor
     loss: Loss
     fit_intercept: bool
+    moments: Moments | None = None  # of the squared loss, where they are known
     held: FeatureRows | None = None
     rough: bool = False
 
@@ -149,12 +150,11 @@ class Newton:
         """Return the sums of the ridge problem of a Newton step."""
         return loss_sums(self.passes, self.factor, None, scaled_ridge, self.loss, at)
 
-    def system(self, at: RidgeSolution, scaled_ridge: float, nearby: System | None = None) -> System:
+    def system(self, at: RidgeSolution, scaled_ridge: float, nearby: System) -> System:
         """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
 
         Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
-        that of all rows held. Rows are drawn by their leverage in the systems of a point nearby; without these, in
-        systems of rows drawn by their curvature.
+        that of all rows held. Rows are drawn by their leverage in the systems of a point nearby.
         """
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
@@ -162,17 +162,39 @@ class Newton:
             curvature = self.loss.curvature(self.held.values(_as_vectors(at)))
             block = self.held.gram(self._weights * curvature)
             return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
+        assert isinstance(nearby, TargetSystems)
         rows, places, counts = self._summed
-        predictor = rows.values(_as_vectors(at))[places]
-        each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
-        curvature = self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
+        curvature = self._curvature(rows.values(_as_vectors(at))[places])
         weights = counts[:, None] * rows.backend.to_host(curvature)
-        if not isinstance(nearby, TargetSystems):
-            nearby = self._systems(thinned(weights, weights, [_SAMPLED] * weights.shape[1]), scaled_ridge)
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
         needed = [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions]
         return self._systems(thinned(weights, leverages, needed), scaled_ridge)
+
+    def with_own_system(self, fit: NewtonFit) -> NewtonFit:
+        """Return the fit with the system of its solution, as leaving rows out needs it."""
+        if self.whole:
+            return fit
+        return replace(fit, system=self.system(fit.solution, fit.system.scaled_ridge, fit.system))
+
+    def _begin_with(self, point: _Point, scaled_ridge: float, given: System | None) -> System:
+        """Return the first system of a descent: the point's own, the one given, or one of rows of mean curvature.
+
+        That one, `c_k [B 1]'W[B 1] + s` for each target k, takes no pass.
+        """
+        if point.predictor is None:
+            assert point.system is not None
+            return point.system
+        if given is not None:
+            return given.with_ridge(scaled_ridge)
+        totals = self.rows.backend.to_host(self._weights @ self._curvature(point.predictor))
+        means = totals / self._plain.total_weight
+        return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
+
+    def _curvature(self, predictor: Array) -> Array:
+        """Return the curvature along each target, or the mean one of all, shape (rows, 1), for want of memory."""
+        each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
+        return self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
 
     def _systems(self, weights: Floats, scaled_ridge: float) -> TargetSystems:
         """Return the systems of each target, or of all alike, with these weights of the rows that are summed."""
@@ -213,7 +235,7 @@ class Newton:
             return 1.0
         rows = self.held or self.sampled
         weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
-        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight)
+        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight=weight)
         return float((v * x).sum()) / begin
 
     def solve(
@@ -225,18 +247,20 @@ class Newton:
         step is halved until the objective falls by a ten thousandth of what its slope promises; where that fails, the
         largest possible curvature gives a step that lowers it. Where the second derivative is summed whole, a step is
         `-H^-1 g` and takes one pass. Otherwise conjugate gradients solve `H x = -g`, one pass for each product, with
-        the system of an earlier point as preconditioner: the one given, that of the start, or that of a point on the
-        way.
+        the system of an earlier point as preconditioner: the one given, one of the mean curvature at the start, or that
+        of a point on the way.
         """
         point = self._point(_centred(_as_vectors(start)), scaled_ridge)
-        system = None if self.whole or system is None else system.with_ridge(scaled_ridge)
-        first, spent = 0.0, 0
+        system = self._begin_with(point, scaled_ridge, system)
+        first, spent, slope, before = 0.0, 0, np.inf, np.inf
         for steps in range(1, _MOST_STEPS + 1):
-            if point.system or system is None or self._is_worn(point, system, spent, tol):
+            # The steps so far say how much the next one promises: the last one needs no system of its own.
+            worn = spent > 0 and spent > self._worn and slope * (slope / before) > tol * abs(point.objective)
+            if point.system or worn:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge, system), 0
             step, first, products = self._step(point, system, first, _FINE * tol * abs(point.objective))
             spent += products
-            slope = -float((step * point.gradient).sum())
+            slope, before = -float((step * point.gradient).sum()), slope
             if slope <= tol * abs(point.objective) or _is_small(step, point.at + step):
                 return NewtonFit(_as_solution(point.at + step), system, point.loss, steps, True)
             lower = self._lower(point, step, slope, scaled_ridge)
@@ -248,25 +272,18 @@ class Newton:
                     _as_solution(point.at), system, point.loss, steps, slope <= _STALLED * abs(point.objective)
                 )
             point = lower
-        assert system is not None
         return NewtonFit(_as_solution(point.at), system, point.loss, _MOST_STEPS, False)
 
-    def _is_worn(self, point: _Point, system: System, spent: int, tol: float) -> bool:
-        """Return whether a system has served many products, and the next step is not likely to be the last one.
-
-        The step of the system alone, `-F F'g`, then promises a decrease `g'F F'g` above the share `tol`.
-        """
-        if spent <= self._worn:
-            return False
-        promised = float((point.gradient * _centred(system.solve(point.gradient))).sum())
-        return promised > tol * abs(point.objective)
+    @cached_property
+    def _plain(self) -> Moments:
+        return self.moments or loss_sums(self.passes, self.factor)
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
         return streamed_features(self.passes, self.factor).curvature(self.loss, at)
 
     def _steepest(self, scaled_ridge: float) -> CurvatureSystem:
         """Return the system of the largest possible curvature: its steps always lower the objective."""
-        sums, most = loss_sums(self.passes, self.factor), self.loss.steepest
+        sums, most = self._plain, self.loss.steepest
         scaled = {name: most * getattr(sums, name) for name in ("gram", "feature_sum", "total_weight")}
         return CurvatureSystem(replace(sums, **scaled), self.fit_intercept, scaled_ridge)
 
@@ -340,20 +357,28 @@ class Newton:
         else:
             tol = max(_TIGHT, min(_LOOSE, begin / first if first > 0 else _LOOSE))
         rows, goal = self.held or self.rows, max(tol * begin, least)
-        step, products = self._conjugate(rows, point.predictor, residual, system, goal)
+        most = self._worn if self.rough else _MOST_PRODUCTS
+        step, products = self._conjugate(rows, point.predictor, residual, system, goal, most)
         step = _centred(step)
         if not float((step * point.gradient).sum()) < 0.0:  # no descent, by rounding: the system alone gives one
             step = _centred(system.solve(-point.gradient))
         return step, first, products
 
     def _conjugate(
-        self, rows: FeatureRows, predictor: Array, right: Floats, system: System, goal: float, weight: float = 1.0
+        self,
+        rows: FeatureRows,
+        predictor: Array,
+        right: Floats,
+        system: System,
+        goal: float,
+        most: float = _MOST_PRODUCTS,
+        weight: float = 1.0,
     ) -> tuple[Floats, int]:
         """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
         residual, x = right.copy(), np.zeros_like(right)
         direction, products = _centred(system.solve(residual)), 0
         size, parts = float((residual * direction).sum()), self.loss.curvature_parts(predictor)
-        while (size > goal or not products) and products < _MOST_PRODUCTS:
+        while (size > goal or not products) and products < most:
             image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
