@@ -17,7 +17,6 @@ from ridgemark.linalg import (
     solve_triangle,
     sum_rounding,
     symmetric_eigen,
-    times_own_transpose_,
 )
 
 
@@ -119,7 +118,6 @@ def test_lapack_is_not_called_for_empty_arrays(capfd):
     assert solve_triangle(none, np.empty((0, 3)), transposed=True).shape == (0, 3)
     assert solve_triangle(upper(2), np.empty((2, 0))).shape == (2, 0)
     assert inverse_triangle_(none).shape == (0, 0)
-    assert times_own_transpose_(none).shape == (0, 0)
     assert cholesky_(none).shape == (0, 0)
     assert pivoted_cholesky(none, np.dtype(np.float64))[0].shape == (0, 0)
     ctypes.CDLL(None).fflush(None)
@@ -136,11 +134,6 @@ def test_a_triangle_with_a_zero_on_its_diagonal_is_refused():
 
 def test_a_matrix_that_is_not_positive_definite_has_no_factor():
     assert cholesky_(np.asfortranarray(np.diag([1.0, -1.0]))) is None
-
-
-def test_a_triangle_times_its_transpose_is_the_product():
-    triangle = upper(20)
-    assert np.triu(times_own_transpose_(np.asfortranarray(triangle))) == pytest.approx(np.triu(triangle @ triangle.T))
 
 
 def test_entries_far_below_rounding_do_not_spoil_eigenvalues():

@@ -209,17 +209,6 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
         ridge *= 10.0
 
 
-def times_own_transpose_(triangle: Array) -> Array:
-    """Overwrite an upper triangle R, in Fortran order, by the upper triangle of `R R'`."""
-    if not isinstance(triangle, np.ndarray):
-        return triangle @ triangle.T
-    if not len(triangle):  # LAPACK refuses an empty array and prints to the standard output
-        return triangle
-    product, info = lapack.dlauum(triangle, overwrite_c=1)
-    _check_info("dlauum", info)
-    return product
-
-
 def inverse_triangle_(triangle: Array) -> Array:
     """Overwrite an upper triangle R by `R^-1`, with zeros below; entries of R below its diagonal are ignored."""
     if not isinstance(triangle, np.ndarray):
