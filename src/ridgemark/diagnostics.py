@@ -314,12 +314,12 @@ def diagnose_classes(
         )
     newton, ridge = Newton(passes, fit.factor, loss, fit.fit_intercept), float(fit.scaled_ridge[0])
     newton = newton if loss.scalar else newton.hold()
-    sample, system = newton.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
-    features = newton.sampled.features
+    sample, system = newton.drawn.sample, CurvatureSystem(fit.moments, fit.fit_intercept, ridge)
+    features = newton.drawn.sampled.features
     found = features.passes.map(LabelInfluence(features.evaluate, features.n_columns, loss, fit.solution, system))
     predictor = found[:, :-2]
     if not loss.scalar:  # left out with the systems by which the ridge was chosen
-        mean = systems_of_moments(fit.moments, np.ones(len(fit.scaled_ridge)), fit.fit_intercept, ridge)
+        mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
     rows, dimension = passes.distinct_rows().indices[: len(found)], max(fit.effective_dimension[0], 1.0)

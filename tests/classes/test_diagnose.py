@@ -26,6 +26,18 @@ def test_rows_are_left_out_as_in_the_fit(n_classes, tmp_path):
     assert found.landmarks.sum() == 40
 
 
+@pytest.mark.parametrize("budget", [2**30, 4 * 3 * 41**2])
+def test_rows_are_left_out_alike_for_want_of_memory(monkeypatch, budget):
+    """One system for all classes, or one for each, from rows that are drawn."""
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    X, codes = labelled(200, 3)
+    model = NystromClassifier(**PLAIN, ridge=1e-2, memory_budget=2**30).fit(X, codes)
+    monkeypatch.setattr("ridgemark.passes.RowPasses.budget", budget)
+    found = model.diagnose(X, codes)
+    own = found.log_probabilities[np.arange(200), codes[found.rows]]
+    assert np.sort(-np.expm1(own)) == pytest.approx(model.calibration_.scores, abs=0.05)
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_far_rows_and_wrong_labels_come_first(n_classes):
     X, codes = labelled(300, n_classes)

@@ -15,6 +15,7 @@ from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import Newton, TargetSystems, feature_rows
+from ridgemark.solvers.drawn_rows import DrawnRows
 from ridgemark.solvers.feature_rows import streamed_features
 from ridgemark.solvers.newton import _as_vectors
 from tests.classes.problems import indicators, labelled
@@ -155,19 +156,19 @@ def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvatur
     labels = np.where(np.arange(3000) < 2700, rng.integers(0, 3, 3000), (X[:, 0] > 0) + (X[:, 1] > 0))
     X, labels = X[::-1].copy(), labels[::-1]
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", 300)
-    monkeypatch.setattr("ridgemark.solvers.newton._FEWEST", 0)
+    monkeypatch.setattr("ridgemark.solvers.drawn_rows._SAMPLED", 300)
+    monkeypatch.setattr("ridgemark.solvers.drawn_rows._FEWEST", 0)
     factor = nystrom_factor(Gaussian(1.0), X[:150], np.arange(150))
     passes = RowPasses(ArrayRows(X, indicators(labels, 3)), 2**24)
     newton = Newton(passes, factor, class_loss(3), True)
     newton = replace(newton, held=newton.rows.held(), rough=True)
     fit, goal, products = newton.solve(3e-3, zero(factor, 3), 1e-4), 1e-8, {}
     point = newton._point(_as_vectors(fit.solution), 3e-3)
-    leverages, nearby = Newton._leverages, newton.with_own_system(fit).system
+    leverages, nearby = DrawnRows._leverages, newton.with_own_system(fit).system
     for name in ("leverage", "curvature"):
         if name == "curvature":  # as many rows, drawn by another number
             monkeypatch.setattr(
-                Newton, "_leverages", lambda *given: _with_sums(given[1], leverages(*given).sum(axis=0))
+                DrawnRows, "_leverages", lambda *given: _with_sums(given[1], leverages(*given).sum(axis=0))
             )
         system = newton.system(fit.solution, 3e-3, nearby)
         begin = float((point.gradient * system.solve(point.gradient)).sum())

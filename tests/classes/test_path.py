@@ -41,7 +41,7 @@ class Refits:
         self.factor = nystrom_factor(Gaussian(width), X[:50], np.arange(50))
         self.loss = class_loss(self.n_classes)
         self.newton = self.on(np.ones(len(X), dtype=bool))
-        self.sample = self.newton.sample
+        self.sample = self.newton.drawn.sample
         t = self.Y.shape[1]
         self.zero = RidgeSolution(np.zeros((self.factor.rank, t)), np.zeros(t))
         self.known = {}
@@ -122,7 +122,7 @@ def test_systems_of_each_class_alone_leave_rows_out_nearly_as_well(monkeypatch, 
     fit = exactly.newton.solve(2.0, exactly.zero)
     values = exactly.loss.values(exactly.sample.targets(), left_out_predictor(exactly.newton, fit))
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
-    monkeypatch.setattr("ridgemark.solvers.newton._SAMPLED", rows)
+    monkeypatch.setattr("ridgemark.solvers.drawn_rows._SAMPLED", rows)
     problem = Refits(X, labels, 1.0)
     problem.newton = problem.newton.hold() if holds else problem.newton
     assert problem.one_step(problem.newton.solve(2.0, problem.zero)) == pytest.approx(values[:rows].mean(), rel=0.05)

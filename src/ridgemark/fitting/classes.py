@@ -66,7 +66,7 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     fit = replace(newton, rough=False).solve(scaled, start, system=system)
     # The system of the best ridge on a path is near enough to the solution.
     left_out = left_out_predictor(newton, newton.with_own_system(fit) if path is None else fit)
-    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.sample, left_out, fit.converged)
+    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.drawn.sample, left_out, fit.converged)
 
 
 def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolution:

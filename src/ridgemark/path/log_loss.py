@@ -132,7 +132,7 @@ class LabelInfluence(LeftOutPredictor):
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
-    features, system = newton.sampled.features, fit.system
+    features, system = newton.drawn.sampled.features, fit.system
     share, along = 1.0, tuple[Floats, ...]()
     if isinstance(system, TargetSystems):
         share, along = newton.joint_share(fit.solution, system), (system.weights,)
@@ -154,7 +154,7 @@ class LossSearch:
         self.solutions: dict[int, RidgeSolution] = {}
         self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
-        self._targets, self._weights = newton.sample.targets(), newton.sample.row_counts()
+        self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
 
     def evaluate(self, position: int) -> float:
         """Return the leave-one-out loss of one ridge."""

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, Indices
+from ridgemark.backends import Array, Floats
 from ridgemark.linalg import largest_entry
 from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureSums, thinned
+from ridgemark.losses.slopes import CurvatureSums
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.rows import ArrayRows
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems, systems_of_moments
+from ridgemark.solvers.drawn_rows import DrawnRows
 from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
 
 _MOST_STEPS = 100
@@ -32,10 +32,6 @@ _SUMMED = 9  # to sum a system takes as long as rank/9 products with the same ro
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
-_SAMPLED = 8192  # distinct rows that are left out, and rows of systems in which first leverages are estimated
-_PER_DIMENSION, _FEWEST = 8, 256  # rows of the system of a target, for each effective dimension, and some more
-_DRAWN_FROM = 2**16  # distinct rows from which those of a system are drawn, where features are not held
-_PROBES = 16  # random vectors that estimate leverages
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,41 +105,14 @@ class Newton:
         return self.held if self.held and self.rough else streamed_features(self.passes, self.factor)
 
     @cached_property
-    def sample(self) -> RowPasses:
-        """At most 8,192 distinct rows, each with the weight and the mean target of its equals."""
-        return self._distinct(_SAMPLED)
-
-    def _distinct(self, most: int) -> RowPasses:
-        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:most])  # in order of hashes
-        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), self.passes.memory_budget)
-
-    @cached_property
-    def sampled(self) -> FeatureRows:
-        """The features of the sample, in memory where the memory budget has room for them too."""
-        rows, taken = streamed_features(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
-        fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= self.rows.room
-        return rows.held("float64") if fits else rows
-
-    @cached_property
-    def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
-        """Rows of which some are summed for each target alone, the places of the distinct ones, and their weights.
-
-        They are all rows where features are held, and otherwise at most 65,536, the sample first, with the weight of
-        all rows.
-        """
-        if self.held:
-            places = self.passes.distinct_rows().indices
-            return self.held, places, self.passes.row_groups().weights[places]
-        rows, counts = self.sampled, self.sample.row_counts()
-        if len(self.passes.distinct_rows()) > _SAMPLED:
-            drawn_from = self._distinct(_DRAWN_FROM)
-            rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
-        return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
+    def drawn(self) -> DrawnRows:
+        """The rows that are left out, and those of systems of each target alone."""
+        return DrawnRows(self.passes, self.factor, self.loss, self.fit_intercept, self.held)
 
     @property
     def _worn(self) -> float:
         """Products with one system, after which it is summed anew."""
-        sampled = min(self.sample.source.n_rows / self.passes.source.n_rows, 1.0)
+        sampled = min(self.drawn.sample.source.n_rows / self.passes.source.n_rows, 1.0)
         return max(_WORN, sampled * self.factor.rank / _SUMMED)
 
     def sums(self, at: RidgeSolution, scaled_ridge: float) -> Moments:
@@ -153,8 +122,8 @@ class Newton:
     def system(self, at: RidgeSolution, scaled_ridge: float, nearby: System) -> System:
         """Return the systems of a point: of few targets and features whole, or of each target alone, from some rows.
 
-        Where those of each target exceed half of the memory budget, it is one system for all; for one target it is
-        that of all rows held. Rows are drawn by their leverage in the systems of a point nearby.
+        For one target it is that of all rows held. Some rows are drawn by their leverage in the systems of a point
+        nearby.
         """
         if self.whole and not self.loss.scalar:
             return JointSystem(self._joint(at), self.fit_intercept, scaled_ridge)
@@ -163,13 +132,7 @@ class Newton:
             block = self.held.gram(self._weights * curvature)
             return CurvatureSystem(_curvature_moments(block), self.fit_intercept, scaled_ridge)
         assert isinstance(nearby, TargetSystems)
-        rows, places, counts = self._summed
-        curvature = self._curvature(rows.values(_as_vectors(at))[places])
-        weights = counts[:, None] * rows.backend.to_host(curvature)
-        leverages = self._leverages(weights, nearby)
-        dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
-        needed = [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions]
-        return self._systems(thinned(weights, leverages, needed), scaled_ridge)
+        return self.drawn.systems(_as_vectors(at), scaled_ridge, nearby)
 
     def with_own_system(self, fit: NewtonFit) -> NewtonFit:
         """Return the fit with the system of its solution, as leaving rows out needs it."""
@@ -187,34 +150,9 @@ class Newton:
             return point.system
         if given is not None:
             return given.with_ridge(scaled_ridge)
-        totals = self.rows.backend.to_host(self._weights @ self._curvature(point.predictor))
+        totals = self.rows.backend.to_host(self._weights @ self.drawn.curvature(point.predictor))
         means = totals / self._plain.total_weight
         return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
-
-    def _curvature(self, predictor: Array) -> Array:
-        """Return the curvature along each target, or the mean one of all, shape (rows, 1), for want of memory."""
-        each = 8 * predictor.shape[1] * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2
-        return self.loss.curvature_diagonal(predictor) if each else self.loss.curvature(predictor)[:, None]
-
-    def _systems(self, weights: Floats, scaled_ridge: float) -> TargetSystems:
-        """Return the systems of each target, or of all alike, with these weights of the rows that are summed."""
-        rows, places, _ = self._summed
-        blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in weights.T])
-        return TargetSystems(blocks, weights[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
-
-    def _leverages(self, weights: Floats, systems: TargetSystems) -> Floats:
-        """Estimate `d_ik z_i'F_k F_k'z_i`, with d_ik the weights, as `d_ik |G'F_k'z_i|^2`, at most 1.
-
-        G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
-        """
-        rows, places, _ = self._summed
-        probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
-        leverages = np.empty_like(weights)
-        for k, probed in enumerate(systems.times(probes)):
-            reached = rows.backend.to_host(rows.values(probed))[places]
-            # Beyond the range of numbers a leverage counts as 1.
-            leverages[:, k] = np.fmin(weights[:, k] * (reached**2).sum(axis=1), 1.0)
-        return leverages
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
         """Return `v'H^-1 v / v'F F'v`, by which changes of single targets are multiplied where a row is left out.
@@ -224,16 +162,16 @@ class Newton:
         e_i. The expected values of both products are sums of `s_i'(leverage) s_i`; their errors nearly cancel in the
         ratio.
         """
-        vectors, counts = _as_vectors(at), self.sample.row_counts()
+        vectors, counts = _as_vectors(at), self.drawn.sample.row_counts()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], len(counts))
-        backend, targets = self.sampled.backend, self.sample.targets()
-        slopes = self.loss.slopes(backend.from_host(targets), self.sampled.values(vectors))
-        v = self.sampled.sums(backend.from_host(signs * counts)[:, None] * slopes)
+        backend, targets = self.drawn.sampled.backend, self.drawn.sample.targets()
+        slopes = self.loss.slopes(backend.from_host(targets), self.drawn.sampled.values(vectors))
+        v = self.drawn.sampled.sums(backend.from_host(signs * counts)[:, None] * slopes)
         v[-1] *= self.fit_intercept
         begin = float((v * _centred(system.solve(v))).sum())
         if not begin > 0.0:
             return 1.0
-        rows = self.held or self.sampled
+        rows = self.held or self.drawn.sampled
         weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
         x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight=weight)
         return float((v * x).sum()) / begin

@@ -1,0 +1,103 @@
+"""Rows drawn from all: those that are left out to choose a ridge, and those whose sums make the system of a target.
+
+As most rows are sure of most classes, a system needs few of them: those of large leverage in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ridgemark.backends import Array, Floats, Indices
+from ridgemark.losses import Loss
+from ridgemark.losses.slopes import thinned
+from ridgemark.operators import NystromFactor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
+from ridgemark.solvers.curvature import TargetSystems
+from ridgemark.solvers.feature_rows import FeatureRows, streamed_features
+
+_SAMPLED = 8192  # distinct rows that are left out
+_PER_DIMENSION, _FEWEST = 8, 256  # rows of the system of a target, for each effective dimension, and some more
+_DRAWN_FROM = 2**16  # distinct rows from which those of a system are drawn, where features are not held
+_PROBES = 16  # random vectors that estimate leverages
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """Some rows of a fit, in random order: the order of hashes."""
+
+    passes: RowPasses
+    factor: NystromFactor
+    loss: Loss
+    fit_intercept: bool
+    held: FeatureRows | None  # the features of all rows, where memory has room
+
+    @cached_property
+    def sample(self) -> RowPasses:
+        """At most 8,192 distinct rows, each with the weight and the mean target of its equals."""
+        return self._distinct(_SAMPLED)
+
+    @cached_property
+    def sampled(self) -> FeatureRows:
+        """The features of the sample, in memory where the memory budget has room for them too."""
+        rows, taken = streamed_features(self.sample, self.factor), 4 * self.passes.source.n_rows if self.held else 0
+        fits = (taken + 8 * self.sample.source.n_rows) * self.factor.rank <= rows.room
+        return rows.held("float64") if fits else rows
+
+    @property
+    def n_systems(self) -> int:
+        """One for each target; one for all, of their mean curvature, where those exceed half of the memory budget."""
+        t = self.passes.source.n_targets
+        return t if 8 * t * (self.factor.rank + 1) ** 2 <= self.passes.budget // 2 else 1
+
+    def curvature(self, predictor: Array) -> Array:
+        """Return the curvature of rows in each system, shape (rows, systems)."""
+        alike = self.n_systems < predictor.shape[1]
+        return self.loss.curvature(predictor)[:, None] if alike else self.loss.curvature_diagonal(predictor)
+
+    def systems(self, vectors: Floats, scaled_ridge: float, nearby: TargetSystems) -> TargetSystems:
+        """Return the systems of a point: rows are drawn by their leverage in the systems of a point nearby."""
+        rows, places, counts = self._summed
+        weights = counts[:, None] * rows.backend.to_host(self.curvature(rows.values(vectors)[places]))
+        leverages = self._leverages(weights, nearby)
+        dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
+        drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions])
+        blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in drawn.T])
+        return TargetSystems(blocks, drawn[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
+
+    def _leverages(self, weights: Floats, systems: TargetSystems) -> Floats:
+        """Estimate `d_ik z_i'F_k F_k'z_i`, with d_ik the weights, as `d_ik |G'F_k'z_i|^2`, at most 1.
+
+        G has random columns, with the identity as expected value of `G G'`: a few give the order of magnitude.
+        """
+        rows, places, _ = self._summed
+        probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
+        leverages = np.empty_like(weights)
+        for k, probed in enumerate(systems.times(probes)):
+            reached = rows.backend.to_host(rows.values(probed))[places]
+            # Beyond the range of numbers a leverage counts as 1.
+            leverages[:, k] = np.fmin(weights[:, k] * (reached**2).sum(axis=1), 1.0)
+        return leverages
+
+    @cached_property
+    def _summed(self) -> tuple[FeatureRows, Indices, Floats]:
+        """Rows of which some are summed for each target alone, the places of the distinct ones, and their weights.
+
+        They are all rows where features are held, and otherwise at most 65,536, the sample first, with the weight of
+        all rows.
+        """
+        if self.held:
+            places = self.passes.distinct_rows().indices
+            return self.held, places, self.passes.row_groups().weights[places]
+        rows, counts = self.sampled, self.sample.row_counts()
+        if len(self.passes.distinct_rows()) > _SAMPLED:
+            drawn_from = self._distinct(_DRAWN_FROM)
+            rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
+        return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
+
+    def _distinct(self, most: int) -> RowPasses:
+        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:most])  # in order of hashes
+        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), self.passes.memory_budget)
