@@ -1,6 +1,7 @@
 """The short form of the speed benchmarks, in a few minutes: writes docs/speed-measured.md and docs/images/speed.svg.
 
-Run: make bench. The long forms are benchmarks/fit.py and benchmarks/scaling.py; docs/speed.md says what they gave.
+Run: make bench. The long forms are benchmarks/fit.py and benchmarks/scaling.py; docs/speed.md and docs/scale.md
+say what they gave.
 """
 
 from __future__ import annotations
