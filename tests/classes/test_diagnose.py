@@ -27,8 +27,8 @@ def test_rows_are_left_out_as_in_the_fit(n_classes, tmp_path):
 
 
 @pytest.mark.parametrize("budget", [2**30, 4 * 3 * 41**2])
-def test_rows_are_left_out_alike_for_want_of_memory(monkeypatch, budget):
-    """One system for all classes, or one for each, from rows that are drawn."""
+def test_a_diagnosis_may_have_one_system_for_all_classes(monkeypatch, budget):
+    """One for all where memory is short, otherwise one for each class."""
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     X, codes = labelled(200, 3)
     model = NystromClassifier(**PLAIN, ridge=1e-2, memory_budget=2**30).fit(X, codes)

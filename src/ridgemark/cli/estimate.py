@@ -99,8 +99,8 @@ def _tuning(source: RowSource, sizes: tuple[int, int, int], evaluations: int, cl
 def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
     """Return the seconds of a fit without tuning: operations `4 n p^2 + 54 p^3` and a pilot, kernel entries `5 n p`.
 
-    An audit takes `n^2 / 2` entries, a search for the ridge as long as 1,600 n. Features that cannot be held are
-    computed twice: `6.7 n p^2`.
+    An audit takes `n^2 / 2` further entries, and a search for the ridge the time of 1,600 n. Features that cannot be
+    held are computed twice: `6.7 n p^2`.
     """
     n, d, t = source.n_rows, source.n_features, source.n_targets
     direct = _PASSES[8 * n * p <= DEFAULT_MEMORY_BUDGET] * n * p**2 + _CUBED * p**3

@@ -192,7 +192,7 @@ class Newton:
         system = self._begin_with(point, scaled_ridge, system)
         first, spent, slope, before = 0.0, 0, np.inf, np.inf
         for steps in range(1, _MOST_STEPS + 1):
-            # The steps so far say how much the next one promises: the last one needs no system of its own.
+            # If steps go on to shrink alike, the next one promises slope^2 / before. A last step needs no new system.
             worn = spent > 0 and spent > self._worn and slope * (slope / before) > tol * abs(point.objective)
             if point.system or worn:
                 system, spent = point.system or self.system(_as_solution(point.at), scaled_ridge, system), 0
@@ -214,6 +214,7 @@ class Newton:
 
     @cached_property
     def _plain(self) -> Moments:
+        """The sums of the squared loss."""
         return self.moments or loss_sums(self.passes, self.factor)
 
     def _joint(self, at: RidgeSolution) -> CurvatureSums:
