@@ -49,14 +49,15 @@ def what_rounding_spoilt(
                 f"rounding decides this fit, whose error on its training rows is {ratio:.3g} times the variance of the "
                 "targets"
             )
-    if len(few.distinct_rows()) > 1 and _constant(fit.moments):
+    if _constant(fit.moments) and len(few.distinct_rows()) > 1:
         return "the kernel is the same for all rows up to rounding, so the fit cannot distinguish them"
     return ""
 
 
 def _few_rows(passes: RowPasses) -> RowPasses:
     """Return rows of positive weight in a few runs, spread evenly: files are read in pieces."""
-    present = np.flatnonzero(passes.row_counts())
+    weights = passes.weights()
+    present = np.arange(passes.source.n_rows) if weights is None else np.flatnonzero(weights)
     starts = np.linspace(0, max(0, len(present) - _ROWS), _RUNS).astype(np.intp)
     chosen = np.unique(np.minimum(starts[:, None] + np.arange(_ROWS), len(present) - 1))
     rows = passes.take(present[chosen])
