@@ -16,7 +16,7 @@ from ridgemark.fitted import Cost, Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.dask import is_dask
@@ -184,6 +184,8 @@ class LandmarkEstimator(TableReader):
         """
         source, targets = self._open_as_given(X, y, sample_weight, reset)
         source = self._encoded(source, reset, keep_constant)
+        if isinstance(source, BaseRows):
+            source = source.staying(self.memory_budget)
         return source, self._form(source, targets)
 
     def _open_as_given(self, X, y, sample_weight, reset):

@@ -153,6 +153,10 @@ class BaseRows(RowSource):
         encoded.dtype = self.dtype if encoder.keeps_columns else np.dtype(np.float64)
         return encoded
 
+    def staying(self, memory_budget: int | None) -> Self:
+        """Return the same rows; those of a file stay in memory after the first pass if a quarter of the budget suffices."""
+        return self
+
     def shown_to(self, encoder: Any, block_rows: int) -> Any:
         """Return an encoder without features that has seen the columns of all rows, in one pass."""
         for _ in self.encoded_by(encoder).blocks(block_rows):

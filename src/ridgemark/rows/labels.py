@@ -79,8 +79,12 @@ class LabelRows(BaseRows):
         self.has_weights = source.has_weights or class_weights is not None
         self.feature_names, self.target_names = source.feature_names, None
         self.whole = getattr(source, "whole", True)
-        self.reads_ahead, self.paths = getattr(source, "reads_ahead", False), getattr(source, "paths", ())
+        self.paths = getattr(source, "paths", ())
         self.encoder, self.encoded = getattr(source, "encoder", None), True  # the source's columns are features
+
+    @property
+    def reads_ahead(self) -> bool:  # type: ignore[override]
+        return getattr(self._source, "reads_ahead", False)
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         return map(self._converted, self._source.blocks(block_rows, start, stop))

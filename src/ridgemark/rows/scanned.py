@@ -1,20 +1,23 @@
 """Rows in files that are read sequentially, in chunks with known row numbers; a chunk is always read as a whole."""
 
+import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ridgemark.rows.base import Array, BaseRows, Block, copy_rows
+from ridgemark.rows.base import Array, BaseRows, Block, block_rows_for, copy_rows
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows, stacked
 from ridgemark.rows.choice import Choice, Header
-from ridgemark.rows.column import Column, NoFeatures
+from ridgemark.rows.column import Column, ColumnEncoder, NoFeatures
 from ridgemark.rows.files import FileState
 from ridgemark.rows.labels import label_numbers, labels_in, text_labels
 from ridgemark.rows.places import Place, listed
+
+_SHARE_OF_ROWS = 4  # the memory budget over the most that rows may take which stay in memory
 
 
 class ScannedRows(BaseRows):
@@ -38,6 +41,8 @@ class ScannedRows(BaseRows):
 
     reads_ahead = True
     finite = False
+    _stays: bool = False  # whether rows are kept when a pass has read all of them
+    _read_before: Sequence[Block] | None = None  # these rows
 
     def __init__(
         self,
@@ -79,16 +84,42 @@ class ScannedRows(BaseRows):
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
         """Iterate over the rows of some chunks, in ascending order, in blocks of any size."""
 
+    def encoded_by(self, encoder: ColumnEncoder) -> Self:
+        encoded = super().encoded_by(encoder)
+        encoded._read_before, encoded.reads_ahead = None, True
+        return encoded
+
+    def staying(self, memory_budget: int | None) -> Self:
+        bytes_per_row = 8 * (self.n_features + self.n_targets + self.has_weights)
+        if block_rows_for(memory_budget, _SHARE_OF_ROWS * bytes_per_row, self.n_rows) < self.n_rows:
+            return self
+        staying = copy.copy(self)
+        staying._stays = True
+        return staying
+
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        if self._read_before is not None:
+            return (piece for piece in self._read_before if piece.start < stop and piece.start + piece.n_rows > start)
         first, last = self._chunks_of(np.array([start, stop - 1])).tolist()
-        return self._files.guard(self._read(range(first, last + 1)))
+        pieces = self._files.guard(self._read(range(first, last + 1)))
+        return self._kept_pieces(pieces) if self._stays and (start, stop) == (0, self.n_rows) else pieces
+
+    def _kept_pieces(self, pieces: Iterable[Block]) -> Iterator[Block]:
+        """Yield the pieces of all rows, and keep them at the end."""
+        read = []
+        for piece in pieces:
+            read.append(piece)
+            yield piece
+        self._read_before, self.reads_ahead = read, False
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
-        chunks = np.unique(self._chunks_of(rising))
+        pieces: Iterable[Block] | None = self._read_before
+        if pieces is None:
+            pieces = self._files.guard(self._read(np.unique(self._chunks_of(rising)).tolist()))
         taken = self._blank(0, len(indices))
-        for piece in self._files.guard(self._read(chunks.tolist())):
+        for piece in pieces:
             first, last = np.searchsorted(rising, [piece.start, piece.start + piece.n_rows])
             copy_rows(piece, rising[first:last] - piece.start, taken, order[first:last])
         return Block(0, taken.features, taken.targets, taken.weights, taken=indices)
