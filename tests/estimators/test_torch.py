@@ -185,7 +185,8 @@ def test_kernel_values_held_in_single_precision_give_the_same_solution(monkeypat
         monkeypatch.setattr("ridgemark.backends.torch.TorchBackend.free_bytes", lambda self, free=free: free)
         model = NystromRidge(**options).fit(rows, Y)
         found = model.predict(rows).numpy()
-        assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ <= 0.02 * Y.std()
+        assert np.sqrt(np.mean((found - direct) ** 2)) <= model.solver_bound_ + CLOSE  # rounding of both solutions
+        assert model.solver_bound_ <= 0.02 * Y.std()
 
 
 def test_classes_agree():
