@@ -77,9 +77,9 @@ class DrawnRows:
         probes = np.random.default_rng(0).normal(size=(self.factor.rank + 1, _PROBES)) / np.sqrt(_PROBES)
         leverages = np.empty_like(weights)
         for k, probed in enumerate(systems.times(probes)):
-            reached = rows.backend.to_host(rows.values(probed))[places]
+            reached = rows.backend.to_host(rows.backend.squared_norms(rows.values(probed)))[places]
             # Beyond the range of numbers a leverage counts as 1.
-            leverages[:, k] = np.fmin(weights[:, k] * (reached**2).sum(axis=1), 1.0)
+            leverages[:, k] = np.fmin(weights[:, k] * reached, 1.0)
         return leverages
 
     @cached_property
