@@ -15,8 +15,8 @@ from ridgemark.kernels import Gaussian, Laplacian, Matern32
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
-from ridgemark.tuning.criterion import Sample
-from ridgemark.tuning.levels import Choice, _choose_family
+from ridgemark.tuning.criterion import Sample, best_ridge
+from ridgemark.tuning.levels import Choice, _choose_family, choose
 from ridgemark.tuning.metrics import PerFeature
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
@@ -222,16 +222,19 @@ def test_the_family_tuned_must_be_better_to_stay_in_an_exact_fit(monkeypatch):
         assert type(family) is expected
 
 
+ROWS_OF_16 = Sample(np.arange(16.0)[:, None], np.ones((16, 1)), np.full(16, 1 / 16), 8, True)
+SIXTY_AND_THIRTY = ((slice(60), 60), (slice(60, 90), 30))
+
+
 def _search_with_errors(monkeypatch, error):
     """Return a search whose judged errors are a function of the number of landmarks and the bandwidth."""
-    rows = Sample(np.arange(16.0)[:, None], np.ones((16, 1)), np.full(16, 1 / 16), 8, True)
 
     def errors(self, kernels):
         return [error(self.tuning.n_landmarks, bandwidth) for bandwidth in kernels]
 
     monkeypatch.setattr(search, "with_metric", lambda family, metric: 1.0 / float(metric[0, 0]))
     monkeypatch.setattr(search.Search, "judged_errors", errors)
-    return search.Search(rows, rows, np.ones(1), 1, 1, print)
+    return search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print)
 
 
 def test_a_length_that_gains_more_from_landmarks_is_taken_for_many(monkeypatch):
@@ -259,6 +262,30 @@ def test_the_record_of_a_rival_has_its_judged_error(monkeypatch):
     found = _choose_family(one, choice, rival, 2.0)
     assert found.compared[0].error == 0.25
     assert found.levels[0].judged_error == 2.0
+
+
+@pytest.mark.parametrize("level", ["shared", "per_feature"])
+def test_all_rows_judge_families_at_one_bandwidth(level, monkeypatch):
+    """No metric was fitted to them there."""
+    judges = []
+    monkeypatch.setattr(search.Search, "compare", lambda self, *given: (judges.append(self.all_judge), 1.0, ()))
+    levels = (SimpleNamespace(level=level, taken=True),)
+    chosen = Choice(Gaussian(), PerFeature(1), np.eye(1), asked=False, levels=levels)
+    monkeypatch.setattr("ridgemark.tuning.levels._choose_level", lambda *given: chosen)
+    one = search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print)
+    choose(one, one, [search.Shared(Gaussian(), 1.0, 1.0)], [], [level], 0.0)
+    assert judges == [level == "shared"]
+
+
+def test_the_error_of_all_rows_is_the_mean_of_rows_left_out_and_rows_that_judge():
+    X, y = product_of_two(90)
+    tuning, judging = (Sample(X[part], y[part, None], np.full(n, 1 / n), 20, True) for part, n in SIXTY_AND_THIRTY)
+    one = search.Search(tuning, judging, np.array([1e-3]), 1, 1, print)
+    kernel = Gaussian(2.0)
+    of_judging, of_all = (replace(one, all_judge=both).judged_errors([kernel])[0] for both in (False, True))
+    left_out, _ = best_ridge(kernel, tuning, one.ridges)
+    assert of_judging == pytest.approx(np.sqrt(one.judged(kernel).mean()))
+    assert of_all == pytest.approx(np.sqrt((60 * left_out + 30 * of_judging**2) / 90))
 
 
 def test_an_error_that_is_zero_or_infinite_is_expected_to_stay(monkeypatch):

@@ -113,7 +113,8 @@ def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
 def _memory(source: RowSource, p: int, searched: bool) -> float:
     n, t = source.n_rows, source.n_targets
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
-    held = 0 if getattr(source, "reads_ahead", False) else source.n_features  # rows of a file are not held
+    small = 32 * n * (source.n_features + t) <= DEFAULT_MEMORY_BUDGET  # then rows of a file stay in memory
+    held = source.n_features if small or not getattr(source, "reads_ahead", False) else 0
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
     return max(memory, min(8.0 * n * p, DEFAULT_MEMORY_BUDGET) + rows)  # the factor of randomly pivoted Cholesky

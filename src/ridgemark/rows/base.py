@@ -154,7 +154,7 @@ class BaseRows(RowSource):
         return encoded
 
     def staying(self, memory_budget: int | None) -> Self:
-        """Return the same rows; those of a file stay in memory after the first pass if a quarter of the budget suffices."""
+        """Return the same rows; those of a file stay in memory after a pass if a quarter of the budget holds them."""
         return self
 
     def shown_to(self, encoder: Any, block_rows: int) -> Any:

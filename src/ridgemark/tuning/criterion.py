@@ -229,10 +229,11 @@ def best_ridge(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[float, f
     return _design(kernel, sample).best_ridge(ridges)[:2]
 
 
-def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> SmallModel:
-    """Return the landmark model of a sample at the ridge of the smallest leave-one-out error."""
+def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[SmallModel, float]:
+    """Return the landmark model of a sample at the ridge of the smallest leave-one-out error, and that error."""
     design = _design(kernel, sample)
-    return design.model(kernel, design.best_ridge(ridges)[2])
+    error, _, coefficients = design.best_ridge(ridges)
+    return design.model(kernel, coefficients), error
 
 
 def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:

@@ -68,7 +68,8 @@ def choose(
     first = next((one for one in families if is_radial(one.family)), families[0])
     own = [one for one in found if is_radial(one.shared.family) == is_radial(first.family)]
     choice = _choose_level(search, first, own, levels)
-    family, factor, compared = larger.compare([one.family for one in families], choice.family, choice.metric, doublings)
+    judges = replace(larger, all_judge=choice.level == "shared")
+    family, factor, compared = judges.compare([one.family for one in families], choice.family, choice.metric, doublings)
     choice = replace(choice, family=family, metric=choice.metric / factor, compared=compared)
     rivals = [one for one in found if one not in own]
     if not rivals:

@@ -95,6 +95,7 @@ class Search:
     patience: int
     count: Callable[[int], None]  # told of every evaluation
     journal: Journal | None = None
+    all_judge: bool = False  # whether rows that tune judge too, left out one by one: where no metric was fitted to them
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -229,15 +230,26 @@ class Search:
         return Gain.of(errors, others).exceeds(_WORTH_UNIFORM)
 
     def judged_errors(self, kernels: Sequence[Any]) -> list[float]:
-        """Return the error of every kernel on the judging rows: root of the mean square."""
-        return self._in_threads(lambda kernel: float(np.sqrt(self.judged(kernel).mean())), kernels)
+        """Return the error of every kernel, root of the mean square: on the judging rows, or on all if all judge."""
+
+        def error(kernel: Any) -> float:
+            judged, left_out = self._judged(kernel)
+            n_tuning = len(self.tuning.weights) if self.all_judge else 0
+            return float(np.sqrt((judged.sum() + n_tuning * left_out) / (len(judged) + n_tuning)))
+
+        return self._in_threads(error, kernels)
 
     def judged(self, kernel: Any) -> Floats:
         """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
+        return self._judged(kernel)[0]
+
+    def _judged(self, kernel: Any) -> tuple[Floats, float]:
+        """Return the squared errors of the judging rows, and the mean of those of the tuning rows, left out."""
         try:
-            return judge(best_model(kernel, self.tuning, self.ridges), self.judging)
+            model, left_out = best_model(kernel, self.tuning, self.ridges)
+            return judge(model, self.judging), left_out
         except np.linalg.LinAlgError:  # the kernel matrix is not definite
-            return np.full(len(self.judging.weights), np.inf)
+            return np.full(len(self.judging.weights), np.inf), np.inf
 
     def _from(self, shared: Shared, metrics: Metrics, name: str, candidate: Candidate | None = None) -> Found | None:
         """Descend from a candidate, the shared bandwidth or outer products; None where that is not possible."""
