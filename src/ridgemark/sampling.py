@@ -104,8 +104,9 @@ def draw_poisson(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
 
 def inclusion_chances(weights: Floats, size: int) -> Floats:
     """Return `min(1, c w_i)` with the sum `size`, which is at most the number of positive w_i."""
-    ascending = np.sort(weights)
-    largest, rest = ascending[::-1][:size], np.cumsum(ascending)[::-1][:size]
+    parted = np.partition(weights, len(weights) - size)
+    ascending = np.sort(parted[len(weights) - size :])
+    largest, rest = ascending[::-1], (parted[: len(weights) - size].sum() + np.cumsum(ascending))[::-1]
     # With the k largest certain, the others share size - k; the right k is the first for which none exceeds one.
     factors = (size - np.arange(size)) / rest
     factor = factors[np.argmax(factors * largest <= 1.0 + 1e-12)]

@@ -61,7 +61,8 @@ class DrawnRows:
     def systems(self, vectors: Floats, scaled_ridge: float, nearby: TargetSystems) -> TargetSystems:
         """Return the systems of a point: rows are drawn by their leverage in the systems of a point nearby."""
         rows, places, counts = self._summed
-        weights = counts[:, None] * rows.backend.to_host(self.curvature(rows.values(vectors)[places]))
+        curvature = rows.backend.to_host(self.curvature(rows.values(vectors)[places]))
+        weights = counts[:, None] * np.asfortranarray(curvature)  # it is read by columns
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
         drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions])
