@@ -277,6 +277,19 @@ def test_delimiter_and_decimal_mark_can_be_given(write: Any, text: str, form: An
     assert values(open_rows(write(text), **form)) == expected
 
 
+def test_cells_may_be_separated_by_bars(write: Any) -> None:
+    assert values(open_rows(write("a|b, c|d\n1|2|3\n"))) == [[1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null", "#N/A", "#NA", "<NA>", " #n/a ", ""])
+def test_words_for_a_missing_value(write: Any, word: str) -> None:
+    path = write(f"a,t,y\n1,x,2\n{word},{word},3\n4,z,{word}\n")
+    rows = CsvRows(path, target="y", skip=True)
+    assert rows.n_rows == 2
+    (columns,) = [piece.columns([0, 1]) for piece in rows.pieces()]
+    assert [column.gaps.tolist() for column in columns] == [[False, True, False]] * 2
+
+
 def test_a_decimal_mark_of_the_other_kind_is_refused(write: Any) -> None:
     assert "holds text, '1.5'" in refusal(write("a;b\n1.5;2\n"), decimal=",")
     assert "give decimal=',' (command line: --decimal ,)" in refusal(write("a;b\n1,5;2\n"))

@@ -52,7 +52,7 @@ class CsvRows(ScannedRows):
     weight : str or int, optional
         Name or position of the weight column.
     delimiter : str, optional
-        By default comma, semicolon or tab, whichever is most frequent in the first line.
+        By default comma, semicolon, tab or bar, whichever is most frequent in the first line.
     decimal : "." or ",", default="."
         The decimal mark.
     skip : bool, default=False

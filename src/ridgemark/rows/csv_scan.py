@@ -20,7 +20,8 @@ from ridgemark.rows.places import shown
 
 CHUNK_BYTES = 2**20
 
-MISSING = ("na", "n/a", "nan", "null")  # in any case of letters, with or without spaces around; so is an empty cell
+# In any case of letters, with or without spaces around; so is an empty cell.
+MISSING = ("na", "n/a", "nan", "null", "#n/a", "#na", "<na>")
 
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _QUOTE = b'\n"'
@@ -96,7 +97,7 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
         raise SourceFileError(
             f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
         ) from error
-    delimiter = delimiter or max(",;\t".replace(decimal, ""), key=re.sub('"[^"]*"', "", row).count)
+    delimiter = delimiter or max(",;\t|".replace(decimal, ""), key=re.sub('"[^"]*"', "", row).count)
     cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
     if len(cells) > MAX_COLUMNS.value:
         raise DataError(f"the first line of {source} has {len(cells):,} columns; {MAX_COLUMNS.remedy}")
