@@ -30,8 +30,8 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Columns** are named, or counted from 0; -1 is the last. Several are separated by commas (`--drop id,name`), or the
   option is given several times. A name that has a comma stands in double quotes, with single quotes around them for
   the shell: `--drop '"area, m2",id'`.
-- **CSV files** are split at commas, semicolons, tabs or bars, whichever the first line has most of, or at `--delimiter`;
-  `--decimal ,` reads decimal commas.
+- **CSV files** are split at commas, semicolons, tabs or bars, whichever the first line has most of, or at
+  `--delimiter`; `--decimal ,` reads decimal commas.
 - **Text, dates and gaps** among the features of `fit` and `scores` are encoded as [tables](tables.md) are.
 - **Rows without a target** are left out by `fit`, `certify`, `scores` and `--test`, with one line that counts them;
   `predict` and `effects` need no target and take all rows.

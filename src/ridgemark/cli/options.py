@@ -146,8 +146,8 @@ form_options = together(
     option(
         "--delimiter",
         character,
-        "Character between the cells of a CSV file, or the word tab; by default comma, semicolon, tab or bar, whichever "
-        "the first line has most of.",
+        "Character between the cells of a CSV file, or the word tab; by default comma, semicolon, tab or bar, "
+        "whichever the first line has most of.",
         "CHARACTER",
     ),
     option("--decimal", click.Choice([".", ","]), "Decimal mark of a CSV file; by default a point."),

@@ -50,8 +50,8 @@ def open_rows(
     weight : str, int or array, optional
         Name, position or values of the weights.
     delimiter : str, optional
-        The character between the cells of a CSV file; by default comma, semicolon, tab or bar, whichever is most frequent
-        in the first line.
+        The character between the cells of a CSV file; by default comma, semicolon, tab or bar, whichever is most
+        frequent in the first line.
     decimal : "." or ","
         The decimal mark of a CSV file.
     missing_target : {"error", "skip"}
