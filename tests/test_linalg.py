@@ -29,6 +29,7 @@ def upper(size, seed=0):
 def either_way(request, monkeypatch):
     if request.param == "numpy":  # as if scipy was built with 64-bit integers
         monkeypatch.setattr(blas, "_TRMM", None)
+        monkeypatch.setattr(blas, "_GEMM", None)
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
@@ -44,7 +45,7 @@ def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, ei
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_columns_of_a_block_are_updated_in_place(leading, order, either_way):
     block, triangle = np.random.default_rng(1).normal(size=(17, 130)), np.array(upper(130), order=order)
-    right = np.random.default_rng(2).normal(size=(leading, 130 - leading))
+    right = np.array(np.random.default_rng(2).normal(size=(leading, 130 - leading)), order=order)
     first, others = block[:, :leading].copy(), block[:, leading:].copy()
     NUMPY.subtract_product_(block[:, leading:], block[:, :leading], right)
     blas.times_triangle_(block[:, :leading], triangle[:leading, :leading])

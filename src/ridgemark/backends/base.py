@@ -17,8 +17,6 @@ Array: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
-_PANEL = 256  # columns of a product that is subtracted from an array
-
 
 _module = cache(import_module)
 
@@ -149,9 +147,7 @@ class Backend:
 
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:
         """Overwrite values by `values - left right`."""
-        for first in range(0, values.shape[1], _PANEL):  # small temporary arrays
-            panel = slice(first, min(first + _PANEL, values.shape[1]))
-            values[:, panel] -= self.xp.matmul(left, right[:, panel])
+        values -= self.xp.matmul(left, right)
         return values
 
     def squared_norms(self, rows: Array) -> Array:

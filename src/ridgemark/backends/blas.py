@@ -1,8 +1,8 @@
-"""A BLAS routine that several threads can run at the same time.
+"""BLAS routines that several threads can run at the same time.
 
-SciPy's wrapper of this routine holds the interpreter lock, and NumPy does not offer it. SciPy exports a pointer to it
-for Cython; ctypes calls it here without the lock. If SciPy was built with 64-bit BLAS integers, NumPy products are used
-instead.
+SciPy's wrappers of these routines hold the interpreter lock, and NumPy does not offer them: it has no product with a
+triangle, and none that is added to a matrix. SciPy exports pointers to them for Cython; ctypes calls them here without
+the lock. If SciPy was built with 64-bit BLAS integers, NumPy products are used instead.
 """
 
 import ctypes
@@ -33,6 +33,17 @@ def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
     else:
         _TRMM(b"L", b"U", b"T", b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
     return rows
+
+
+def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
+    """Overwrite values by `values - A B`, without an array for the product."""
+    if _GEMM is None or not (_in_rows(values) and values.flags.writeable and _in_rows(left) and _in_rows(right)):
+        values -= left @ right
+        return values
+    (n_rows, n_columns), inner = values.shape, len(right)
+    steps = _step(right), _step(left), _step(values)
+    _GEMM(b"N", b"N", n_columns, n_rows, inner, -1.0, right, steps[0], left, steps[1], 1.0, values, steps[2])
+    return values
 
 
 def _in_rows(matrix: Floats) -> bool:
@@ -71,4 +82,4 @@ def _as_c(argument: Any) -> Any:
     return argument.ctypes.data if isinstance(argument, np.ndarray) else kinds[type(argument)](argument)
 
 
-_TRMM = _routine("dtrmm", 11)
+_TRMM, _GEMM = _routine("dtrmm", 11), _routine("dgemm", 13)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ridgemark.backends.base import Backend
-from ridgemark.backends.blas import times_triangle_
+from ridgemark.backends.blas import subtract_product_, times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -58,6 +58,9 @@ class NumpyBackend(Backend):
 
     def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
         return times_triangle_(rows, triangle)
+
+    def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
+        return subtract_product_(values, left, right)
 
     def squared_norms(self, rows: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
