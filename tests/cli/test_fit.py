@@ -479,6 +479,18 @@ def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
     assert read == held - 8 * X.shape[0] * (X.shape[1] - 1)
 
 
+@pytest.mark.parametrize("budget", [2**30, 2**16])
+def test_rows_of_a_csv_file_are_counted_where_they_stay(budget, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(1000, 3)).round(3)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header="a,b,y", comments="")
+    monkeypatch.setattr("ridgemark.rows.base.DEFAULT_MEMORY_BUDGET", budget)
+    held, read = (
+        estimate.estimate(open_rows(rows, target=target), 100, False).memory
+        for rows, target in ((X, 2), (tmp_path / "x.csv", "y"))
+    )
+    assert held - read == (0 if budget == 2**30 else 8 * 1000 * 2)
+
+
 class Terminal(io.StringIO):
     """A terminal that records its output."""
 

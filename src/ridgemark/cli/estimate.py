@@ -9,7 +9,7 @@ import numpy as np
 from ridgemark.backends.threads import one_blas_thread, worker_threads
 from ridgemark.kernels import Gaussian
 from ridgemark.report.fit_words import spoken
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, RowSource
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, BaseRows, RowSource
 from ridgemark.selection.count import ALL_ROWS_UP_TO, FEWEST, memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
 from ridgemark.solvers import solver_cost
@@ -113,8 +113,8 @@ def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
 def _memory(source: RowSource, p: int, searched: bool) -> float:
     n, t = source.n_rows, source.n_targets
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
-    small = 32 * n * (source.n_features + t) <= DEFAULT_MEMORY_BUDGET  # then rows of a file stay in memory
-    held = source.n_features if small or not getattr(source, "reads_ahead", False) else 0
+    stay = isinstance(source, BaseRows) and source.staying(None) is not source  # those of a small file
+    held = source.n_features if stay or not getattr(source, "reads_ahead", False) else 0
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows
     return max(memory, min(8.0 * n * p, DEFAULT_MEMORY_BUDGET) + rows)  # the factor of randomly pivoted Cholesky
