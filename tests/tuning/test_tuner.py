@@ -288,6 +288,16 @@ def test_the_error_of_all_rows_is_the_mean_of_rows_left_out_and_rows_that_judge(
     assert of_all == pytest.approx(np.sqrt((60 * left_out + 30 * of_judging**2) / 90))
 
 
+@pytest.mark.parametrize("all_judge", [False, True])
+def test_the_error_of_a_kernel_that_is_not_definite_is_infinite(all_judge, monkeypatch):
+    def refused(*given):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(search, "best_model", refused)
+    one = search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print, all_judge=all_judge)
+    assert one.judged_errors([Gaussian()]) == [np.inf]
+
+
 def test_an_error_that_is_zero_or_infinite_is_expected_to_stay(monkeypatch):
     for error in (0.0, np.inf):
         one = _search_with_errors(monkeypatch, lambda p, width, error=error: error)

@@ -234,8 +234,8 @@ class Search:
 
         def error(kernel: Any) -> float:
             judged, left_out = self._judged(kernel)
-            n_tuning = len(self.tuning.weights) if self.all_judge else 0
-            return float(np.sqrt((judged.sum() + n_tuning * left_out) / (len(judged) + n_tuning)))
+            errors, counts = [float(judged.mean()), left_out], [len(judged), len(self.tuning.weights)]
+            return float(np.sqrt(np.average(errors, weights=counts) if self.all_judge else errors[0]))
 
         return self._in_threads(error, kernels)
 
