@@ -76,7 +76,7 @@ class Bench:
         return f"{name}: products in float64 {rates[0] / 1e12:.3g} TFLOP/s, in float32 {rates[1] / 1e12:.3g} TFLOP/s"
 
     def fit(self, count: int, solver: str = "direct") -> str:
-        """Fit with one ridge, twice: the first fit also loads the device's libraries."""
+        """Fit with one ridge, several times: the first fit also loads the device's libraries."""
         p, X, y = self.landmarks(count), self.given(self.X), self.y
         model = NystromRidge(
             "gaussian",
@@ -88,7 +88,7 @@ class Bench:
             **self.options(),
         )
         seconds = []
-        for _ in range(2 if count <= 10_000 else 1):
+        for _ in range(14 if count <= 2_000 and not self.small else 2 if count <= 10_000 else 1):
             synchronise()
             begin = time.perf_counter()
             model.fit(X, y)
@@ -99,11 +99,14 @@ class Bench:
         begin = time.perf_counter()
         error = rms(self.y_test - np.asarray(model.predict(self.given(self.X_test))))
         predicted = time.perf_counter() - begin
-        share = self.n_rows * p**2 / seconds[-1] / self.rate
+        later = seconds[1:] or seconds
+        middle = float(np.median(later))
+        share = self.n_rows * p**2 / middle / self.rate
         work = f"n p^2 operations at {share:.0%} of the matrix rate" if solver == "direct" else "no sums of products"
         return (
-            f"fit, n = {self.n_rows:,}, p = {p:,}, {solver}: {seconds[-1]:.2f} s (first {seconds[0]:.2f} s), test RMSE "
-            f"{error:.5f} (noise {NOISE}), {work}; prediction of {len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
+            f"fit, n = {self.n_rows:,}, p = {p:,}, {solver}: {middle:.2f} s (median of {len(later)}, {min(later):.2f} to "
+            f"{max(later):.2f}; first {seconds[0]:.2f}), test RMSE {error:.5f} (noise {NOISE}), {work}; prediction of "
+            f"{len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
         )
 
     def audit(self) -> str:

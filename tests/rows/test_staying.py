@@ -109,7 +109,8 @@ def test_a_fit_does_not_depend_on_it(path: Path, reads: list[int]) -> None:
     assert counts[0] < counts[1]
 
 
-def test_labels_are_made_from_rows_in_memory(path: Path, reads: list[int], tmp_path: Path) -> None:
+def test_labels_are_made_from_rows_in_memory(reads: list[int], tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     labelled = tmp_path / "labels.csv"
     np.savetxt(
         labelled,

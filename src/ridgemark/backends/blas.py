@@ -40,9 +40,8 @@ def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
     if _GEMM is None or not (_in_rows(values) and values.flags.writeable and _in_rows(left) and _in_rows(right)):
         values -= left @ right
         return values
-    (n_rows, n_columns), inner = values.shape, len(right)
-    steps = _step(right), _step(left), _step(values)
-    _GEMM(b"N", b"N", n_columns, n_rows, inner, -1.0, right, steps[0], left, steps[1], 1.0, values, steps[2])
+    size = *values.shape[::-1], len(right)  # BLAS stores matrices by columns: to it this is C' - B'A'
+    _GEMM(b"N", b"N", *size, -1.0, right, _step(right), left, _step(left), 1.0, values, _step(values))
     return values
 
 

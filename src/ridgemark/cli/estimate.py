@@ -113,7 +113,7 @@ def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
 def _memory(source: RowSource, p: int, searched: bool) -> float:
     n, t = source.n_rows, source.n_targets
     residuals = 16.0 * n * (t + 1) * _SEARCHED if searched else 0.0
-    stay = isinstance(source, BaseRows) and source.staying(None) is not source  # those of a small file
+    stay = isinstance(source, BaseRows) and source.staying(None) is not source  # as rows of a small file do
     held = source.n_features if stay or not getattr(source, "reads_ahead", False) else 0
     rows = 8.0 * n * (_PER_ROW + held)
     memory = 8.0 * (_MATRICES * p**2 + 3 * worker_threads() * min(n, _BLOCK) * p) + min(residuals, 2.0**29) + rows

@@ -17,7 +17,7 @@ from ridgemark.rows.files import FileState
 from ridgemark.rows.labels import label_numbers, labels_in, text_labels
 from ridgemark.rows.places import Place, listed
 
-_SHARE_OF_ROWS = 4  # the memory budget over the most that rows may take which stay in memory
+_SHARE_OF_ROWS = 4  # rows stay in memory if they take at most 1/4 of the memory budget
 
 
 class ScannedRows(BaseRows):
@@ -42,7 +42,7 @@ class ScannedRows(BaseRows):
     reads_ahead = True
     finite = False
     _stays: bool = False  # whether rows are kept when a pass has read all of them
-    _read_before: Sequence[Block] | None = None  # these rows
+    _read_before: Sequence[Block] | None = None  # the rows that were kept
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class Search:
     patience: int
     count: Callable[[int], None]  # told of every evaluation
     journal: Journal | None = None
-    all_judge: bool = False  # whether rows that tune judge too, left out one by one: where no metric was fitted to them
+    all_judge: bool = False  # whether tuning rows judge too, left out one by one; only if no metric was fitted to them
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
