@@ -105,8 +105,8 @@ class Bench:
         work = f"n p^2 operations at {share:.0%} of the matrix rate" if solver == "direct" else "no sums of products"
         return (
             f"fit, n = {self.n_rows:,}, p = {p:,}, {solver}: {middle:.2f} s (median of {len(later)}, "
-            f"{min(later):.2f} to {max(later):.2f}; first {seconds[0]:.2f}), test RMSE {error:.5f} (noise {NOISE}), {work}; "
-            f"prediction of {len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
+            f"{min(later):.2f} to {max(later):.2f}; first {seconds[0]:.2f}), test RMSE {error:.5f} (noise {NOISE}), "
+            f"{work}; prediction of {len(self.X_test):,} rows {predicted:.2f} s; {peak()}"
         )
 
     def audit(self) -> str:
