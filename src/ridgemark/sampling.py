@@ -53,9 +53,10 @@ def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) 
 
 
 def draw_uniformly(count: int, size: int, rng: np.random.Generator) -> Draw:
-    """Draw `size` different positions of `count`, all equally likely."""
+    """Draw `size` different positions of `count`, all equally likely: what `draw_distinct` draws by equal weights."""
     size = min(size, count)
-    indices = np.sort(rng.choice(count, size, replace=False, shuffle=False))
+    rings = rng.standard_exponential(count)
+    indices = np.flatnonzero(rings <= np.partition(rings, size - 1)[size - 1])[:size]
     return Draw(indices, np.ones(size, dtype=np.intp), np.full(count, 1.0 / count), size)
 
 
