@@ -17,7 +17,15 @@ from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import Cost, FittedModel, Solution
-from ridgemark.fitting import fit_to_tolerance, prepare, scaled_ridges, settle_kernel, solve_by_gradient, tune
+from ridgemark.fitting import (
+    fit_to_tolerance,
+    prepare,
+    scaled_ridges,
+    settle_kernel,
+    solve_by_gradient,
+    tune,
+    without_matrices,
+)
 from ridgemark.losses import loss_sums
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import RowSource
@@ -217,7 +225,10 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         if recipe.certify_with is not None:
             prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
         choice, rows = self._choice(prepared), row_facts(prepared, passes)
-        gradient = solve_by_gradient(prepared, tuned.fit) if prepared.solver == "gradient" else None
+        gradient = None
+        if prepared.solver == "gradient":
+            prepared, tuned = without_matrices(prepared, tuned)
+            gradient = solve_by_gradient(prepared, tuned.fit)
         solution = self._solution(tuned, form.targets, gradient)
         if tolerance is not None:
             solution = replace(solution, certificate=certificate, tolerance=tolerance)

@@ -10,5 +10,6 @@ from ridgemark.fitting.stages import (
     solve_by_gradient,
     tune,
     tune_on_sample,
+    without_matrices,
 )
 from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance

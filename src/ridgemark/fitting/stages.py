@@ -257,6 +257,14 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
     )
 
 
+def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]:
+    """Return what the gradient solver needs of a fit from a part of the landmarks, to free memory for its own."""
+    none, moments = np.zeros((0, 0)), prepared.moments.without_products()
+    factor = replace(prepared.factor, landmark_kernel=none, triangle=none)
+    fit = replace(tuned.fit, factor=factor, moments=moments, spectral=None)
+    return replace(prepared, factor=factor, moments=moments), replace(tuned, fit=fit)
+
+
 def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
     """Return the best n lambda by plain generalised cross-validation; the smallest over targets.
 

@@ -155,7 +155,7 @@ def _added(work: PartitionTask, first: int, along: Along, *part: Any, so_far: An
 
 def _sum(values: Any, so_far: Any = None) -> Any:
     """Return the sum; what another task made is not changed."""
-    total = RunningSum(so_far)
+    total = RunningSum(so_far, own=False)
     for value in values:
         total.add(value)
     return total.value

@@ -204,7 +204,7 @@ class TaskRunner:
         row, begun = self._begun(task, start, key)
         sums: dict[Backend, RunningSum] = {}  # of each device
         if begun is not None:
-            sums[NUMPY] = RunningSum(begun, own=True)
+            sums[NUMPY] = RunningSum(begun)
         for block, result, backend in self._run(task, along, row, adds=True):
             sums.setdefault(backend, RunningSum()).add(result)
             self._note(key, block, sums[backend].value)

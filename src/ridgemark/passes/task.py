@@ -94,9 +94,9 @@ def prepared(block: Block, weight_unit: float, backend: Backend = NUMPY) -> Bloc
 
 
 class RunningSum:
-    """A sum of results. A value that others made is not added into: `own` says whether the first one may be."""
+    """A sum of results, added into the first one; where that is not to be changed, `own` is false."""
 
-    def __init__(self, value: Any = None, own: bool = False) -> None:
+    def __init__(self, value: Any = None, own: bool = True) -> None:
         self.value, self._own = value, own
 
     def add(self, value: Any) -> None:
