@@ -175,8 +175,10 @@ def sum_over_rows(
         part = np.sort(rng.permutation(count_rows(points))[:LANDMARKS_BEFORE_GRADIENT])
         points, indices = points[part], None if indices is None else indices[part]
     factor = nystrom_factor(setting.kernel, points, indices, stays=True)
-    known_ridge = problem.scaled_ridge / setting.share if recipe.one_ridge and problem.scaled_ridge else None
-    moments = loss_sums(setting.summed, factor, setting.target_origin, known_ridge, stays=recipe.one_ridge)
+    smallest = recipe.smallest_ridge
+    if smallest is not None:
+        smallest = float(scaled_ridges(np.array(smallest), setting.summed.total_weight))
+    moments = loss_sums(setting.summed, factor, setting.target_origin, smallest, stays=recipe.one_ridge)
     return Prepared(setting, problem, landmarks, count, solver, factor.on_host(), moments)
 
 
