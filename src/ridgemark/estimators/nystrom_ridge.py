@@ -220,7 +220,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         setting = settle_kernel(passes, recipe, rng)
         recipe = recipe.after(setting.tuning)
         prepared = prepare(setting, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        of_rows = prepared.factor, prepared.moments, prepared.target_origin
+        tuned = tune(passes, recipe, *of_rows, spectral=prepared.spectral)
         certificate = tolerance = None
         if recipe.certify_with is not None:
             prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)

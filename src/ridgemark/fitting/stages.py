@@ -80,6 +80,7 @@ class Prepared:
     solver: str  # "direct", or "gradient": then factor and moments are those of a part of the landmarks
     factor: NystromFactor
     moments: Moments
+    spectral: SpectralSolver | None = None  # of the moments, where it is at hand
 
     @property
     def target_origin(self) -> Floats:
@@ -133,7 +134,8 @@ def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> 
         scaled_ridge = float(scaled_ridges(np.array(recipe.ridge), setting.total_weight))
     elif recipe.needs_first_ridge(len(distinct)):
         pilots[PILOT] = draw_pilot(passes, kernel, distinct, PILOT, rng, target_origin=setting.target_origin)
-        scaled_ridge = _best_for(pilots[PILOT].moments, recipe, len(distinct))
+        moments = pilots[PILOT].moments
+        scaled_ridge = _best_for(moments, SpectralSolver(moments, recipe.fit_intercept), recipe, len(distinct))
     return Problem(passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots)
 
 
@@ -154,7 +156,10 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
     if recipe.one_ridge or not (prepared.count.may_grow or prepared.landmarks.scores is not None):
         return prepared
-    found = problem.at(setting.share * _best_for(prepared.moments, recipe, setting.summed.n_distinct))
+    spectral = SpectralSolver(prepared.moments, recipe.fit_intercept)
+    prepared = replace(prepared, spectral=spectral)
+    best = _best_for(prepared.moments, spectral, recipe, setting.summed.n_distinct)
+    found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
     return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
@@ -190,6 +195,7 @@ def tune(
     target_origin: Floats,
     n_distinct: int | None = None,
     kept: KeptRows | None = None,
+    spectral: SpectralSolver | None = None,
 ) -> Tuned:
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
@@ -202,7 +208,7 @@ def tune(
         ridges = np.full(len(target_origin), float(recipe.ridge))
         scaled = scaled_ridges(ridges, moments.total_weight)
         return Tuned(solve_landmarks(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
-    solver, left_out = SpectralSolver(moments, intercept), None
+    solver, left_out = spectral or SpectralSolver(moments, intercept), None
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
     if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
@@ -264,16 +270,15 @@ def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]
     none, moments = np.zeros((0, 0)), prepared.moments.without_products()
     factor = replace(prepared.factor, landmark_kernel=none, triangle=none)
     fit = replace(tuned.fit, factor=factor, moments=moments, spectral=None)
-    return replace(prepared, factor=factor, moments=moments), replace(tuned, fit=fit)
+    return replace(prepared, factor=factor, moments=moments, spectral=None), replace(tuned, fit=fit)
 
 
-def _best_for(moments: Moments, recipe: Recipe, n_distinct: int) -> float:
+def _best_for(moments: Moments, solver: SpectralSolver, recipe: Recipe, n_distinct: int) -> float:
     """Return the best n lambda by plain generalised cross-validation; the smallest over targets.
 
     It is accurate enough to draw landmarks: a ridge that is too small does no harm, one that is too large gives too
     few.
     """
-    solver = SpectralSolver(moments, recipe.fit_intercept)
     path = ridge_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
