@@ -12,7 +12,8 @@ from ridgemark.report.fit_words import spoken
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, BaseRows, RowSource
 from ridgemark.selection.count import ALL_ROWS_UP_TO, FEWEST, memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
-from ridgemark.solvers import solver_cost
+from ridgemark.solvers import choose_solver, solver_cost
+from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT
 from ridgemark.tuning import Tuner
 from ridgemark.tuning.criterion import Sample, evaluate
 from ridgemark.tuning.draw import MOST_FEATURES
@@ -97,17 +98,30 @@ def _tuning(source: RowSource, sizes: tuple[int, int, int], evaluations: int, cl
 
 
 def _solving(source: RowSource, p: int, searched: bool, speed: Speed) -> float:
-    """Return the seconds of a fit without tuning: operations `4 n p^2 + 54 p^3` and a pilot, kernel entries `5 n p`.
+    """Return the seconds of a fit without tuning: operations of the solver and a pilot, and kernel entries `5 n p`.
 
-    An audit takes `n^2 / 2` further entries, and a search for the ridge the time of 1,600 n. Features that cannot be
-    held are computed twice: `6.7 n p^2`.
+    An audit takes `n^2 / 2` further entries, and a search for the ridge the time of 1,600 n.
     """
-    n, d, t = source.n_rows, source.n_features, source.n_targets
-    direct = _PASSES[8 * n * p <= DEFAULT_MEMORY_BUDGET] * n * p**2 + _CUBED * p**3
-    gradient = 2 * solver_cost(n, p, d, t, _SEARCHED if searched else 1).gradient
+    n = source.n_rows
     pilot = _PILOTS * n * min(n, PILOT) * min(p, PILOT)
     entries = _ENTRIES * n * p + _PER_SEARCH * n * searched + (_AUDIT * n**2 if n <= AUDITED else 0.0)
-    return _START + (min(direct, gradient) + pilot) * speed.operation + entries * speed.entry
+    return _START + (_operations(source, p, searched) + pilot) * speed.operation + entries * speed.entry
+
+
+def _operations(source: RowSource, p: int, searched: bool) -> float:
+    """Return the operations of the solver: for one ridge as it counts them; `4 n p^2 + 54 p^3` to search for the ridge.
+
+    Features that cannot be held are computed twice: `6.7 n p^2`. The gradient solver searches with fewer landmarks.
+    """
+    size = source.n_rows, p, source.n_features, source.n_targets
+    cost, by_gradient, operations = solver_cost(*size), choose_solver(*size) == "gradient", 0.0
+    if searched:
+        some = min(p, LANDMARKS_BEFORE_GRADIENT) if by_gradient else p
+        held = 8 * source.n_rows * some <= DEFAULT_MEMORY_BUDGET
+        operations = _PASSES[held] * source.n_rows * some**2 + _CUBED * some**3
+    if by_gradient:
+        operations += 2 * cost.gradient
+    return operations or 2 * cost.direct
 
 
 def _memory(source: RowSource, p: int, searched: bool) -> float:
