@@ -172,7 +172,7 @@ def test_other_files_may_lack_a_label_or_have_an_unknown_one():
     some = open_rows(X[codes != 1], target=y[codes != 1])
     expected = model.score(X[codes != 1], y[codes != 1])
     assert model.score(some) == expected
-    assert model.calibrate(some).calibration_.guaranteed
+    assert len(model.calibrate(some).calibration_.scores) == np.count_nonzero(codes != 1)
     first = int(np.flatnonzero(codes == 1)[0])
     with pytest.raises(DataError, match=f"the label of row {first} is none of the 3 classes"):
         model.calibrate(open_rows(X, target=np.where(codes == 1, "e", y)))
@@ -314,6 +314,27 @@ def test_sets_cover_new_rows_as_often_as_asked(n_classes):
         promised.append(model.predict_set(X[900:], 0.9)[np.arange(300), labels[900:]].mean())
     assert 0.88 <= np.mean(covered) <= 0.93
     assert 0.88 <= np.mean(promised) <= 0.93
+
+
+def test_calibration_by_rows_of_the_fit_promises_nothing():
+    X, labels = labelled(600, 2)
+    model = NystromClassifier(**PLAIN).fit(X[:400], labels[:400])
+    assert not model.calibrate(X[300:], labels[300:]).calibration_.guaranteed
+    assert model.calibrate(X[400:], labels[400:]).calibration_.guaranteed
+
+
+def test_new_rows_may_equal_rows_of_the_fit_where_these_repeat_each_other():
+    X = np.random.default_rng(0).integers(0, 3, size=(800, 4)).astype(float)
+    labels = (X.sum(axis=1) + np.random.default_rng(1).normal(size=800) > 4).astype(int)
+    model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X[:400], labels[:400])
+    assert model.calibrate(X[400:], labels[400:]).calibration_.guaranteed
+
+
+def test_a_label_that_no_row_has_may_have_a_weight():
+    X, labels = labelled(100, 2)
+    given = NystromClassifier(**PLAIN | {"ridge": 1e-3, "class_weight": {0: 1.0, 1: 2.0, 2: 5.0}}).fit(X, labels)
+    same = NystromClassifier(**PLAIN | {"ridge": 1e-3, "class_weight": {1: 2.0}}).fit(X, labels)
+    assert np.array_equal(given.predict_proba(X), same.predict_proba(X))
 
 
 def test_few_calibration_rows_give_sets_of_all_labels():

@@ -103,7 +103,8 @@ def _factors(given: Any, labels: list[Any], totals: Floats) -> Floats | None:
         return totals.sum() / (len(totals) * totals)
     if not isinstance(given, dict):
         raise ParameterError(f'class_weight must be None, "balanced" or a dict of labels and weights, got {given!r}')
-    unknown = sorted(map(repr, set(given) - set(labels)))
+    # Labels that no row has are no mistake where all others are given: a part of the rows may lack them.
+    unknown = sorted(map(repr, set(given) - set(labels))) if set(labels) - set(given) else []
     factors = np.array([real_number(given.get(label, 1)) for label in labels])
     if unknown or not ((factors > 0) & (factors < np.inf)).all():
         raise ParameterError(
@@ -128,7 +129,7 @@ def scores_of(
     order = np.argsort(scores, kind="stable")
     equal = bool(np.ptp(weights) <= 1e-9 * weights.max())
     if not outside:
-        reason = "the rows had part in the fit, and leaving them out is not exact for the log loss"
+        reason = "rows had part in the fit, and leaving them out is not exact for the log loss"
     else:
         reason = "the rows had no part in the fit" if equal else "rows of unequal weights are not exchangeable"
     return ClassScores(scores[order], weights[order], outside and equal, reason)

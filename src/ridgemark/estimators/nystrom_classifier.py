@@ -23,6 +23,7 @@ from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource
 from ridgemark.rows.column import without_features
 from ridgemark.rows.dask import label_rows
+from ridgemark.rows.distinct import share_in_common
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns, or choose a larger ridge"
@@ -161,6 +162,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def calibrate(self, X, y=None, sample_weight=None):
         """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
 
+        Where more of them equal rows of the fit than of new rows would, `calibration_.guaranteed` is false.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -173,8 +176,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         check_is_fitted(self, "dual_coef_")
         with self._changing():
             source, classes = self._open(X, y, sample_weight, reset=False)
-            loss, values = class_loss(len(classes.values)), self._log_odds(source)
-            scores = scores_of(loss, values, self._passes(source), classes.weights, True)
+            loss, values, passes = class_loss(len(classes.values)), self._log_odds(source), self._passes(source)
+            scores = scores_of(loss, values, passes, classes.weights, not self._may_be_of_fit(passes))
             self._model = replace(self._model, classes=replace(classes, calibration=scores))
         return self
 
@@ -327,6 +330,15 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     def _check_targets(self, targets, reset):
         return targets
+
+    def _may_be_of_fit(self, passes):
+        """Tell whether more of these rows equal rows of the fit than of new rows would.
+
+        New rows equal one of the fit about as often as its rows equal another: at most twice the share of repeats.
+        """
+        model, distinct = self._model, passes.distinct_rows()
+        repeats = model.rows.n_duplicates / model.choice.sums.n_rows
+        return share_in_common(model.rows.hashes, distinct.smallest) > 2 * repeats
 
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
