@@ -22,7 +22,7 @@ from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
-from ridgemark.tables.schema import VALUE, Field, Schema
+from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
 
 _MOST_ROWS = 2**16  # whose effects are kept for quartiles
 _ROWS = 1000  # whose gradients are averaged
@@ -69,15 +69,24 @@ def effects_of_table(schema: Schema, two_valued: Sequence[tuple[int, float, floa
     for field in schema.fields:
         of_field = plain[start : start + len(field.names)]
         if field.levels is not None and VALUE in field.parts:
-            found += _differences_of_levels(field, start)
+            found += [_without_gap(one, field, start) for one in _differences_of_levels(field, start)]
         elif field.kind == "boolean" and VALUE in field.parts:
-            found.append(Effect(field.name, (start,), (0.0,), (1.0,), ("False", "True")))
+            found.append(_without_gap(Effect(field.name, (start,), (0.0,), (1.0,), ("False", "True")), field, start))
         elif field.kind == "date":
             found += [one for one in of_field if one.name == f"{field.name} {ELAPSED}"]
         elif VALUE in field.parts:
-            found.append(of_field[0])
+            found.append(_without_gap(of_field[0], field, start))
         start += len(field.names)
     return found
+
+
+def _without_gap(effect: Effect, field: Field, start: int) -> Effect:
+    """Return the effect with a difference between two settings where the value is not missing."""
+    if not effect.before or MISSING not in field.parts:
+        return effect
+    levels = effect.levels or (f"{effect.before[0]:g}", f"{effect.after[0]:g}")
+    columns = (*effect.columns, start + len(field.names) - 1)
+    return Effect(effect.name, columns, (*effect.before, 0.0), (*effect.after, 0.0), levels)
 
 
 def _differences_of_levels(field: Field, start: int) -> list[Effect]:

@@ -7,6 +7,8 @@ A message says what is wrong, what is required, what was got, and the remedy. Al
 import sys
 import warnings
 
+from sklearn import exceptions
+
 
 class RidgemarkError(Exception):
     """Base of every error raised intentionally."""
@@ -78,7 +80,7 @@ class ColumnWarning(RidgemarkWarning):
     """A column was left out or numbers the rows, or it holds values that the fit has not seen."""
 
 
-class ConvergenceWarning(RidgemarkWarning):
+class ConvergenceWarning(RidgemarkWarning, exceptions.ConvergenceWarning):
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 
 

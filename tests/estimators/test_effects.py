@@ -54,6 +54,17 @@ def _fitted(kernel=None, X=None, y=None, **options):
     return NystromRidge(kernel or Gaussian(1.5), **options).fit(X, y)
 
 
+@pytest.mark.parametrize("column", ["number", "boolean", "text"])
+def test_differences_are_between_values_that_are_not_missing(column):
+    X, y = _data()
+    levels = {"number": [0.0, 1.0], "boolean": [False, True], "text": ["a", "b"]}[column]
+    values = pd.Series(np.array(levels, object)[(X[:, 2] > 0).astype(int)]).where(np.arange(200) % 3 > 0)
+    table = pd.DataFrame({"x": X[:, 0], "g": values.astype(float) if column == "number" else values})
+    model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=30, random_state=0).fit(table, y)
+    low, high = (model.predict(table.assign(g=level)) for level in levels)
+    assert model.effects(table)[:, 1] == pytest.approx(high - low, abs=1e-10)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_effects_are_finite_differences(kernel):
     model = _fitted(kernel)

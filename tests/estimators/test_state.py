@@ -190,7 +190,13 @@ def test_options_that_mean_nothing_are_refused_by_name(data, options, words):
         NystromRidge(**options).fit(*data)
 
 
-@pytest.mark.parametrize("weights", [["a"] * 60, 2.0, np.ones((60, 2)), np.ones(60) * 1j], ids=str)
+def test_one_number_as_weight_is_that_of_every_row(data):
+    model = NystromRidge(n_landmarks=10, bandwidth=1.0, ridge=1e-3, random_state=0)
+    one = model.fit(*data, sample_weight=2.0).dual_coef_
+    assert np.array_equal(one, model.fit(*data, sample_weight=np.full(60, 2.0)).dual_coef_)
+
+
+@pytest.mark.parametrize("weights", [["a"] * 60, "2.0", np.ones((60, 2)), np.ones(60) * 1j], ids=str)
 def test_weights_that_are_no_numbers_are_refused(data, weights):
     with pytest.raises(DataError, match="sample_weight must be an array of one number for each of the 60 rows"):
         NystromRidge(bandwidth="median", ridge=1e-3).fit(*data, sample_weight=weights)

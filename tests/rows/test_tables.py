@@ -75,7 +75,7 @@ def test_a_column_without_numbers_is_refused_with_row_and_column(frame: Any, col
 def test_pandas_types_are_refused_with_the_remedy(column: Any, dtype: Any, expected: str) -> None:
     message = refusal(pandas_frame(column, dtype))
     assert expected in message
-    assert "drop the row" in message or "leave the column out with columns=[...]" in message
+    assert "drop the row" in message or "leave the column out: X.drop(columns=[...])" in message
 
 
 def test_missing_values_of_pandas_objects_are_missing() -> None:

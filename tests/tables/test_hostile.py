@@ -33,7 +33,7 @@ def refusal(frame):
         ([{"k": 1}] * 30, "row 0, column 'a' of the DataFrame holds a value of type dict"),
         ([1, "u", None] * 10, "row 1, column 'a' of the DataFrame holds text, 'u'"),
         (["u", 1, None] * 10, "row 1, column 'a' of the DataFrame holds a value of type int, '1'"),
-        ([dt.date(2020, 1, 1), "u", 3] * 10, "row 1, column 'a' of the DataFrame holds a value of type str"),
+        ([dt.date(2020, 1, 1), "u", 3] * 10, "row 1, column 'a' of the DataFrame holds text"),
         ([dt.timedelta.max, dt.timedelta(1)] * 15, "row 0, column 'a' of the DataFrame holds a value of type time"),
         ([b"u", b"v"] * 15, "row 0, column 'a' of the DataFrame holds a value of type bytes"),
         ([1 + 2j] * 30, "column 'a' of the DataFrame holds complex numbers"),

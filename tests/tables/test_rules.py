@@ -17,6 +17,7 @@ from ridgemark.tables.row_numbers import RowNumbers
 from tests.tables.cases import encoded, quietly, schema
 
 pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
 
 NUMBERS = [0.0, 1.0, 2.0, 5.0]
 
@@ -229,6 +230,8 @@ def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
         (["2020-01-02", "2020-01-03", "unknown"], r"most values are dates, but 1 of 3 are not \(such as 'unknown'\)"),
         ([f"{k} %" for k in range(30)], "has a different text in nearly every row, such as '0 %'; it tells little"),
         ([f"t{k}" for k in range(1500)] + ["?"] * 9, "has a different text in nearly every row"),
+        ([f"${k % 150}.50" for k in range(1500)], r"though most look like numbers or dates, such as '\$0\.50'"),
+        ([f"{k % 28 + 1}.{k % 12 + 1}.{1999 + k % 5}" for k in range(1500)], "most look like numbers or dates"),
         ([f"{k}" for k in range(1500)] + ["?"] * 9, r"most values are numbers, but 9 of 1,509 are not"),
     ],
 )
@@ -243,6 +246,13 @@ def test_text_that_may_be_meant_otherwise_is_warned_about(texts, expected):
 def test_categories_are_not_warned_about():
     learn_schema(open_rows({"a": ["1", "2", "x", "y"] * 9, "b": ["u", "v", "w", "u"] * 9}))
     learn_schema(open_rows(pd.DataFrame({"a": pd.array(["1", "2", "3", "x"] * 9, "string")})))  # it has a type
+    learn_schema(open_rows({"a": [f"AB{k % 150}" for k in range(1500)]}))
+
+
+def test_numbers_in_a_column_of_typed_text_are_warned_about():
+    texts = pa.array([f"{k % 150}.5" for k in range(1500)])
+    with pytest.warns(ColumnWarning, match="most look like numbers or dates"):
+        learn_schema(open_rows(pa.table({"a": texts})))
 
 
 def test_without_a_column_that_varies_the_table_is_refused():

@@ -233,6 +233,8 @@ class LandmarkEstimator(TableReader):
         if sample_weight is None:
             return None
         weights = np.asarray(sample_weight)
+        if weights.ndim == 0 and weights.dtype.kind in "fiu":  # one for all rows
+            weights = np.full(n_rows, weights)
         if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
             raise DataError(
                 f"sample_weight must be an array of one number for each of the {n_rows} rows, got "
@@ -266,9 +268,11 @@ class LandmarkEstimator(TableReader):
     def _validate(self, X, y=_NO_TARGETS, *, reset):
         """Return rows and targets as arrays, checked as scikit-learn does; a table that has to be encoded as it is."""
         for name, values in (("X", X), ("y", y)):
-            if np.ma.is_masked(values):
+            if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
                 raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
         check_targets(y, "the target")
+        if getattr(getattr(y, "dtype", None), "kind", None) == "U":  # numbers written as text
+            y = y.astype(object)
         refuse_large_integers(y, "y")
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         given = {"X": X} if alone else {"X": X, "y": y}

@@ -151,6 +151,11 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             cost_of(passes),
         )
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     def _open_rows_alone(self, X, sample_weight):
         if isinstance(X, np.memmap) or is_dask(X):
             X, sample_weight = open_rows(X, weight=sample_weight), None

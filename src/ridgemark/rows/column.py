@@ -203,5 +203,5 @@ def _not_one_type(values: Array, place: Place) -> DataError:
     first = values[rows[0]]
     expected = number if isinstance(first, number) else type(first)
     row = next((k for k in rows if not isinstance(values[k], expected)), rows[0])
-    refuse = place.mixed if isinstance(first, str | dt.date) else place.no_number
+    refuse = place.no_number if row == rows[0] and not isinstance(first, str | dt.date) else place.mixed
     return refuse(values[row], row)

@@ -16,7 +16,7 @@ MOST_LISTED = 12
 
 TEXT, CATEGORY = "U", "category"
 
-LEAVE_OUT = "leave the column out with columns=[...] (command line: --columns)"
+LEAVE_OUT = "leave the column out: X.drop(columns=[...]), or open_rows(..., columns=[...]); command line: --drop"
 
 # What an array of each numpy kind (or a column of categories) holds, and the remedy.
 _KINDS = {
@@ -109,11 +109,10 @@ class Place:
 
     def no_number(self, value: object, row: int) -> DataTypeError:
         """Refuse a cell that holds text or another value that is not a number."""
-        what = "text" if isinstance(value, str) else f"a value of type {type(value).__name__}"
         remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
         if self.of_target:
             remedy = "a target must hold numbers only, or labels that are all text; correct it, or rename the labels"
-        return DataTypeError(f"{self.cell(row)} holds {what}, {shown(value)}; {remedy}")
+        return DataTypeError(f"{self.cell(row)} holds {_described(value)}; {remedy}")
 
     def not_utf8(self, row: int) -> DataError:
         """Refuse text in another encoding."""
@@ -122,8 +121,8 @@ class Place:
     def mixed(self, value: object, row: int) -> DataTypeError:
         """Refuse a value whose type differs from that of the values before it."""
         return DataTypeError(
-            f"{self.cell(row)} holds a value of type {type(value).__name__}, {shown(value)}, and the values "
-            f"before it are of another type; a column must hold one type: convert it, or {LEAVE_OUT}"
+            f"{self.cell(row)} holds {_described(value)}, and the values before it are of another type; a column must "
+            f"hold one type: convert it (astype(str) makes text), or {LEAVE_OUT}"
         )
 
     def not_of_kind(self, value: object, kind: str, row: int) -> DataTypeError:
@@ -166,6 +165,11 @@ class Place:
     def bad_weight(self, value: float, row: int) -> DataError:
         """Refuse a negative weight."""
         return DataError(f"{self.cell(row)} is {value}; a weight must be 0 or more; 0 leaves a row out of the fit")
+
+
+def _described(value: object) -> str:
+    """Return what a cell holds that is not a number."""
+    return f"{'text' if isinstance(value, str) else f'a value of type {type(value).__name__}'}, {shown(value)}"
 
 
 def _integer(value: Any) -> str:

@@ -218,7 +218,12 @@ def check_targets(values: Any, source: str) -> None:
             raise DataError(
                 f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
                 f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
-                "keep = ~numpy.isnan(y) and fit(X[keep], y[keep])"
+                + (
+                    "keep = pandas.notna(y).all(axis=1)"
+                    if getattr(values, "ndim", 1) == 2
+                    else "keep = pandas.notna(y)"
+                )
+                + " and fit(X[keep], y[keep])"
             )
         if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
             raise DataError(

@@ -17,12 +17,22 @@ from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field
-from ridgemark.tables.values import Content, content_of, float_values, moments, not_of_kind, parsed, text_levels
+from ridgemark.tables.values import (
+    Content,
+    content_of,
+    float_values,
+    measured,
+    moments,
+    not_of_kind,
+    parsed,
+    text_levels,
+)
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
 _LOOKED_AT = 1000  # texts that say whether most of a column are numbers or dates
+_WRITE = "write numbers without units and dates as 2024-12-31"
 
 
 class ColumnLearner:
@@ -177,7 +187,12 @@ class ColumnLearner:
         if len(self.texts) > max(_FEWEST_DIFFERENT, 0.9 * n_present):
             return (
                 f"has a different text in nearly every row, such as {shown(next(iter(self.texts)))}; it tells little "
-                f"of new rows: write numbers without units and dates as 2024-12-31, or {LEAVE_OUT}"
+                f"of new rows: {_WRITE}, or {LEAVE_OUT}"
+            )
+        if len(self.texts) > MOST_LEVELS and measured(islice(self.texts, _LOOKED_AT)):
+            return (
+                f"is read as text, though most look like numbers or dates, such as {shown(next(iter(self.texts)))}: "
+                f"{_WRITE}, or name the column in categorical_features (command line: --categorical)"
             )
         return None
 

@@ -23,8 +23,16 @@ _MOMENT = re.compile(
 _PLAIN_MOMENTS = re.compile(  # that NumPy reads, in UTC where they have a zone
     r"(?:(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?\n)*", re.ASCII
 )
+_WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
+_LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?")  # 31.12.2024 14:05
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DAY = np.timedelta64(1, "D")
+
+
+def measured(texts: Iterable[str]) -> bool:
+    """Return whether most texts look like numbers, also with a unit, or like dates in any order."""
+    found = [bool(_WITH_UNIT.fullmatch(text) or _LIKE_DATE.fullmatch(text)) for text in map(str.strip, texts)]
+    return 2 * sum(found) > len(found)
 
 
 def content_of(levels: Array) -> Content:

@@ -102,7 +102,7 @@ class Tuner(Parameterised):
         given = self._families(kernel)
         exact = not isinstance(n_landmarks, str) and n_landmarks >= len(passes.distinct_rows())
         rows = draw_rows(passes, *self.sizes(n_landmarks), exact, fit_intercept, rng)
-        levels, only_shared = self._levels(given, rows)
+        levels, limit = self._levels(given, rows)
         families = self._tried(given, levels, rows)
         counter = Counter(self._most_evaluations(families, levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
@@ -120,7 +120,7 @@ class Tuner(Parameterised):
         result = TuningResult(
             level="shared" if chosen is None else chosen.level,
             kernel=family_name(shared.family if chosen is None else chosen.family),
-            reason=only_shared if chosen is None else chosen.reason,
+            reason=limit if chosen is None else limit or chosen.reason,
             n_tuning=len(rows.tuning.weights),
             n_judging=len(rows.judging.weights),
             n_landmarks=rows.tuning.n_landmarks,
@@ -182,7 +182,7 @@ class Tuner(Parameterised):
         return [one for one in families if is_radial(one)] or families
 
     def _levels(self, families: list[Any], rows: TuningRows) -> tuple[tuple[str, ...], str]:
-        """Return the levels to choose among, simplest first; and where the first is the only one, the reason."""
+        """Return the levels to choose among, simplest first; and the reason where there is one only, or another."""
         asked = tuple(level for level in LEVELS if level in self.levels)
         if not len(rows.judging.weights):
             return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
@@ -190,9 +190,20 @@ class Tuner(Parameterised):
             return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
         if asked == ("shared",):
             return asked, "it was asked for"
-        if rows.was_sparse or len(rows.units) > _MOST_FOR_MATRIX or not any(map(is_radial, families)):
-            asked = tuple(level for level in asked if level != "metric") or ("per_feature",)
-        return asked, ""
+        limit = _why_no_matrix(families, rows)
+        if not limit or "metric" not in asked:
+            return asked, ""
+        others = tuple(level for level in asked if level != "metric")
+        return others or ("per_feature",), "" if others else limit
+
+
+def _why_no_matrix(families: Sequence[Any], rows: TuningRows) -> str:
+    """Return why the metric cannot be a matrix; an empty string where it can."""
+    if rows.was_sparse:
+        return "sparse rows have no full metric"
+    if len(rows.units) > _MOST_FOR_MATRIX:
+        return f"rows of more than {_MOST_FOR_MATRIX} features have no full metric"
+    return "" if any(map(is_radial, families)) else "a kernel that is not a function of the distance has no full metric"
 
 
 def _doublings(sample: Sample, n_landmarks: Any) -> float:
