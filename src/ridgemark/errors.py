@@ -80,7 +80,7 @@ class ColumnWarning(RidgemarkWarning):
     """A column was left out or numbers the rows, or it holds values that the fit has not seen."""
 
 
-class ConvergenceWarning(RidgemarkWarning, exceptions.ConvergenceWarning):
+class ConvergenceWarning(RidgemarkWarning, exceptions.ConvergenceWarning):  # type: ignore[misc]
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 
 

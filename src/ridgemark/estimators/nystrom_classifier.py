@@ -75,6 +75,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         What `certify_with` measured, or None.
     calibration_ : ClassScores
         What `predict_set` takes its threshold from; `calibration_.guaranteed` says what the sets promise.
+    kernel_, bandwidth_, metric_, tuning_, landmarks_, landmark_indices_, landmark_count_, n_landmarks_, ...
+        As for `NystromRidge`, also `feature_importances_`, `encoded_names_`, `tolerance_` and what counts the work.
 
     Examples
     --------

@@ -126,7 +126,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         Rows and leave-one-out residuals that intervals are made from; after a fit that leave-one-out chose, or
         `calibrate`. `calibration_.guaranteed` says what intervals promise.
     effective_dimension_ : Bracket
-        d_eff of exact kernel ridge regression at `ridge_`, from both sides.
+        d_eff of exact kernel ridge regression at `ridge_`, from both sides; with an intercept that of the centred
+        kernel, without the constant.
     certificate_ : Certificate
         How far the fit is from exact: by the trace of K - L, free, or what `certify_with` measured. None after a
         gradient, which sums no trace, and for targets so large that distances exceed the floating-point range.
