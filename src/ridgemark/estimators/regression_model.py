@@ -161,8 +161,8 @@ class RegressionModel(LandmarkModel):
 
         The derivative of the prediction by the column, in units of y per unit of the column; for a column of two
         values the prediction at the higher value minus that at the lower. For a category there is one effect for each
-        level but the first, the difference from it; for a date the derivative by elapsed time. `effects_summary` names
-        them, in the same order.
+        level but the first, the difference from it; for a date the derivative by elapsed time. A column of a table that
+        became no feature has none. `effects_summary` names them, in the same order.
 
         Parameters
         ----------
