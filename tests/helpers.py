@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,7 +60,6 @@ def standardised(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-@dataclass(frozen=True, eq=False)
 class FunctionTask(Task):
     """A task made of any function of a block."""
 

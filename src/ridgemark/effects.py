@@ -103,7 +103,6 @@ def _differences_of_levels(field: Field, start: int) -> list[Effect]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
 class EffectTask(CrossTask):
     """A task on the changes of kernel values: `dk(x, z)/dx_j`, or `k(x after, z) - k(x before, z)`."""
 
@@ -143,7 +142,6 @@ class EffectTask(CrossTask):
         return backend.double(self.cross_kernel(changed))
 
 
-@dataclass(frozen=True, eq=False)
 class EffectValues(EffectTask):
     """Effects at the rows of a block, shape (rows, effects, targets)."""
 
@@ -164,7 +162,6 @@ class EffectValues(EffectTask):
         return values, sums
 
 
-@dataclass(frozen=True, eq=False)
 class EffectTotals(EffectValues):
     """The sums that average effects need, with the effects at some rows."""
 
@@ -179,7 +176,6 @@ class EffectTotals(EffectValues):
         return Totals(size, square, changes, first, second, [xp.asarray(values[kept], copy=True)], [weights[kept]])
 
 
-@dataclass(frozen=True, eq=False)
 class EffectDeviations(EffectTask):
     """Standard errors of the effects at the rows of a block, without bias, shape (rows, effects, targets)."""
 

@@ -6,6 +6,8 @@ A message says what is wrong, what is required, what was got, and the remedy. Al
 
 import sys
 import warnings
+from importlib import import_module
+from typing import Any
 
 from sklearn import exceptions
 
@@ -58,6 +60,15 @@ class MissingExtraError(RidgemarkError, ImportError):
             f"{purpose} needs the package {package}, which is not installed; "
             f'install it with: pip install "ridgemark[{extra}]"'
         )
+
+
+def require(extra: str, purpose: str, package: str, *modules: str) -> Any:
+    """Return an optional package, with some of its modules imported, or raise the error that names its extra."""
+    try:
+        found, *_ = [import_module(module) for module in (package, *modules)]
+    except ImportError as error:
+        raise MissingExtraError(extra, package, purpose) from error
+    return found
 
 
 class RidgemarkWarning(UserWarning):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
+from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
 from ridgemark.solvers import LandmarkFit, RefinementStep
@@ -54,8 +55,12 @@ def _measured() -> Any:
     return field(default=None, compare=False, metadata={"saved": False})
 
 
+@dataclass_transform(eq_default=False, frozen_default=True)
 class _Frozen:
     """A frozen dataclass whose arrays are read-only, also those of the records in it, and after copying or pickling."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]
@@ -74,7 +79,6 @@ class Targets:
     single: bool  # rows and targets in single precision
 
 
-@dataclass(frozen=True, eq=False)
 class Form(_Frozen):
     """The form of the rows and targets of a fit, in the user's columns."""
 
@@ -101,7 +105,6 @@ class Form(_Frozen):
         return values if self.table is None or values is None else self.table.by_column(values)
 
 
-@dataclass(frozen=True, eq=False)
 class Choice(_Frozen):
     """The landmarks, with the kernel, and how they were chosen."""
 
@@ -146,7 +149,6 @@ class Tolerance:
     bounds: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class Solution(_Frozen):
     """The function `f(x) = k(x) dual_coef + intercept`, and what chose it."""
 
@@ -163,7 +165,6 @@ class Solution(_Frozen):
     tolerance: Tolerance | None = None
 
 
-@dataclass(frozen=True, eq=False)
 class RowFacts(_Frozen):
     """What is kept of the rows of all batches."""
 
@@ -174,7 +175,6 @@ class RowFacts(_Frozen):
     sample: KeptRows | None  # for leave-one-out when the rows are gone
 
 
-@dataclass(frozen=True, eq=False)
 class LeftOutRows(_Frozen):
     """Leave-one-out residuals of all rows of the fit."""
 
@@ -182,7 +182,6 @@ class LeftOutRows(_Frozen):
     landmark_rows: NDArray[np.intp] | None  # which of the rows are landmarks; None where that is not known
 
 
-@dataclass(frozen=True, eq=False)
 class ClassScores(_Frozen):
     """Rows with the probability of their own label, from which `predict_set` takes its threshold.
 
@@ -205,7 +204,6 @@ class ClassScores(_Frozen):
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
 class Classes(_Frozen):
     """The classes of a fit, ascending: their labels, and what sets of them are made from."""
 
@@ -220,20 +218,6 @@ class Classes(_Frozen):
         return np.array(self.values, dtype=self.dtype)
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a fit took."""
-
-    n_passes: int
-    n_kernel_evaluations: int
-    waiting_share: float | None = _measured()  # of the passes' time
-
-    def __add__(self, later: Cost) -> Cost:
-        n_entries = self.n_kernel_evaluations + later.n_kernel_evaluations
-        return Cost(self.n_passes + later.n_passes, n_entries, later.waiting_share)
-
-
-@dataclass(frozen=True, eq=False)
 class FittedModel(_Frozen):
     """All that a fit from landmarks knows.
 
@@ -255,7 +239,6 @@ class FittedModel(_Frozen):
     classes: Classes | None = None  # of a fit of labels
 
 
-@dataclass(frozen=True, eq=False)
 class FittedExact(_Frozen):
     """All that a fit of exact kernel ridge regression knows."""
 
@@ -280,7 +263,6 @@ class FittedExact(_Frozen):
         return self.kernel.bind(*((None, self.points) if self.kernel.pairwise else (self.points, None)))
 
 
-@dataclass(frozen=True, eq=False)
 class FittedFeatures(_Frozen):
     """All that a fit of features knows."""
 

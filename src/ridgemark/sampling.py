@@ -43,7 +43,7 @@ def separate_generator(random_state: Any) -> np.random.Generator:
 
 def draw_sequence(weights: Floats, size: int, rng: np.random.Generator) -> Indices:
     """Draw `size` times independently, proportionally to the weights; return the positions in drawing order."""
-    return np.searchsorted(_cumulative(_normalised(weights)), rng.random(size), side="right")
+    return rng.choice(len(weights), size, p=_normalised(weights))
 
 
 def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
@@ -121,11 +121,3 @@ def _normalised(weights: Floats) -> Floats:
     shares = weights / largest  # before summing, so that the sum cannot overflow
     shares /= shares.sum()
     return shares
-
-
-def _cumulative(probabilities: Floats) -> Floats:
-    sums = np.cumsum(probabilities)
-    sums /= sums[-1]
-    # Despite rounding, every number in [0, 1) must fall on a position with positive probability.
-    sums[np.flatnonzero(probabilities)[-1] :] = 1.0
-    return sums

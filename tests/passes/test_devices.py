@@ -1,7 +1,5 @@
 """Several devices share the blocks of a pass, and give what one processor gives."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -69,7 +67,6 @@ def test_devices_take_turns_and_results_are_in_row_order(seen):
     assert sorted(seen, key=lambda one: one[-1]) == expected
 
 
-@dataclass(frozen=True, eq=False)
 class Product(Task):
     """`C'y` of a block, from arrays that must be where the block is."""
 

@@ -1,6 +1,5 @@
 """Tasks give the same results for all block sizes and numbers of threads, and their cost is counted."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -20,7 +19,6 @@ def data():
     return rng.normal(size=(3000, 3)), rng.normal(size=(3000, 2)), rng.uniform(0, 2, 3000)
 
 
-@dataclass(frozen=True, eq=False)
 class Gram(Task):
     """`A'X` with A given along the rows."""
 

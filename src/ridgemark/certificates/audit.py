@@ -226,7 +226,6 @@ def _residual_diagonal(passes: RowPasses, factor: NystromFactor) -> Floats:
     return passes.map(ResidualDiagonal(factor, reliable, sizes, landmark_rounding(factor)))
 
 
-@dataclass(frozen=True, eq=False)
 class ResidualDiagonal(FeatureTask):
     """The diagonal of `_residual_diagonal`."""
 

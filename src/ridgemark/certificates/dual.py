@@ -1,7 +1,6 @@
 """A fit on its own rows as a primal point (a function) and a dual point (one coefficient for each row)."""
 
 import time
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -165,7 +164,6 @@ class FittedRows:
         return (1e-8 + 1e3 * EPS * condition(fit)) * length + of_sums
 
 
-@dataclass(frozen=True, eq=False)
 class ValuesAndTargets(CrossTask):
     """`C c`, the targets, and the error of kernel values, shape (rows, 2 targets + 1)."""
 

@@ -1,6 +1,5 @@
 """Bounds on the distance of predictions at new points from exact kernel ridge regression."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -82,7 +81,6 @@ def distance_at(
     return points.map(PointwiseDistance(cross_kernel, *parts))
 
 
-@dataclass(frozen=True, eq=False)
 class PointwiseDistance(CrossTask):
     """The bounds of `distance_at`, shape (rows, targets)."""
 

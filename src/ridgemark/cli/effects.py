@@ -22,8 +22,7 @@ _ROWS = 16384  # of a part of the table
 @shared.option("--output -o", shared.OUTPUT, "Also write the effects at each row, a table as .csv, .npy or .parquet.")
 @shared.columns_option
 @shared.form_options
-@shared.force_option
-@shared.json_option
+@shared.write_options
 def command(model: Path, data: Path, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Average the effect of each column over the rows of DATA, for the model in the file MODEL.
 

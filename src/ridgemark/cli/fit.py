@@ -52,10 +52,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
     "--landmarks", shared.count_or_auto, "Number of landmarks; auto: from the effective dimension.", "COUNT", "auto"
 )
 @shared.option("--selection", click.Choice(sorted(SELECTIONS)), "How landmarks are chosen.", default="auto")
-@shared.columns_option
-@shared.form_options
-@shared.weight_option
-@shared.table_options
+@shared.fit_options
 @shared.option(
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
@@ -67,8 +64,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.device_option("cpu")
 @shared.seed_option
-@shared.force_option
-@shared.json_option
+@shared.write_options
 def command(
     data: Path, output: Path, report: Path | None, seed: int, force: bool, as_json: bool, **options: Any
 ) -> None:

@@ -183,6 +183,8 @@ test_option = option("--test", DATA, "Data file with test rows and their target,
 seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+write_options = together(force_option, json_option)
+fit_options = together(columns_option, form_options, weight_option, table_options)
 _KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
 
 

@@ -50,8 +50,7 @@ def _coverages(text: str) -> list[float]:
 @shared.columns_option
 @shared.form_options
 @shared.device_option()
-@shared.force_option
-@shared.json_option
+@shared.write_options
 def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, **options: Any) -> None:
     """Predict the target for the rows of DATA with the model in the file MODEL.
 

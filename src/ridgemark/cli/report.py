@@ -22,8 +22,7 @@ from ridgemark.report.plots import require_matplotlib
 @shared.output_option("HTML file to write.")
 @shared.test_option
 @shared.role_options
-@shared.force_option
-@shared.json_option
+@shared.write_options
 def command(model: Path, output: Path, test: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Write one HTML page about the model in the file MODEL; needs the extra `report`.
 

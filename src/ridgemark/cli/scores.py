@@ -27,16 +27,12 @@ from ridgemark.rows.places import shown
 @shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
 @click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
 @shared.column_option("--target -t", "Target column, not a feature; used to choose lambda.")
-@shared.columns_option
-@shared.form_options
-@shared.weight_option
-@shared.table_options
+@shared.fit_options
 @shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
 @shared.count_option("--top", "Number of rows with the highest scores to print.", 10, 0)
 @shared.device_option("cpu")
 @shared.seed_option
-@shared.force_option
-@shared.json_option
+@shared.write_options
 def command(data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any) -> None:
     """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value.
 

@@ -12,7 +12,7 @@ from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.table_reader import TableReader
-from ridgemark.fitted import Cost, Form, Targets
+from ridgemark.fitted import Form, Targets
 from ridgemark.kernels import make_kernel
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
@@ -72,11 +72,6 @@ def in_form(model, values):
     if values is None or not model.schema.targets.flat:
         return values
     return float(values[0]) if values.ndim == 1 else values[..., 0]
-
-
-def cost_of(passes):
-    """Return what was spent on passes so far."""
-    return Cost(passes.n_passes, passes.n_kernel_evaluations, passes.cost.waiting_share)
 
 
 def check_coefficients(dual_coef, intercept, remedy="rescale the targets or choose a larger ridge"):

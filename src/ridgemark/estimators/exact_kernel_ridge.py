@@ -13,10 +13,11 @@ from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
-from ridgemark.fitted import Cost, FittedExact
+from ridgemark.fitted import FittedExact
 from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
 from ridgemark.parameters import positive_count, real_number
+from ridgemark.passes import Cost
 from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
@@ -121,7 +122,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
-    @computing
     def predict(self, X):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
         check_is_fitted(self, "dual_coef_")
@@ -171,14 +171,14 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             n_landmarks=count_rows(landmarks.points),
             history=refined.history,
             n_iter=refined.reached.n_products,
-            cost=Cost(0, 0),
+            cost=Cost(),
             tuning=setting.tuning,
         )
         warn_of_scales(kernel, passes)
         self._warn_of_distance(refined)
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
-        return replace(model, cost=Cost(passes.n_passes, passes.n_kernel_evaluations))
+        return replace(model, cost=passes.cost)
 
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""

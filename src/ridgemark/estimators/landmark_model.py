@@ -48,7 +48,7 @@ class LandmarkModel(LandmarkEstimator):
         lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
     )
     calibration_ = FittedName(lambda model: model.calibration, optional=True)
-    waiting_share_ = FittedName(lambda model: model.cost.waiting_share, optional=True)
+    waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 
     def save(self, path, overwrite=True, sums=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.

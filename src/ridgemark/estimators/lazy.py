@@ -6,6 +6,7 @@ from functools import partial, wraps
 
 from sklearn.utils.validation import check_is_fitted
 
+from ridgemark.estimators.computing import computing
 from ridgemark.fitted import FittedModel
 from ridgemark.rows.dask import is_dask
 from ridgemark.rows.dask_lazy import lazy_rows
@@ -18,6 +19,7 @@ def lazy_on_dask(method):
 
     The model at the time of the call is used, whatever becomes of the estimator.
     """
+    method = computing(method)
 
     @wraps(method)
     def wrapped(self, *arguments, **options):

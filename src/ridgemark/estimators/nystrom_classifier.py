@@ -10,7 +10,7 @@ from ridgemark.certificates import audit_classes
 from ridgemark.diagnostics import diagnose_classes
 from ridgemark.effects import average_effects, effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, check_coefficients, cost_of, in_range
+from ridgemark.estimators.base import FittedName, check_coefficients, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
@@ -115,34 +115,29 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
-    @computing
     def decision_function(self, X):
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
         values = self._log_odds(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     @lazy_on_dask
-    @computing
     def predict_log_proba(self, X):
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
         values = self._log_odds(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
     @lazy_on_dask
-    @computing
     def predict_proba(self, X):
         """Return the probability of every class, shape (n, K), in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @lazy_on_dask
-    @computing
     def predict(self, X):
         """Return the most probable label of every row, shape (n,)."""
         values = self._log_odds(X)
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
     @lazy_on_dask
-    @computing
     def predict_set(self, X, coverage=0.9):
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
@@ -232,7 +227,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
 
     @lazy_on_dask
-    @computing
     def effects(self, X):
         """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
 
@@ -307,7 +301,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
         return FittedModel(
-            *(form, choice, solution, rows, None, None, cost_of(passes)),
+            *(form, choice, solution, rows, None, None, passes.cost),
             *(fitted.fit, setting.tuning, form.by_column(importances)),
             classes=classes,
         )

@@ -5,7 +5,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ParameterError
-from ridgemark.estimators.base import FittedName, LandmarkEstimator, cost_of, in_range
+from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_range
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
@@ -115,7 +115,6 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         return self
 
     @lazy_on_dask
-    @computing
     def transform(self, X):
         """Return the features of rows, shape (n, p), in single precision where the rows are.
 
@@ -148,7 +147,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
             landmarks.points,
             landmarks.indices,
             factor.symmetric_whitener,
-            cost_of(passes),
+            passes.cost,
         )
 
     def __sklearn_tags__(self):

@@ -9,14 +9,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
-from ridgemark.estimators.base import check_coefficients, cost_of
+from ridgemark.estimators.base import check_coefficients
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
-from ridgemark.fitted import Cost, FittedModel, Solution
+from ridgemark.fitted import FittedModel, Solution
 from ridgemark.fitting import (
     fit_to_tolerance,
     prepare,
@@ -27,6 +27,7 @@ from ridgemark.fitting import (
     without_matrices,
 )
 from ridgemark.losses import loss_sums
+from ridgemark.passes import Cost
 from ridgemark.path import keep_rows, leave_one_out
 from ridgemark.rows import RowSource
 from ridgemark.rows.column import without_features
@@ -240,7 +241,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             rows = replace(rows, sample=keep_rows(passes))
         importances = feature_importances(few, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = form.by_column(importances)
-        model = FittedModel(form, choice, solution, rows, None, None, Cost(0, 0), sums, setting.tuning, importances)
+        model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, setting.tuning, importances)
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
             model = with_calibration(model, passes, left_out, True, random_state)
@@ -252,7 +253,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         if (tuned.fit.centred.target_variance > 0).any():
             warn_of_edge(tuned.path)
         warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
-        return replace(model, cost=cost_of(passes))
+        return replace(model, cost=passes.cost)
 
     def _fitted_with(self, X, y, sample_weight):
         """Return the model with these rows added."""
@@ -264,7 +265,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             setting = settle_kernel(passes, recipe, rng)
             prepared = prepare(setting, recipe.after(setting.tuning), rng)
             factor, moments, origin = prepared.factor, prepared.moments.on_host(), prepared.target_origin
-            choice, spent = self._choice(prepared), Cost(0, 0)
+            choice, spent = self._choice(prepared), Cost()
             tuning = setting.tuning
             rows = row_facts(prepared, passes)
         else:
@@ -285,7 +286,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = schema.by_column(importances)
         self._warn_of_unseen(source)
-        spent += cost_of(passes)
+        spent += passes.cost
         noise = None if known is None else noise_before(known)
         return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances, noise)
 

@@ -27,7 +27,6 @@ class RegressionModel(LandmarkModel):
     """What is asked of a fit of numbers."""
 
     @lazy_on_dask
-    @computing
     def predict(self, X, return_std=False):
         """Return the fitted function at new rows, shape (n,) or (n, n_targets).
 
@@ -52,7 +51,6 @@ class RegressionModel(LandmarkModel):
         return values, in_form(self._model, in_range(spread, "the standard deviation", _RESCALE))
 
     @lazy_on_dask
-    @computing
     def predict_interval(self, X, coverage=0.9, adaptive=True):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
@@ -155,7 +153,6 @@ class RegressionModel(LandmarkModel):
         return in_form(self._model, distance_at(points, training, sums, certificate, rows_among(self._model, training)))
 
     @lazy_on_dask
-    @computing
     def effects(self, X=None, return_std=False):
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
 

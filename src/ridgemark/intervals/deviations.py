@@ -1,6 +1,5 @@
 """Standard deviations of the fitted function, and the coordinates in which ridge regression is diagonal."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +45,6 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
     return passes.map(Spread(**spectral_form(fit), scaled_ridge=fit.scaled_ridge, variance=variance))
 
 
-@dataclass(frozen=True, eq=False)
 class SpectralTask(FeatureTask):
     """A task on `c(x) = V'(b(x) - m)`, with `Bc'W Bc = V diag(s) V'` for the features centred at m.
 
@@ -85,7 +83,6 @@ def spectral_form(fit: LandmarkFit) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, eq=False)
 class Spread(SpectralTask):
     """The standard deviations of `standard_deviations`, shape (rows, targets)."""
 

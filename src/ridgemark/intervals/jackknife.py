@@ -1,7 +1,6 @@
 """Jackknife+ intervals of one width everywhere, but for what leaving out a row changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -41,7 +40,6 @@ def jackknife_intervals(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class Jackknife(SpectralTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
 

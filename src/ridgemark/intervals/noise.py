@@ -120,7 +120,6 @@ def _scale(ratios: Floats, weights: Floats) -> Floats:
     return np.where(square > 0.0, np.sqrt(square), 1.0)
 
 
-@dataclass(frozen=True, eq=False)
 class Widths(SpectralTask):
     """`f(x)`, `sigma(x)`, `sd(x)` and `sqrt(t(x, x))` of `adaptive_intervals`, shape (rows, 4, targets).
 

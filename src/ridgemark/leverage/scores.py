@@ -1,7 +1,6 @@
 """Scores of all rows from a few landmarks: at least the paper's approximation, at most a posterior variance."""
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +28,6 @@ def posterior_variance(
     return _variance(rows, *_posterior(kernel, landmarks, sampling_weights, scaled_ridge))
 
 
-@dataclass(frozen=True, eq=False)
 class PosteriorScores(Task):
     """`posterior_variance / scaled_ridge`, at most 1, for rows of the weights given along; zero without weight."""
 
@@ -147,7 +145,6 @@ def score_bracket(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class Scores(CrossTask):
     """A block's lower and upper scores, shape (rows, 2); the weights of groups of equal rows may be given along."""
 

@@ -19,7 +19,6 @@ from ridgemark.sampling import inclusion_chances
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly
 
 
-@dataclass(frozen=True, eq=False)
 class CurvatureProducts(MatrixTask):
     """`A'(w l'' u)` and the sums of `w l'' u`, shape (columns + 1, t), for `u = A V + constant`.
 
@@ -60,7 +59,6 @@ class CurvatureSums(Summed):
     blocks: Floats  # (t, rank + 1, t, rank + 1)
 
 
-@dataclass(frozen=True, eq=False)
 class CurvatureBlocks(MatrixTask):
     """The `CurvatureSums` of a block of rows, of the features and a constant."""
 
@@ -84,7 +82,6 @@ class CurvatureBlocks(MatrixTask):
         return CurvatureSums(loss, slopes, blocks)
 
 
-@dataclass(frozen=True, eq=False)
 class WeightedGram(MatrixTask):
     """`[A 1]'D[A 1]`, D being weights given along the rows."""
 

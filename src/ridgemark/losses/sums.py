@@ -76,7 +76,6 @@ def same_rows(one: Moments, other: Moments) -> bool:
     return all(bool((np.abs(a - b) <= _SAME * most).all()) for a, b, most in pairs)
 
 
-@dataclass(frozen=True, eq=False)
 class LossSums(Task):
     """The moments of a block's features, with targets and weights of the loss's ridge problem."""
 

@@ -1,7 +1,6 @@
 """Kernel values and features of one block of rows, in scratch memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ridgemark.backends import NUMPY, Floats
 from ridgemark.kernels import CrossKernel
@@ -13,7 +12,6 @@ TILE_ENTRIES = 2**20
 """Kernel entries that stay in the processor's cache until they have been used twice."""
 
 
-@dataclass(frozen=True, eq=False)
 class CrossTask(Task):
     """A task that evaluates the kernel with the landmarks."""
 
@@ -24,7 +22,6 @@ class CrossTask(Task):
         return self.cross_kernel.n_landmarks
 
 
-@dataclass(frozen=True, eq=False)
 class FeatureTask(Task):
     """A task that evaluates features."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +18,6 @@ _TOGETHER = 8  # blocks of a pass that are held as one
 _SHARE = 2  # a matrix in double precision takes at most 1/2 of the free memory
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixBlocks(MatrixTask):
     """A block of A itself, which stays on the device, in a list with its first row: lists add to the list of all."""
 

@@ -35,7 +35,6 @@ class _TwoSides(Summed):
     across: Floats
 
 
-@dataclass(frozen=True, eq=False)
 class SymmetricProduct(Task):
     """The contribution of a block of rows of K to its own rows and, by symmetry, to the rows of some columns.
 

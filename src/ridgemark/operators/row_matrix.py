@@ -22,7 +22,6 @@ _STRIP, _FEW_COLUMNS = 16, 12  # rows of a strip of `transposed_product`, and co
 _WIDEST_TILE = 2048  # largest width counted for a tile, so that blocks of a wide matrix are not too short
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixTask(Task):
     """A task that evaluates a matrix A over rows; a block of it in memory that the next block overwrites."""
 
@@ -35,7 +34,6 @@ class MatrixTask(Task):
         return self.n_columns
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixValues(MatrixTask):
     """`A V`, with products in the precision of A."""
 
@@ -56,7 +54,6 @@ class MatrixValues(MatrixTask):
         return backend.double(part @ padded(self.vectors, part.dtype))[:, : self.vectors.shape[1]]
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixSums(MatrixTask):
     """`A'V`, V given along the rows, with products in the precision of A and sums over tiles in double precision."""
 
@@ -71,7 +68,6 @@ class MatrixSums(MatrixTask):
         return backend.double(transposed_product(part, values))
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixNormal(MatrixTask):
     """`A'W (A V - 1 offset')`."""
 
@@ -86,7 +82,6 @@ class MatrixNormal(MatrixTask):
         return total
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixEntries(MatrixTask):
     """A itself."""
 

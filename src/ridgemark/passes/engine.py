@@ -103,11 +103,11 @@ class TaskRunner:
     @property
     def n_kernel_evaluations(self) -> int:
         """Kernel entries evaluated so far."""
-        return self.cost.kernel_entries
+        return self.cost.n_kernel_evaluations
 
     def count_entries(self, kernel_entries: int) -> None:
         """Count kernel entries that were evaluated outside a pass."""
-        self.cost += Cost(kernel_entries=kernel_entries)
+        self.cost += Cost(n_kernel_evaluations=kernel_entries)
 
     def map(self, task: Task, along: Along = (), out: Any = None) -> NDArray[Any]:
         """Return the task's results, one row for each row, stacked in row order into `out` or a new array.
@@ -152,7 +152,7 @@ class TaskRunner:
                 found = compute()
             finally:
                 self.journal = journal
-            spent = Cost(self.cost.n_passes - before.n_passes, self.cost.kernel_entries - before.kernel_entries)
+            spent = Cost(self.n_passes - before.n_passes, self.n_kernel_evaluations - before.n_kernel_evaluations)
             journal.keep(key, (found, rng.bit_generator.state, spent))
         return found
 

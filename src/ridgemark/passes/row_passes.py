@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,18 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
-from ridgemark.passes.survey import Survey
-from ridgemark.passes.task import BlockFunction, Task, prepared
+from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
 from ridgemark.rows import ArrayRows, Block, row_weights, unit_of_weights
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
+
+
+class Survey(Task):
+    """The hash of every row of a block, and the block's columns; both on the host."""
+
+    what: ClassVar[str] = "distinct rows"
+
+    def __call__(self, block: Block, workspace: Workspace) -> tuple[NDArray[np.uint64], Columns]:
+        return row_hashes(block), Columns.of(block.features, row_weights(block))
 
 
 class RowPasses(TaskRunner):

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from operator import itemgetter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Workspace(threading.local):
         return held[:size].reshape(shape)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 class Task(ABC):
     """What a pass does with one block: small, immutable and picklable, so that any executor can run it anywhere.
 
@@ -52,6 +52,9 @@ class Task(ABC):
     what: ClassVar[str] = "rows"  # shown as progress
     on_device: ClassVar[bool] = True  # whether it computes on the device of the passes, or on the host
     arrays: ClassVar[int] = 1  # arrays of as many columns as the task evaluates kernel values
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
 
     @property
     def width(self) -> int:
@@ -68,7 +71,6 @@ class Task(ABC):
         """Return the block's result: rows to be stacked, or something to be added up."""
 
 
-@dataclass(frozen=True, eq=False)
 class BlockFunction(Task):
     """A picklable function of a block on the host, which needs no scratch memory."""
 
@@ -138,9 +140,9 @@ class Cost(Summed):
     """
 
     n_passes: int = 0
-    kernel_entries: int = 0
-    seconds: float = 0.0
-    waited: float = 0.0
+    n_kernel_evaluations: int = 0
+    seconds: float = field(default=0.0, compare=False, metadata={"saved": False})
+    waited: float = field(default=0.0, compare=False, metadata={"saved": False})
 
     @property
     def waiting_share(self) -> float:

@@ -121,7 +121,6 @@ def _left_out_parts(
     }
 
 
-@dataclass(frozen=True, eq=False)
 class LeftOut(CrossTask):
     """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
 
@@ -165,7 +164,6 @@ class LeftOut(CrossTask):
         return results
 
 
-@dataclass(frozen=True, eq=False)
 class LeftOutErrors(LeftOut):
     """The weighted sum of squared residuals for every ridge and target."""
 
@@ -174,7 +172,6 @@ class LeftOutErrors(LeftOut):
         return workspace.backend.xp.einsum("i,igt->gt", row_weights(block), squares)
 
 
-@dataclass(frozen=True, eq=False)
 class ChosenLeftOut(LeftOut):
     """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
 

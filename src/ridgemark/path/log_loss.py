@@ -62,7 +62,6 @@ class LossPath:
         return ends[0] < ends[1] and self.ridges[self.chosen] in ends
 
 
-@dataclass(frozen=True, eq=False)
 class LeftOutPredictor(MatrixTask):
     """The predictor of every row from all rows with other features, in one Newton step, shape (rows, t).
 
@@ -114,7 +113,6 @@ class LeftOutPredictor(MatrixTask):
         return slopes * (leverage / kept)[:, None], kept
 
 
-@dataclass(frozen=True, eq=False)
 class LabelInfluence(LeftOutPredictor):
     """For every row its predictor left out (t columns), its leverage `h = D_g t_g`, and how far it moves the fit.
 

@@ -68,13 +68,13 @@ class Encoder:
             for name in ("data", "indices", "indptr"):
                 self._array(getattr(value, name), f"{place}.{name}")
             return {"csr": [isinstance(value, sparse.csr_array), *value.shape]}
-        if is_dataclass(kind) or hasattr(kind, "_fields"):
-            return {name: inner(getattr(value, name), f"{place}.{name}") for name in saved_names(kind)}
         functions = [] if functions is None else functions
         if kind in self._classes and isinstance(value, Parameterised):
             own = value.get_params(deep=False)
             inner = partial(inner, functions=functions)
             return {"object": [kind.__name__, {name: inner(part, f"{place}.{name}") for name, part in own.items()}]}
+        if is_dataclass(kind) or hasattr(kind, "_fields"):
+            return {name: inner(getattr(value, name), f"{place}.{name}") for name in saved_names(kind)}
         if callable(value) and not isinstance(value, type):
             functions.append(value)
             self.given = max(self.given, functions, key=len)

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.resources import as_file, files
 from typing import Any, Literal
 
-from ridgemark.errors import MissingExtraError
+from ridgemark.errors import require
 
 SERIES = 8  # colours for curves; similar to the Okabe-Ito palette, which is safe for colour-blind readers
 # Placeholder colours: each is replaced by a variable of the page's style.
@@ -73,12 +73,7 @@ def draw(chart: Chart, name: str) -> str:
 
 def require_matplotlib() -> Any:
     """Return matplotlib, or raise the error that names its extra."""
-    try:
-        import matplotlib
-        import matplotlib.figure
-    except ImportError as error:
-        raise MissingExtraError("report", "matplotlib", "A page with figures") from error
-    return matplotlib
+    return require("report", "A page with figures", "matplotlib", "matplotlib.figure")
 
 
 def _fill(figure: Any, chart: Chart) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.errors import MissingExtraError, SourceFileError
+from ridgemark.errors import SourceFileError, require
 from ridgemark.rows.base import Array, Block, Rows
 from ridgemark.rows.cells import DOUBLE, float_dtype
 from ridgemark.rows.choice import Header
@@ -299,12 +299,4 @@ def _arrow_errors() -> tuple[type[BaseException], ...]:
 
 def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.ipc
-        import pyarrow.parquet
-        import pyarrow.types
-    except ImportError as error:
-        raise MissingExtraError("arrow", "pyarrow", what) from error
-    return pyarrow
+    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "ipc", "parquet", "types")))

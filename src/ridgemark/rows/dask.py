@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ridgemark.errors import DataError, MissingExtraError, RidgemarkError
+from ridgemark.errors import DataError, RidgemarkError, require
 from ridgemark.rows.arrays import ArrayRows, as_columns
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights, stack_rows
 from ridgemark.rows.column import ColumnEncoder
@@ -272,12 +272,7 @@ def _failure(error: Exception) -> DataError:
 
 def require_dask() -> Any:
     """Return dask, or raise the error that names its extra."""
-    try:
-        import dask
-        import dask.array
-    except ImportError as error:
-        raise MissingExtraError("dask", "dask", "Rows of Dask") from error
-    return dask
+    return require("dask", "Rows of Dask", "dask", "dask.array")
 
 
 def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, tuple[str, ...] | None]:

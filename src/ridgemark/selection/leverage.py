@@ -1,5 +1,6 @@
 """Landmarks drawn by ridge leverage scores: the paper's method, and two changes to it."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from ridgemark.selection.pilot import PILOT
 _DIMENSION_PER_LANDMARK = 0.5  # effective dimension, per landmark, at the matched ridge
 
 
+@dataclass(eq=False, repr=False)
 class Leverage(Selection):
     """Score every row from a pilot drawn by the kernel's diagonal, then draw by the upper scores.
 
@@ -47,19 +49,11 @@ class Leverage(Selection):
 
     needs_ridge: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        n_pilot: int | None = None,
-        refine: int = 0,
-        replace: bool = False,
-        match_ridge: bool = True,
-        certain_rows: bool = True,
-    ) -> None:
-        self.n_pilot = n_pilot
-        self.refine = refine
-        self.replace = replace
-        self.match_ridge = match_ridge
-        self.certain_rows = certain_rows
+    n_pilot: int | None = None
+    refine: int = 0
+    replace: bool = False
+    match_ridge: bool = True
+    certain_rows: bool = True
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         check_flags(self, "replace", "match_ridge", "certain_rows")

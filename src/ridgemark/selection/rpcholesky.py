@@ -83,7 +83,6 @@ class RPCholesky(Selection):
         return draw.indices, partial(_most_explaining, counts=draw.counts, most=min(block, missing))
 
 
-@dataclass(frozen=True, eq=False)
 class NewCoordinates(CrossTask):
     """The rows' coordinates for some new landmarks, to which the kernel is bound, and last their squared lengths.
 
@@ -112,7 +111,6 @@ class NewCoordinates(CrossTask):
         return block.along[0]
 
 
-@dataclass(frozen=True, eq=False)
 class RecomputedCoordinates(NewCoordinates):
     """The same where F is not kept: from the kernel with all landmarks so far; returns squared lengths only."""
 

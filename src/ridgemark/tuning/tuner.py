@@ -1,7 +1,7 @@
 """The tuner: the families, then the levels in turn, and the kernel they end with."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +29,7 @@ _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 
 
+@dataclass(eq=False, repr=False)
 class Tuner(Parameterised):
     """Chooses the kernel's family and its metric by closed-form leave-one-out on some rows, judged by others.
 
@@ -65,23 +66,13 @@ class Tuner(Parameterised):
     2000
     """
 
-    def __init__(
-        self,
-        rows: int | None = None,
-        judging_rows: int = 3000,
-        landmarks: int | None = None,
-        evaluations: int = 40,
-        patience: int = 3,
-        levels: Sequence[str] = LEVELS,
-        kernels: Sequence[Any] | None = None,
-    ) -> None:
-        self.rows = rows
-        self.judging_rows = judging_rows
-        self.landmarks = landmarks
-        self.evaluations = evaluations
-        self.patience = patience
-        self.levels = levels
-        self.kernels = kernels
+    rows: int | None = None
+    judging_rows: int = 3000
+    landmarks: int | None = None
+    evaluations: int = 40
+    patience: int = 3
+    levels: Sequence[str] = LEVELS
+    kernels: Sequence[Any] | None = None
 
     def tune(
         self,
