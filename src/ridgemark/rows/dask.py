@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ridgemark.errors import DataError, MissingExtraError, RidgemarkError
 from ridgemark.rows.arrays import ArrayRows, as_columns
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights, stack_rows
-from ridgemark.rows.column import ColumnEncoder
+from ridgemark.rows.column import ColumnEncoder, without_features
 from ridgemark.rows.columns import Columns
 from ridgemark.rows.labels import LabelRows
 from ridgemark.rows.tables import check_targets, is_a, table_columns
@@ -289,7 +289,8 @@ def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, tuple[str, 
         check_targets(part[1], "the target")
     rows = Reading()(number, *part)
     assert isinstance(rows, ArrayRows)
-    total = sum(float(row_weights(block).sum()) for block in rows.blocks(_ROWS)) if rows.has_weights else 0.0
+    blocks = without_features(rows).blocks(_ROWS) if rows.has_weights else ()
+    total = sum(float(row_weights(block).sum()) for block in blocks)
     return rows.n_rows, rows.finite, total, rows.n_targets, rows.target_names
 
 
