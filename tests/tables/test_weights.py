@@ -7,7 +7,7 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, leverage_scores, open_rows
 from ridgemark.tables import learn_schema
-from tests.tables.cases import QUICK, fitted, messy, quietly
+from tests.tables.cases import QUICK, fitted, messy, quietly, schema
 
 pd = pytest.importorskip("pandas")
 
@@ -101,6 +101,54 @@ def test_gaps_of_rows_of_zero_weight_alone_are_filled_without_a_column():
     assert model.landmarks_.dtype == alone.landmarks_.dtype
     assert np.array_equal(model.landmarks_, alone.landmarks_)
     assert model.predict(X[:60]) == pytest.approx(alone.predict(X[:60]), rel=1e-6)
+
+
+@pytest.mark.parametrize("form", SOURCES)
+def test_weight_2_is_a_row_written_twice(form, tmp_path):
+    table = with_rows_left_out()[1]
+    table["tail"] = table["tail"].where(table.index % 3 > 0, "N1")
+    weights = np.random.default_rng(2).integers(1, 5, N_COUNTED)
+    found = learned(opened(table.assign(w=weights.astype(float)), form, tmp_path))
+    expected = learned(opened(table.loc[np.repeat(table.index, weights)].reset_index(drop=True), form, tmp_path))
+    assert [field.pop("least") for field in found] != [field.pop("least") for field in expected]  # 10 rows are rows
+    assert found == expected
+    once = learned(opened(table, form, tmp_path))
+    for name in ("fill", "shares"):  # the weights matter here
+        assert [field[name] for field in found] != [field[name] for field in once]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_median_counts_values_by_their_weights(seed):
+    rng = np.random.default_rng(seed)
+    a, weights = rng.integers(0, 9, 2 + seed).astype(float), rng.integers(1, 4, 2 + seed)
+    rows = open_rows({"a": np.r_[a, np.nan, -1.0]}, weight=np.r_[weights, 1, 0])
+    assert learned(rows)[0]["fill"] == np.median(np.repeat(a, weights))
+
+
+def test_a_fit_to_rows_of_weight_2_is_that_to_rows_written_twice():
+    table = with_rows_left_out()[1]
+    weights = np.random.default_rng(2).integers(1, 4, N_COUNTED)
+    X, y = table.drop(columns=["y", "tail"]), table["y"]
+    twice = np.repeat(table.index, weights)
+    model, expected = fitted(X, y, weights), fitted(X.loc[twice], y.loc[twice])
+    assert np.array_equal(model.landmarks_, expected.landmarks_)
+    assert model.predict(X) == pytest.approx(expected.predict(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0**-10, 0.1, 1e9])
+def test_equal_weights_change_nothing(weight, monkeypatch):
+    monkeypatch.setattr("ridgemark.tables.learning._BLOCK", 30)  # tenths are added in several orders
+    n, rng = 1400, np.random.default_rng(0)
+    columns = {
+        "number": np.r_[np.nan, np.nan, np.arange(2.0, n)],
+        "equal": rng.permutation(np.repeat([f"e{k}" for k in range(200)], 7)),  # too few for columns of their own
+        "ten": rng.permutation(np.repeat([f"t{k}" for k in range(140)], 10)),  # just enough
+    }
+    found, expected = quietly(learn_schema, open_rows(columns, weight=np.full(n, weight))), schema(columns)
+    assert found.encoded_names == expected.encoded_names
+    assert [len(field.names) for field in found.fields] == [2, 0, 101]
+    assert found.fields[0].fill == expected.fields[0].fill
+    assert found.fields[2].shares == pytest.approx(expected.fields[2].shares, rel=1e-12)
 
 
 @pytest.mark.parametrize("estimator", [NystromRidge, NystromClassifier, ExactKernelRidge])

@@ -37,20 +37,20 @@ class Learner(NoFeatures):
     def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Floats | None = None) -> Floats:
         """Add the columns of some rows; no features."""
         if weights is None or weights.all():
-            self._add(columns, place)
+            self._add(columns, place, weights)
         else:
             left_out, counted = np.flatnonzero(weights == 0), np.flatnonzero(weights)
             self.as_is &= not any(column.levels is not None or column.gaps[left_out].any() for column in columns)
             if counted.size:
-                self._add([column[counted] for column in columns], place.at(counted))
+                self._add([column[counted] for column in columns], place.at(counted), weights[counted])
         return np.empty((len(columns[0]), 0))
 
-    def _add(self, columns: Sequence[Column], place: Place) -> None:
+    def _add(self, columns: Sequence[Column], place: Place, weights: Floats | None) -> None:
         """Add the columns of rows that count."""
         start, self.n_seen = self.n_seen, self.n_seen + len(columns[0])
         first, last = np.searchsorted(self._sampled, [start, self.n_seen])
         for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
-            learner.add(column, place.some(k, k + 1), self._sampled[first:last] - start)
+            learner.add(column, place.some(k, k + 1), self._sampled[first:last] - start, weights)
 
     def __add__(self, later: Self) -> Self:
         """Return what is known after the rows of both."""
@@ -77,7 +77,8 @@ def learn_schema(
 ) -> Schema | None:
     """Return the schema of the feature columns of a source, learned in one pass; None if it would change nothing.
 
-    Rows of weight zero are left out. Beyond 65,536 rows with weights, a pass counts the others before.
+    Rows of weight zero are left out; the others count in medians and shares by their weights. Beyond 65,536 rows with
+    weights, a pass counts them before.
 
     Parameters
     ----------
