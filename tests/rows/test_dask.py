@@ -118,6 +118,15 @@ def test_tables_are_encoded_as_in_memory():
     assert close(memory.predict(FRAME), model.predict(rows[list(FRAME)]).compute())
 
 
+def test_tables_may_have_weights():
+    options = {**OPTIONS, "bandwidth": "median", "selection": "uniform", "ridge": 1e-3}
+    rows = dd.from_pandas(FRAME.assign(y=Y, w=WEIGHTS), npartitions=4)
+    memory = NystromRidge(**options).fit(FRAME, Y, WEIGHTS)
+    model = NystromRidge(**options).fit(open_rows(rows, target="y", weight="w"))
+    assert model.encoded_names_ == memory.encoded_names_
+    assert close(memory.predict(FRAME), model.predict(rows[list(FRAME)]).compute())
+
+
 def test_gaps_in_arrays_are_filled_as_in_memory():
     holes = np.where(RNG.random(X.shape) < 0.05, np.nan, X)
     memory = NystromRidge(**OPTIONS, ridge=1e-4).fit(holes, Y)

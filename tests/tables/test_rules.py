@@ -298,7 +298,7 @@ def test_indicators_keep_the_unit_of_two_values():
 class Blocks:
     """A source without types, as a CSV file is: numbers where a block has only these, and text on demand."""
 
-    n_rows, n_features, feature_names, finite = 4, 2, ("a", "b"), False
+    n_rows, n_features, feature_names, finite, has_weights = 4, 2, ("a", "b"), False, False
     shown_to = BaseRows.shown_to
 
     def __init__(self, *cells):

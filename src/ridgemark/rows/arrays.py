@@ -164,12 +164,14 @@ class ArrayRows(BaseRows):
                     part.read(rows, DOUBLE)
             part.checked = checked
         self.finite = self._features.checked
-        if self._weights is not None and self._weights.in_memory and self.whole:
-            check_total_weight(float(self._read_weights(self._weights, slice(0, self.n_rows)).sum()))
+        in_memory = self._weights is not None and self._weights.in_memory
+        weights = self._weights_of(slice(0, self.n_rows)) if in_memory and self.whole else None
+        if weights is not None:
+            check_total_weight(float(weights.sum()))
 
     def encoded_by(self, encoder: ColumnEncoder) -> Self:
         encoded = super().encoded_by(encoder)
-        encoded._features = EncodedColumns(self._features, encoder)
+        encoded._features = EncodedColumns(self._features, encoder, self._weights_of)
         encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
         return encoded
 
@@ -182,13 +184,14 @@ class ArrayRows(BaseRows):
     def _take(self, rows: Rows) -> Block:
         features = self._features.read(rows, self.dtype)
         targets = None if self._targets is None else _dense(self._targets.read(rows, DOUBLE))
-        weights = None if self._weights is None else self._read_weights(self._weights, rows)
+        weights = self._weights_of(rows)
         if isinstance(rows, slice):
             return Block(rows.start, features, targets, weights)
         return Block(0, features, targets, weights, taken=rows)
 
-    def _read_weights(self, part: Columns, rows: Rows) -> npt.NDArray[np.float64]:
-        return checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
+    def _weights_of(self, rows: Rows) -> npt.NDArray[np.float64] | None:
+        part = self._weights
+        return None if part is None else checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
 
 
 def _slices(step: int, start: int, stop: int) -> Iterator[slice]:

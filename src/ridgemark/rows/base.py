@@ -128,6 +128,7 @@ class BaseRows(RowSource):
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
+    n_counted: int | None = None  # rows of positive weight, where it is known without a pass
     whole: bool = True  # whether there are no other rows, so that some row must have a positive weight
     labels: tuple[Any, ...] | None = None  # what 0, 1, ... stand for, where the target is text or booleans
     finite: bool = True  # whether all features are known to be finite numbers, which need no encoding

@@ -100,8 +100,8 @@ class ColumnEncoder(Protocol):
     texts: frozenset[int]
     keeps_columns: bool
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
-        """Return the features (n, k) of the rows from `start` on, in float64."""
+    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Array:
+        """Return the features (n, k) of the rows from `start` on, in float64; `weights` are those of the rows."""
 
 
 class NoFeatures:
@@ -111,7 +111,7 @@ class NoFeatures:
     texts: frozenset[int] = frozenset()
     keeps_columns = False
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Array:
+    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Array:
         """Return features (n, 0); refuse infinities and integers beyond 2**53."""
         for k, column in enumerate(columns):
             if column.kind == "number" and column.values.dtype.kind != "m":

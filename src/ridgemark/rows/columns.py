@@ -2,7 +2,7 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -82,11 +82,11 @@ class Columns(ABC):
 
 
 class EncodedColumns(Columns):
-    """The columns of a table, encoded as features block by block."""
+    """The columns of a table, encoded as features block by block; `weights` returns those of some rows."""
 
-    def __init__(self, table: Columns, encoder: ColumnEncoder) -> None:
+    def __init__(self, table: Columns, encoder: ColumnEncoder, weights: Callable[[Rows], Array | None]) -> None:
         super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
-        self._table, self._encoder = table, encoder
+        self._table, self._encoder, self._weights = table, encoder, weights
         self._whole = table.whole()
         self.release = table.release  # type: ignore[method-assign]
 
@@ -99,7 +99,8 @@ class EncodedColumns(Columns):
         """Return the features (n, k) of some rows."""
         columns = self._table.columns(rows) if self._whole is None else [column[rows] for column in self._whole]
         start = rows.start if isinstance(rows, slice) else -1
-        return self._encoder(start, columns, self._table.place(rows)).astype(dtype, copy=False)
+        features = self._encoder(start, columns, self._table.place(rows), self._weights(rows))
+        return features.astype(dtype, copy=False)
 
 
 class KeptColumns(Columns):

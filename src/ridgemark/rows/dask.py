@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ridgemark.errors import DataError, RidgemarkError, require
 from ridgemark.rows.arrays import ArrayRows, as_columns
-from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, row_weights, stack_rows
-from ridgemark.rows.column import ColumnEncoder
+from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, stack_rows
+from ridgemark.rows.column import ColumnEncoder, without_features
 from ridgemark.rows.columns import Columns
 from ridgemark.rows.labels import LabelRows
 from ridgemark.rows.tables import check_targets, is_a, table_columns
@@ -67,6 +67,8 @@ class DaskRows(BaseRows):
         self.n_features, self.feature_names, self.dtype = len(meta.which), meta.names, meta.dtype
         *_, self.n_targets, self.target_names = found[self._numbers[0]]
         self.has_weights = weights is not None
+        self._counted = np.cumsum([0, *(found[k][3] for k in self._numbers)])  # rows of positive weight before each
+        self.n_counted = int(self._counted[-1])
         if self.has_weights:
             check_total_weight(sum(total for n_rows, _, total, *_ in found if n_rows))
 
@@ -89,7 +91,7 @@ class DaskRows(BaseRows):
 
     def shown_to(self, encoder: Any, block_rows: int) -> Any:
         """Return an encoder without features that has seen all columns, each partition where it is."""
-        shared, parts = delayed_value(encoder), zip(self.bounds[:-1].tolist(), self.partitions, strict=True)
+        shared, parts = delayed_value(encoder), zip(self._counted[:-1].tolist(), self.partitions, strict=True)
         return reduce(operator.add, computed([delayed(_shown)(shared, first, *part) for first, part in parts]))
 
     def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
@@ -275,17 +277,19 @@ def require_dask() -> Any:
     return require("dask", "Rows of Dask", "dask", "dask.array")
 
 
-def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, tuple[str, ...] | None]:
-    """Return of one partition: rows, whether features are finite, sum of weights, targets and their names."""
+def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[str, ...] | None]:
+    """Return of one partition: rows, whether features are finite, weights' sum, rows that count, targets, names."""
     part = tuple(map(_made, part))
     if not part[0].shape[0]:
-        return 0, True, 0.0, 0, None
+        return 0, True, 0.0, 0, 0, None
     if part[1] is not None:
         check_targets(part[1], "the target")
     rows = Reading()(number, *part)
     assert isinstance(rows, ArrayRows)
-    total = sum(float(row_weights(block).sum()) for block in rows.blocks(_ROWS)) if rows.has_weights else 0.0
-    return rows.n_rows, rows.finite, total, rows.n_targets, rows.target_names
+    total, n_counted = 0.0, 0 if rows.has_weights else rows.n_rows
+    for block in without_features(rows).blocks(_ROWS) if rows.has_weights else ():
+        total, n_counted = total + float(block.weights.sum()), n_counted + int(np.count_nonzero(block.weights))
+    return rows.n_rows, rows.finite, total, n_counted, rows.n_targets, rows.target_names
 
 
 def _taken(reading: Reading, rows: npt.NDArray[np.intp], *part: Any) -> Block:
@@ -294,7 +298,7 @@ def _taken(reading: Reading, rows: npt.NDArray[np.intp], *part: Any) -> Block:
 
 def _shown(encoder: Any, first: int, *part: Any) -> Any:
     encoder = copy.deepcopy(encoder)
-    encoder.first = first
+    encoder.n_seen = first
     for _ in Reading(encoder)(*part).blocks(_ROWS):
         pass
     return encoder

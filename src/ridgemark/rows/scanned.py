@@ -148,14 +148,15 @@ class ScannedRows(BaseRows):
             values = [column.plain(place_of.some(k, k + 1)) for k, column in enumerate(raw[first:last])]
             return stacked(values, dtype, place_of)
 
+        weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         if self.encoder is None:
             features = part(0, n_columns, self.dtype)
         else:
-            features = self.encoder(start, raw[:n_columns], place.some(0, n_columns)).astype(self.dtype, copy=False)
+            features = self.encoder(start, raw[:n_columns], place.some(0, n_columns), weights)
+            features = features.astype(self.dtype, copy=False)
         targets = None
         if (labels := text_labels(self)) is not None:
             targets = label_numbers(labels, raw[n_columns], place.some(n_columns, weight))[:, None]
         elif self.n_targets:
             targets = part(n_columns, weight, DOUBLE, replace(place, of_target=True))
-        weights = checked_weights(part(weight, None, DOUBLE), place.some(weight)) if self.has_weights else None
         return Block(start, features, targets, weights)

@@ -29,6 +29,7 @@ from ridgemark.tables.values import (
 )
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
+_ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
 _LOOKED_AT = 1000  # texts that say whether most of a column are numbers or dates
@@ -53,19 +54,24 @@ class ColumnLearner:
         self.kind: str | None = kind
         self.typed, self.as_is = True, kind is None  # whether all blocks state their type; whether nothing is encoded
         self.n_rows = self.n_missing = 0
+        self.weight = 0.0  # of all rows; their number where they have no weights
         self.texts: Counter[str] = Counter()
+        self.text_weights: Counter[str] = Counter()  # empty where rows have no weights
         self.low = self.high = np.empty(0)
         self.first: Any = None  # the earliest date
-        self.sample: list[Array] = []
+        self.sample: list[Array] = []  # values, without gaps
+        self.sample_weights: list[Floats] = []  # empty where rows have no weights
         self.numbered = RowNumbers()
         self.place: Place | None = None
 
-    def add(self, column: Column, place: Place, sampled: NDArray[np.intp]) -> None:
-        """Add the values of some rows, of which some are sampled for medians."""
+    def add(self, column: Column, place: Place, sampled: NDArray[np.intp], weights: Floats | None = None) -> None:
+        """Add the values of some rows, of which some are sampled for medians; weights are positive."""
         self.place = self.place or place
         gaps = column.gaps
         n_missing = int(np.count_nonzero(gaps))
         self.n_rows, self.n_missing = self.n_rows + len(gaps), self.n_missing + n_missing
+        self.weight += len(gaps) if weights is None else float(weights.sum())
+        sampled = sampled[~gaps[sampled]]
         empty = n_missing == len(gaps)
         self.as_is &= not empty
         if self.given == "dropped" or (empty and column.levels is None):
@@ -75,18 +81,18 @@ class ColumnLearner:
             return
         self.as_is &= column.kind in ("number", "boolean") and column.values.dtype.kind != "m"
         if self.kind == "text":
-            self._add_text(column, gaps, place, sampled)
+            self._add_text(column, gaps, place, sampled, weights)
         elif self.kind == "date":
             found = moments(column, place)
             earliest = found[~gaps].min()
             self.first = earliest if self.first is None else min(earliest, self.first)
             self._add_extent(date_parts(found[~gaps], 0.0))
-            self.sample.append(found[sampled])
+            self._add_sample(found[sampled], sampled, weights)
         else:
             values = float_values(column, "number", place)
             self._add_extent((values[~gaps] if n_missing else values)[:, None])
             self.numbered.add(values if column.levels is not None else column.values)
-            self.sample.append(values[sampled])
+            self._add_sample(values[sampled], sampled, weights)
 
     def _see_kind(self, column: Column, place: Place) -> None:
         if self.given is not None:
@@ -120,8 +126,9 @@ class ColumnLearner:
         both.n_rows, both.n_missing = self.n_rows + later.n_rows, self.n_missing + later.n_missing
         if self.given is None and later.kind is not None and both.place is not None:
             both._join_kind(later.kind, later.typed, both.place)
-        both.texts, both.numbered = self.texts + later.texts, self.numbered + later.numbered
-        both.sample = self.sample + later.sample
+        both.weight, both.numbered = self.weight + later.weight, self.numbered + later.numbered
+        both.texts, both.text_weights = self.texts + later.texts, self.text_weights + later.text_weights
+        both.sample, both.sample_weights = self.sample + later.sample, self.sample_weights + later.sample_weights
         if later.low.size:
             both._add_extent(np.stack([later.low, later.high]))
         dates = [one.first for one in (self, later) if one.first is not None]
@@ -129,14 +136,25 @@ class ColumnLearner:
         both._check_texts(both.place)
         return both
 
-    def _add_text(self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp]) -> None:
+    def _add_text(
+        self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp], weights: Floats | None
+    ) -> None:
         positions, levels = text_levels(column, place)
-        counts = np.bincount(positions[~gaps], minlength=len(levels))
+        present = positions[~gaps]
+        counts = np.bincount(present, minlength=len(levels))
+        sums = None if weights is None else np.bincount(present, weights[~gaps], len(levels))
         for k in np.flatnonzero(counts).tolist():
             self.texts[levels[k]] += int(counts[k])
+            if sums is not None:
+                self.text_weights[levels[k]] += sums[k]
         self._check_texts(place)
         if not self.typed:
-            self.sample.append(levels[positions[sampled[~gaps[sampled]]]])
+            self._add_sample(levels[positions[sampled]], sampled, weights)
+
+    def _add_sample(self, values: Array, sampled: NDArray[np.intp], weights: Floats | None) -> None:
+        self.sample.append(values)
+        if weights is not None:
+            self.sample_weights.append(weights[sampled])
 
     def _check_texts(self, place: Place | None) -> None:
         if place is not None and len(self.texts) > _MOST_TEXTS:
@@ -218,17 +236,26 @@ class ColumnLearner:
         kept = tuple(name for name, one in zip(names, varies, strict=True) if one or keep_constant)
         return (*kept, MISSING) if 0 < self.n_missing < self.n_rows or (self.n_missing and keep_constant) else kept
 
+    def _middle(self, sample: Array) -> Array:
+        """Return the values in the middle of the sample, one or two, where each counts by its weight."""
+        if not self.sample_weights:
+            return np.sort(sample)[(len(sample) - 1) // 2 : len(sample) // 2 + 1]
+        order = np.argsort(sample)
+        up_to = np.cumsum(np.concatenate(self.sample_weights)[order])
+        half = up_to[-1] / 2
+        first = np.searchsorted(up_to, (1 - _ROUNDING) * half)
+        last = np.searchsorted(up_to, (1 + _ROUNDING) * half, side="right")
+        return sample[order[first : last + 1]]
+
     def _field_of_numbers(self, sample: Floats, kind: str | None, keep_constant: bool) -> Field:
-        present = sample[~np.isnan(sample)]
-        fill = float(np.median(present)) if present.size else 0.0
+        fill = float(np.mean(self._middle(sample))) if sample.size else 0.0
         parts = self._parts([VALUE], [self.low.size and self.low[0] < self.high[0]], keep_constant)
         if kind == "boolean":
             return Field(self.name, "boolean", parts, float(np.floor(fill)))
         return Field(self.name, "number", parts, fill)
 
     def _field_of_date(self, sample: Array, keep_constant: bool) -> Field:
-        present = np.sort(sample[~np.isnat(sample)])
-        fill = present[(len(present) - 1) // 2] if present.size else self.first
+        fill = self._middle(sample)[0] if sample.size else self.first
         parts = self._parts(PARTS, self.low < self.high, keep_constant)
         return Field(self.name, "date", parts, seconds(fill), seconds(self.first.astype("datetime64[D]")))
 
@@ -237,8 +264,10 @@ class ColumnLearner:
         if len(levels) <= MOST_LEVELS:
             parts = self._parts([VALUE], [len(levels) > 1], keep_constant)
             return Field(self.name, "category", parts, levels=words(levels))
-        shares = np.array([self.texts[level] for level in levels]) / self.n_rows
-        least = max(_COMMON, _FEW / self.n_rows)
-        varies = shares.min() < shares.max() or shares.max() >= least
+        counts = self.text_weights or self.texts
+        shares = np.array([counts[level] for level in levels]) / self.weight
+        least = max(_COMMON, _FEW / self.n_rows)  # of rows, not weights: a factor on all weights changes nothing
+        shares[np.abs(shares - least) <= _ROUNDING * least] = least
+        varies = shares.min() < (1 - _ROUNDING) * shares.max() or shares.max() >= least
         parts = self._parts([VALUE], [varies], keep_constant)
         return Field(self.name, "frequency", parts, levels=words(levels), shares=shares, least=least)

@@ -30,8 +30,8 @@ class Encoder:
         self._unseen: dict[tuple[str, str], dict[int, tuple[int, list[str]]]] = defaultdict(dict)
         self._by_level: dict[str, tuple[Array, Array]] = {}
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Floats:
-        """Return the features (n, k) of some rows."""
+    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Floats:
+        """Return the features (n, k) of some rows, whatever their weights."""
         features, at = np.empty((len(columns[0]), len(self.names))), 0
         for k, (field, column) in enumerate(zip(self.schema.fields, columns, strict=True)):
             width = len(field.names)

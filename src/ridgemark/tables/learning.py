@@ -22,25 +22,40 @@ _BLOCK = 2**16  # rows read at once
 
 
 class Learner(NoFeatures):
-    """An encoder without features, which sees the columns of every block in one pass."""
+    """An encoder without features, which sees the columns of every block in one pass, in the order of the rows.
+
+    Rows of weight zero are left out; `n_rows` counts the others.
+    """
 
     def __init__(self, learners: Sequence[ColumnLearner], n_rows: int, texts: frozenset[int]) -> None:
-        self.learners, self.texts, self.first = learners, texts, 0  # `first`: number of the first row
+        self.learners, self.texts = learners, texts
+        self.n_seen = 0  # rows before the next block
+        self.as_is = True  # whether no row that was left out has to be encoded
         rows = np.random.default_rng(0).choice(n_rows, min(n_rows, _SAMPLED), replace=False, shuffle=False)
         self._sampled = np.sort(rows)
 
-    def __call__(self, start: int, columns: Sequence[Column], place: Place) -> Floats:
+    def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Floats | None = None) -> Floats:
         """Add the columns of some rows; no features."""
-        start += self.first
-        first, last = np.searchsorted(self._sampled, [start, start + len(columns[0])])
-        sampled = self._sampled[first:last] - start
-        for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
-            learner.add(column, place.some(k, k + 1), sampled)
+        if weights is None or weights.all():
+            self._add(columns, place, weights)
+        else:
+            left_out, counted = np.flatnonzero(weights == 0), np.flatnonzero(weights)
+            self.as_is &= not any(column.levels is not None or column.gaps[left_out].any() for column in columns)
+            if counted.size:
+                self._add([column[counted] for column in columns], place.at(counted), weights[counted])
         return np.empty((len(columns[0]), 0))
+
+    def _add(self, columns: Sequence[Column], place: Place, weights: Floats | None) -> None:
+        """Add the columns of rows that count."""
+        start, self.n_seen = self.n_seen, self.n_seen + len(columns[0])
+        first, last = np.searchsorted(self._sampled, [start, self.n_seen])
+        for k, (learner, column) in enumerate(zip(self.learners, columns, strict=True)):
+            learner.add(column, place.some(k, k + 1), self._sampled[first:last] - start, weights)
 
     def __add__(self, later: Self) -> Self:
         """Return what is known after the rows of both."""
         both = copy.copy(self)
+        both.as_is = self.as_is and later.as_is
         both.learners = [one + other for one, other in zip(self.learners, later.learners, strict=True)]
         return both
 
@@ -61,6 +76,9 @@ def learn_schema(
     keep_constant: bool = False,
 ) -> Schema | None:
     """Return the schema of the feature columns of a source, learned in one pass; None if it would change nothing.
+
+    Rows of weight zero are left out; the others count in medians and shares by their weights. Beyond 65,536 rows with
+    weights, a pass counts them before.
 
     Parameters
     ----------
@@ -89,18 +107,20 @@ def learn_schema(
     given = _given(source, asked)
     names = column_names(source.feature_names, source.n_features)
     texts = frozenset(j for j, kind in given.items() if kind == "text")
+    n_counted = _n_counted(source)
     while True:
         learners = [ColumnLearner(name, given.get(j), categorical is not None) for j, name in enumerate(names)]
-        learner = source.shown_to(Learner(learners, source.n_rows, texts), _BLOCK)
+        learner = source.shown_to(Learner(learners, n_counted, texts), _BLOCK)
         learners = learner.learners
         if not learner.conflicts:
             break
         texts |= learner.conflicts
     if source.feature_names is not None:
         _warn_of_numbers([one.name for one in learners if one.numbered], len(names))
-    if missing == "fill" and all(one.as_is and not one.n_missing for one in learners):
+    as_is = missing == "fill" and all(one.as_is and not one.n_missing for one in learners)
+    if as_is and learner.as_is:
         return None
-    fields = tuple(one.field(keep_constant) for one in learners)
+    fields = tuple(one.field(keep_constant or as_is) for one in learners)
     _warn_of_constants([one for one, field in zip(learners, fields, strict=True) if not field.parts], fields)
     _warn_of_texts(
         [one for one, field in zip(learners, fields, strict=True) if field.parts and field.levels is not None]
@@ -112,6 +132,15 @@ def encoded_by_content(source: BaseRows, **options: Any) -> BaseRows:
     """Return rows whose features are the columns encoded by their schema; `schema_options` of the source come first."""
     schema = learn_schema(source, **options | dict(source.schema_options))
     return source if schema is None else source.encoded_by(Encoder(schema))
+
+
+def _n_counted(source: BaseRows) -> int:
+    """Return the number of rows of positive weight; that of all rows where each is sampled, whatever the number."""
+    if not source.has_weights or source.n_rows <= _SAMPLED:
+        return source.n_rows
+    if source.n_counted is not None:
+        return source.n_counted
+    return sum(int(np.count_nonzero(block.weights)) for block in source.encoded_by(NoFeatures()).blocks(_BLOCK))
 
 
 def warn_of_row_numbers(names: Sequence[str], columns: Sequence[Column]) -> None:

@@ -36,7 +36,7 @@ class Field:
     levels : ndarray of str or None
         Levels of a category or frequency, ordered by their text.
     shares : ndarray or None
-        Share of the rows with each level, for a frequency.
+        Share of the rows, or of their weight, with each level, for a frequency.
     least : float
         The least share, of a frequency, that gives a level a column of its own; at most 100 levels have one.
     """
