@@ -9,8 +9,6 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-from sklearn import exceptions
-
 
 class RidgemarkError(Exception):
     """Base of every error raised intentionally."""
@@ -91,7 +89,7 @@ class ColumnWarning(RidgemarkWarning):
     """A column was left out or numbers the rows, or it holds values that the fit has not seen."""
 
 
-class ConvergenceWarning(RidgemarkWarning, exceptions.ConvergenceWarning):  # type: ignore[misc]
+class ConvergenceWarning(RidgemarkWarning):
     """An iteration stopped before it reached its tolerance; the message says at what error, and why."""
 
 
