@@ -25,7 +25,7 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, interval_shortage, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.labels import text_labels
@@ -230,6 +230,7 @@ def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
         *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
+        ("intervals", interval_shortage(model)),
         ("exact", distance_words(model)),
         ("cost", _cost_words(model, run)),
     ]
