@@ -29,7 +29,7 @@ $ ridgemark certify model.ridgemark rows.csv
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks.
 - **Columns** are named, or counted from 0; -1 is the last. Several are separated by commas (`--drop id,name`), or the
   option is given several times. A name that has a comma stands in double quotes, with single quotes around them for
-  the shell: `--drop '"area, m2",id'`.
+  the shell: `--drop '"area, m2",id'`. A column that is dropped is not read, and the model does not know it.
 - **CSV files** are split at commas, semicolons, tabs or bars, whichever the first line has most of, or at
   `--delimiter`; `--decimal ,` reads decimal commas.
 - **Text, dates and gaps** among the features of `fit` and `scores` are encoded as [tables](tables.md) are.

@@ -67,7 +67,8 @@ def test_names_with_commas_stand_in_double_quotes(ridgemark, tmp_path):
     fit = ("fit", data, "--target", "y", "--bandwidth", "median", "--output", tmp_path / "m")
     code, _, said = ridgemark(*fit, "--drop", "id,city, name")
     assert code == 2
-    assert """there is no column 'city' in the table; did you mean 'city, name', one name? On the""" in said[-1]
+    assert "drop: there is no column 'city' in " in said[-1]
+    assert "t.parquet'; did you mean 'city, name', one name? On the" in said[-1]
     assert """quote it: '"city, name"'""" in said[-1]
     assert ridgemark(*fit, "--drop", "id", "--drop", '"city, name"')[0] == 0
     assert not [name for name in load(tmp_path / "m").encoded_names_ if name == "id" or name.startswith("city")]
@@ -157,3 +158,48 @@ def test_too_few_distinct_rows_leave_the_intervals_out(ridgemark, tmp_path):
     assert f"Intervals are {_FEW}." in (tmp_path / "m.html").read_text()
     assert _FEW in ridgemark("info", model)[1]
     assert ridgemark("report", model, "-o", tmp_path / "again.html", *test)[0] == 0
+
+
+def _write(path, header, columns):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in zip(*columns, strict=True))]))
+    return path
+
+
+def test_a_dropped_column_is_neither_read_nor_needed_to_predict(ridgemark, tmp_path):
+    x, n = np.random.default_rng(0).normal(size=60).tolist(), range(60)
+    columns = [n, [2**60 + k for k in n], x, [k % 3 for k in n], np.sin(x).tolist()]
+    rows = _write(tmp_path / "rows.csv", ",id,x,zone,y", columns)
+    new = _write(tmp_path / "new.csv", "zone,x", [columns[3], x])
+    fit = ("fit", rows, "-t", "y", "--bandwidth", "median", "--landmarks", 20, "--test", rows, "--output")
+    assert ridgemark(*fit, tmp_path / "m", "--drop", "0,id", "--categorical", 3)[0] == 0
+    model = load(tmp_path / "m")
+    assert list(model.feature_names_in_) == ["x", "zone"]
+    assert model.encoded_names_[-1] == "zone=2"
+    for command in (("predict", new, "-o", tmp_path / "p.csv"), ("effects", new), ("certify", rows)):
+        assert ridgemark(command[0], tmp_path / "m", *command[1:])[0] == 0
+    code, _, said = ridgemark(*fit, tmp_path / "n", "--drop", "0,id,y")
+    assert (code, "column 'y' is both in target and in drop" in said[-1]) == (2, True)
+    code, _, said = ridgemark(*fit, tmp_path / "n", "--drop", "0,id", "--numeric", "id")
+    assert (code, "--numeric names 'id', which is not a feature" in said[-1]) == (2, True)
+
+
+def test_columns_without_names_are_dropped_by_position(ridgemark, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "new.npy", rows[:, :3])
+    fit = ("fit", tmp_path / "rows.npy", "-t", 3, "--drop", 1, "--bandwidth", "median", "--output", tmp_path / "m")
+    assert ridgemark(*fit)[0] == 0
+    assert ridgemark("predict", tmp_path / "m", tmp_path / "new.npy", "-o", tmp_path / "p.npy")[0] == 0
+    assert np.array_equal(np.load(tmp_path / "p.npy"), load(tmp_path / "m").predict(rows[:, [0, 2]]))
+
+
+def test_a_column_that_the_fit_left_out_is_not_needed_to_predict(ridgemark, tmp_path):
+    x, text = np.random.default_rng(0).normal(size=60).tolist(), ["ab"[k % 2] for k in range(60)]
+    rows = _write(tmp_path / "rows.csv", "x,k,text,y", [x, [7] * 60, text, np.sin(x).tolist()])
+    new = _write(tmp_path / "new.csv", "text,x", [text, x])
+    fit = ("fit", rows, "-t", "y", "--bandwidth", "median", "--output", tmp_path / "m")
+    assert "left out of the features: 'k' (one value)" in ridgemark(*fit)[2][-1]
+    for data in (rows, new):
+        assert ridgemark("predict", tmp_path / "m", data, "-o", f"{data}.npy")[0] == 0
+        assert ridgemark("effects", tmp_path / "m", data)[0] == 0
+    assert np.array_equal(np.load(f"{rows}.npy"), np.load(f"{new}.npy"))

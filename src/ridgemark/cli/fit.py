@@ -206,11 +206,13 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
     )
 
 
-def _about(data: Path, source: RowSource, options: dict[str, Any]) -> RunRecord:
-    """Return what other commands must know of a fit's columns."""
-    columns = options["columns"]
-    if columns is None and source.feature_names is not None:
-        columns = [shared.key(name) for name in source.feature_names]
+def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
+    """Return what other commands must know of a fit's columns; those that were dropped are none of them."""
+    columns, names = options["columns"], source.feature_names
+    if columns is None or options["drop"] is not None:
+        columns = None if names is None else [shared.key(name) for name in names]
+    if columns is None and options["drop"] is not None:
+        columns = list(source.choice.features)
     called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
     return RunRecord(
         data=data.name,

@@ -106,7 +106,7 @@ class CsvRows(ScannedRows):
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
 
     def _check_roles(self) -> None:
-        roles = self._choice.weight if text_labels(self) else self._choice.targets + self._choice.weight
+        roles = self.choice.weight if text_labels(self) else self.choice.targets + self.choice.weight
         for piece in self.pieces([0]) if roles else ():
             piece.columns(roles, as_number=roles)
 
@@ -132,13 +132,13 @@ class CsvRows(ScannedRows):
                 yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        n_encoded = 0 if self.encoder is None else len(self._choice.features)
-        texts = [] if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
+        n_encoded = 0 if self.encoder is None else len(self.choice.features)
+        texts = [] if self.encoder is None else [self.choice.features[j] for j in self.encoder.texts]
         labels = self.targets if text_labels(self) else ()
-        numbers = [j for j in self._choice.all[n_encoded:] if j not in labels]
+        numbers = [j for j in self.choice.all[n_encoded:] if j not in labels]
         for piece in self.pieces(chunks):
-            columns = piece.columns(self._choice.all, as_number=numbers, as_text=[*texts, *labels])
-            yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
+            columns = piece.columns(self.choice.all, as_number=numbers, as_text=[*texts, *labels])
+            yield self._block(piece.chunk.first_row, columns, piece.place(self.choice.all))
 
 
 def _check_form(delimiter: Any, decimal: Any) -> None:
