@@ -41,8 +41,10 @@ $ ridgemark certify model.ridgemark rows.csv
   order; give `--target` and `--weight`, and without names `--columns`.
 - **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say
   otherwise), and `--output -` is the standard output.
-- **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
-  output.
+- **Tables** are written as CSV, as one NPY array, or as Parquet, by the extension of the output. Labels and the columns
+  of `--keep` are written as they are, but for text in CSV that a spreadsheet would read as a formula: of two or more
+  characters, with one of = + - @ or a control character first, and not a number. Such a cell gets an apostrophe, and
+  one line counts them.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
   The page of a fit shows how the kernel was tuned, errors, distance to exact, the columns and the rows that matter.
 - **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing

@@ -46,7 +46,7 @@ def _coverages(text: str) -> list[float]:
 )
 @click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
 @click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
-@shared.column_option("--keep", "Columns of DATA to write before the predictions, as they are.")
+@shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options
 @shared.device_option()
