@@ -203,3 +203,48 @@ def test_a_column_that_the_fit_left_out_is_not_needed_to_predict(ridgemark, tmp_
         assert ridgemark("predict", tmp_path / "m", data, "-o", f"{data}.npy")[0] == 0
         assert ridgemark("effects", tmp_path / "m", data)[0] == 0
     assert np.array_equal(np.load(f"{rows}.npy"), np.load(f"{new}.npy"))
+
+
+@pytest.fixture
+def towns(tmp_path):
+    """rows.csv with a town and a day, and files whose town or day the rows do not have."""
+    x, n = np.random.default_rng(0).normal(size=60).tolist(), range(60)
+    days, town = [f"2020-01-{1 + k % 28:02}" for k in n], ["Ulm" if k % 2 else "Bonn" for k in n]
+    other = {"rows": {}, "towns": {"town": ["Rome"] * 60}, "days": {"day": [f"{1 + k % 28}.1.2020" for k in n]}}
+    other["text"] = {"x": ["?", *x[1:]]}
+    for name, changed in other.items():
+        columns = {"x": x, "town": town, "day": days, "kind": town, "y": np.sin(x).tolist()} | changed
+        _write(tmp_path / f"{name}.csv", ",".join(columns), columns.values())
+    return tmp_path
+
+
+@pytest.mark.parametrize("target", ["y", "kind"])
+def test_levels_of_test_rows_that_the_fit_has_not_seen_are_told_once(target, ridgemark, towns):
+    pytest.importorskip("matplotlib")
+    columns = ("--target", target, "--columns", "x,town", "--bandwidth", "median", "--landmarks", 20)
+    test = ("--test", towns / "towns.csv", "--output")
+    fit, report = ("fit", towns / "rows.csv", *columns), ("report", towns / "m")
+    for command, output in ((fit, "m"), (report, "m.html")):
+        code, _, said = ridgemark(*command, *test, towns / output)
+        assert code == 0
+        assert sum("column 'town' has 60 values not seen in the fit (such as 'Rome')" in line for line in said) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown", "message"),
+    [("towns", "error", "Rome"), ("days", "ignore", "1.1.2020"), ("text", "ignore", "?")],
+)
+def test_test_rows_that_cannot_be_encoded_are_refused_before_the_fit(name, unknown, message, ridgemark, towns):
+    options = ("-t", "y", "--unknown", unknown, "--output", towns / "m", "--test", towns / f"{name}.csv")
+    code, _, said = ridgemark("fit", towns / "rows.csv", *options)
+    assert (code, f"'{message}'" in said[-1]) == (2, True)
+    assert not (towns / "m").exists()
+
+
+def test_what_is_learned_to_check_test_rows_is_learned_for_the_fit(ridgemark, towns, monkeypatch):
+    learned = []
+    monkeypatch.setattr("ridgemark.tables.learning.learn_schema", lambda *_, **__: learned.append(1))
+    columns = ("-t", "y", "--columns", "x", "--bandwidth", "median")
+    rows = towns / "rows.csv"
+    assert ridgemark("fit", rows, *columns, "--output", towns / "m", "--test", rows)[0] == 0
+    assert len(learned) == 1

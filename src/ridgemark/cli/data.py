@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,16 @@ from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
-from ridgemark.estimators.table_reader import encoded_source
+from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import BaseRows, RowSource, open_rows
 from ridgemark.rows.choice import AllBut
-from ridgemark.rows.column import without_features
 from ridgemark.rows.places import listed, shown
-from ridgemark.tables import Encoder
+from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
-_CHECKED = 65536  # rows checked at a time
+Encoding = Callable[[RowSource], RowSource]
+
+_CHECKED = 2048  # rows encoded and checked at a time
 _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
 
@@ -149,12 +150,29 @@ def _without(roles: Sequence[Key | None], n_columns: int) -> Sequence[Key]:
     return [position for position in range(n_columns) if position not in taken]
 
 
-def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
-    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+def open_test(
+    run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], as_features: Encoding
+) -> RowSource:
+    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after.
+
+    `as_features` encodes rows as the fit does; a warning says which of their values the fit has not seen.
+    """
     source = open_like(run, fitted, path, options, with_target=True)
-    for _ in without_features(source).blocks(_CHECKED):
+    encoded = as_features(source)
+    for _ in encoded.blocks(_CHECKED):
         pass
+    warn_of_unseen(encoded)
     return source
+
+
+def encoding_of(source: Any) -> Encoding:
+    """Return what encodes other rows as a fit to these rows will do; their schema is learned now, for the fit too."""
+    table = None
+    if not source.finite or source.schema_options:
+        source.encoded_before = encoded_by_content(source)
+        table = getattr(source.encoded_before.encoder, "schema", None)
+    table = table or schema_of_numbers(source.feature_names, np.zeros(source.n_features))
+    return lambda rows: rows.encoded_by(Encoder(table))  # type: ignore[attr-defined]
 
 
 def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.classify import check_labels, class_lines, classify_option, measure_classes, with_class_names
-from ridgemark.cli.data import Columns, csv_form, is_csv, open_test, open_to_fit
+from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
@@ -86,7 +86,9 @@ def command(
     source = _open_rows(data, options)
     about = _about(data, source, options)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
-    other = None if test is None else open_test(about, columns, test, csv_form(test, options))
+    other = None
+    if test is not None:
+        other = open_test(about, columns, test, csv_form(test, options), encoding_of(source))
     if text_labels(source) is not None and not options["classify"]:
         click.echo(
             f"ridgemark: {listed(about.target_names or ())} holds text: classes are fitted, as by --classify", err=True

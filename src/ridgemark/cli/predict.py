@@ -12,7 +12,7 @@ from ridgemark.cli.data import Columns, csv_form, load_model, open_to_predict
 from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.estimators.table_reader import encoded_rows
+from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
 from ridgemark.passes import read_ahead
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
@@ -88,7 +88,7 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     with progress() as tell:
         parts = _parts(fitted, source, coverages, std, proba, tell, list(kept.values()))
         write_table(output, force, header, source.n_rows, parts)
-    fitted._warn_of_unseen(source)
+    warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 

@@ -129,6 +129,7 @@ class BaseRows(RowSource):
     header: Header | None = None  # all columns of the data, where these were chosen from it
     choice: Choice | None = None  # which of them are features, targets and weight
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
+    encoded_before: BaseRows | None = None  # these rows as features of a fit to them, where their schema is learned
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
     whole: bool = True  # whether there are no other rows, so that some row must have a positive weight
