@@ -68,8 +68,8 @@ def _features(source: Any, keys: Sequence[Key], role: str) -> Sequence[Key]:
 
 
 def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:
-    """Return the delimiter and decimal mark of a CSV file, as the options say, or else the record of a fit."""
-    given = {name: options[name] for name in ("delimiter", "decimal") if options.get(name) is not None}
+    """Return delimiter, decimal mark and kind of labels of a CSV file, as the options or the record of a fit say."""
+    given = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
     known = {} if run is None or not is_csv(path) else run.csv_form or {}
     return {**known, **given}
 

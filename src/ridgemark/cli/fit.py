@@ -13,7 +13,14 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.classify import check_labels, class_lines, classify_option, measure_classes, with_class_names
+from ridgemark.cli.classify import (
+    check_labels,
+    class_lines,
+    classify_option,
+    measure_classes,
+    padded_labels,
+    with_class_names,
+)
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
@@ -134,7 +141,9 @@ def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> di
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
-    """Open the rows to fit; refuse rows without a target."""
+    """Open the rows to fit; refuse rows without a target. Labels with leading zeros stay text, in later files too."""
+    if options["classify"] and padded_labels(data, options):
+        options["labels"] = "text"
     source = open_to_fit(data, options)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
