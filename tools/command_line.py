@@ -29,7 +29,7 @@ $ ridgemark certify model.ridgemark rows.csv
   `.parquet`, `.arrow` or `.feather` file; it is read in blocks.
 - **Columns** are named, or counted from 0; -1 is the last. Several are separated by commas (`--drop id,name`), or the
   option is given several times. A name that has a comma stands in double quotes, with single quotes around them for
-  the shell: `--drop '"area, m2",id'`.
+  the shell: `--drop '"area, m2",id'`. A column that is dropped is not read, and the model does not know it.
 - **CSV files** are split at commas, semicolons, tabs or bars, whichever the first line has most of, or at
   `--delimiter`; `--decimal ,` reads decimal commas.
 - **Text, dates and gaps** among the features of `fit` and `scores` are encoded as [tables](tables.md) are.
@@ -41,8 +41,10 @@ $ ridgemark certify model.ridgemark rows.csv
   order; give `--target` and `--weight`, and without names `--columns`.
 - **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say
   otherwise), and `--output -` is the standard output.
-- **Tables** are written as CSV, safe to open in a spreadsheet, as one NPY array, or as Parquet, by the extension of the
-  output.
+- **Tables** are written as CSV, as one NPY array, or as Parquet, by the extension of the output. Labels and the columns
+  of `--keep` are written as they are, but for text in CSV that a spreadsheet would read as a formula: of two or more
+  characters, with one of = + - @ or a control character first, and not a number. Such a cell gets an apostrophe, and
+  one line counts them.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
   The page of a fit shows how the kernel was tuned, errors, distance to exact, the columns and the rows that matter.
 - **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing

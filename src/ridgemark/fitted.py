@@ -284,7 +284,7 @@ class RunRecord:
     weight: str | int | None = None
     columns: Sequence[str | int] | None = None
     target_names: Sequence[str] | None = None
-    csv_form: Mapping[str, str] | None = None  # delimiter and decimal mark asked for; None where no CSV file was read
+    csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
     sample: Mapping[str, Any] | None = None  # training rows, observed and predicted
     held_out: Mapping[str, Any] | None = None  # other rows, observed and predicted, with their errors
     seconds: float | None = _measured()

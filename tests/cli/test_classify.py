@@ -182,3 +182,21 @@ def test_numbers_have_no_probabilities(files, fit, ridgemark):
     code, _, errors = ridgemark("predict", files / "model", files / "test.csv", "--output", files / "p.csv", "--proba")
     assert code == 2
     assert "has no predict_proba" in " ".join(errors)
+
+
+@pytest.mark.parametrize("labels", [("01", "02"), ("01", "1")])
+def test_labels_with_leading_zeros_stay_text(labels, ridgemark, tmp_path):
+    x = np.random.default_rng(0).normal(size=60).tolist()
+    rows, some, model = tmp_path / "rows.csv", tmp_path / "some.csv", tmp_path / "m"
+    lines = [f"{value!r},{labels[value > 0]}" for value in x]
+    rows.write_text("\n".join(["x,y", *lines]))
+    some.write_text("\n".join(["x,y", *(line for line in lines if line.endswith(labels[1]))]))
+    fit = ("fit", rows, "-t", "y", *OPTIONS, "-o")
+    code, printed, errors = ridgemark(*fit, model, "--classify", "--test", some, "--json")
+    assert code == 0, errors
+    assert json.loads(printed)["classes"] == list(labels)
+    assert ridgemark("certify", model, rows)[0] == 0
+    assert ridgemark("predict", model, rows, "-o", tmp_path / "p.csv")[0] == 0
+    assert {*(tmp_path / "p.csv").read_text().splitlines()} == {"prediction", *labels}
+    assert ridgemark(*fit, tmp_path / "numbers")[0] == 0
+    assert not hasattr(load(tmp_path / "numbers"), "classes_")

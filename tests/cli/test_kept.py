@@ -57,7 +57,9 @@ def read(text):
 
 def test_columns_of_the_input_are_kept_as_they_are(model_file, data, expected, ridgemark, tmp_path):
     out = tmp_path / "p.csv"
-    assert ridgemark("predict", model_file, data, "-o", out, "--keep", "name,id")[::2] == (0, [])
+    code, _, said = ridgemark("predict", model_file, data, "-o", out, "--keep", "name,id")
+    assert (code, len(said)) == (0, 1)
+    assert said[0].startswith("ridgemark: 1 cell that a spreadsheet would read as a formula got an apostrophe")
     header, *found = read(out.read_text(encoding="utf-8"))
     assert header == ["name", "id", "prediction"]
     assert [row[1] for row in found] == ["'=evil()" if one == "=evil()" else one for one in IDS]
@@ -68,6 +70,17 @@ def test_columns_of_the_input_are_kept_as_they_are(model_file, data, expected, r
 def test_a_model_from_python_finds_its_columns_by_name(model_file, data, expected, ridgemark, tmp_path):
     assert ridgemark("predict", model_file, data, "--output", tmp_path / "p.npy")[0] == 0
     assert np.array_equal(np.load(tmp_path / "p.npy"), expected)
+
+
+def test_one_line_counts_the_cells_that_got_an_apostrophe(model_file, ridgemark, tmp_path):
+    (tmp_path / "new.csv").write_text("a,b,name\n1,2,=1+1\n1,2,-\n1,2,-x\n1,2,ok\n")
+    predict = ("predict", model_file, tmp_path / "new.csv", "--keep", "name", "-o")
+    code, _, said = ridgemark(*predict, tmp_path / "p.csv")
+    assert (code, len(said)) == (0, 1)
+    assert said[0].startswith("ridgemark: 2 cells that a spreadsheet would read as a formula got an apostrophe; write")
+    written = [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()]
+    assert written == ["name", "'=1+1", "-", "'-x", "ok"]
+    assert ridgemark(*predict, tmp_path / "p.parquet")[::2] == (0, [])
 
 
 def test_typed_columns_of_parquet_keep_their_types(model_file, rows, expected, ridgemark, tmp_path):
@@ -127,12 +140,12 @@ def test_columns_that_cannot_be_kept_are_refused(options, message, model_file, d
 
 @pytest.mark.parametrize("compressed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_pipe_goes_in_and_predictions_come_out(compressed, model_file, data, expected):
-    command = [sys.executable, "-m", "ridgemark", "predict", str(model_file), "-", "-o", "-", "--keep", "id"]
+    command = [sys.executable, "-m", "ridgemark", "predict", str(model_file), "-", "-o", "-", "--keep", "name"]
     given = gzip.compress(data.read_bytes()) if compressed else data.read_bytes()
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     header, *found = read(done.stdout.decode())
-    assert header == ["id", "prediction"]
+    assert header == ["name", "prediction"]
     assert np.array_equal(np.array([row[1] for row in found], dtype=float), expected)
 
 

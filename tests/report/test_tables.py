@@ -14,10 +14,15 @@ def test_text_that_a_spreadsheet_would_evaluate_is_marked_as_text(tmp_path, text
         assert list(csv.reader(file)) == [["'" + text]] * 2
 
 
-def test_text_that_is_a_number_with_a_sign_stays_as_it_is(tmp_path):
-    write_csv(tmp_path / "t.csv", ["a", "b"], [["-2.5", "+1"]])
+def test_signs_alone_and_numbers_with_signs_stay_as_they_are(tmp_path):
+    cells = ["-2.5", "+1", "+", "-", "=", "@"]
+    assert write_csv(tmp_path / "t.csv", cells, [cells]) == 0
     with (tmp_path / "t.csv").open(newline="") as file:
-        assert list(csv.reader(file))[1] == ["-2.5", "+1"]
+        assert list(csv.reader(file)) == [cells] * 2
+
+
+def test_cells_marked_as_text_are_counted(tmp_path):
+    assert write_csv(tmp_path / "t.csv", ["=a", "b"], [["-c", "d"], ["e", "=f"], [-1.0, "+"]]) == 3
 
 
 def test_numbers_stay_numbers_to_the_last_digit(tmp_path):

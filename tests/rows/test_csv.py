@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ridgemark.errors import DataError, SourceFileError
+from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import CsvRows, open_rows
 from tests.rows.cases import refusal, values
 
@@ -398,3 +398,13 @@ def test_cells_that_cannot_be_encoded_are_named_by_row_line_and_column(write: An
     with pytest.raises(DataError) as caught:
         raw(CsvRows(write(text)), [0, 1])
     assert expected in str(caught.value)
+
+
+def test_labels_are_read_as_text_on_demand(write):
+    path = write("a,y\n1,01\n2,1\n3,01\n")
+    assert open_rows(path, target="y").labels is None
+    rows = open_rows(path, target="y", labels="text")
+    assert rows.labels == ("01", "1")
+    assert next(rows.blocks(3)).targets.ravel().tolist() == [0.0, 1.0, 0.0]
+    with pytest.raises(ParameterError, match='labels must be "auto" or "text"'):
+        open_rows(path, target="y", labels="numbers")

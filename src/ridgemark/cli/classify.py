@@ -1,13 +1,17 @@
 """`ridgemark fit --classify`: fit classes to the labels of a file."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from ridgemark.cli.data import csv_form, is_csv
 from ridgemark.cli.estimate import AUDITED
+from ridgemark.cli.kept import csv_columns
 from ridgemark.cli.measures import peak_memory, sample_of_classes
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.landmark_model import keep_certificate
@@ -26,6 +30,14 @@ classify_option = click.option(
     is_flag=True,
     help="The target holds labels: fit probabilities of the classes. A text target implies it.",
 )
+
+
+def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:
+    """Tell whether labels of a CSV file have leading zeros, such as "01", which they would lose as numbers."""
+    if not is_csv(path) or options["target"] is None:
+        return False
+    cells = csv_columns(path, options["target"], **csv_form(path, options)).values()
+    return any(re.fullmatch(r"\s*0\d+\s*", text) for column in cells for text in set(column.tolist()))
 
 
 def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:

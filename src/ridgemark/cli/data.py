@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +14,21 @@ from ridgemark.cli.options import Key, key
 from ridgemark.errors import DataError, ModelFileError, ParameterError
 from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRidge
 from ridgemark.estimators.saving import load_model as load_with_run
+from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
 from ridgemark.rows import BaseRows, RowSource, open_rows
-from ridgemark.rows.column import without_features
+from ridgemark.rows.choice import AllBut
 from ridgemark.rows.places import listed, shown
+from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
-_CHECKED = 65536  # rows checked at a time
+Encoding = Callable[[RowSource], RowSource]
+
+_CHECKED = 2048  # rows encoded and checked at a time
 _DATA = (".csv", ".tsv", ".gz", ".npy", ".npz", ".parquet", ".arrow", ".feather")
 
 
 def open_data(
-    path: Path, target: Sequence[Key] | None, columns: Sequence[Key] | None, weight: Key | None, **form: Any
+    path: Path, target: Sequence[Key] | None, columns: Sequence[Key] | AllBut | None, weight: Key | None, **form: Any
 ) -> RowSource:
     """Open a file; rows without a target are left out, with a word. `form` is that of a CSV file."""
     if path.suffix.lower() == ".ridgemark":
@@ -41,9 +46,10 @@ def open_data(
 
 def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     """Open a file whose rows are to be fitted, with what the options say of its columns."""
-    roles = (options[name] for name in ("target", "columns", "weight"))
-    source = open_data(path, *roles, **csv_form(path, options))
-    asked = {name: options[name] for name in ("categorical", "numeric", "drop") if options[name] is not None}
+    target, columns, weight, drop = (options[name] for name in ("target", "columns", "weight", "drop"))
+    columns = columns if drop is None else AllBut(drop, columns)
+    source = open_data(path, target, columns, weight, **csv_form(path, options))
+    asked = {name: _features(source, options[name], name) for name in ("categorical", "numeric") if options[name]}
     defaults = {"missing": "fill", "unknown": "ignore"}
     asked |= {name: options[name] for name, default in defaults.items() if options[name] != default}
     if asked:
@@ -52,9 +58,18 @@ def open_to_fit(path: Path, options: Mapping[str, Any]) -> RowSource:
     return source
 
 
+def _features(source: Any, keys: Sequence[Key], role: str) -> Sequence[Key]:
+    """Return columns of a file, counted in the file, by their names, or else by their positions among the features."""
+    positions, features = source.header.positions(keys, role), source.choice.features
+    if others := [j for j in positions if j not in features]:
+        name = source.header.names_of(others) or [f"column {others[0]}"]
+        raise ParameterError(f"--{role} names {shown(name[0])}, which is not a feature; leave it out of --{role}")
+    return source.header.names_of(positions) or [features.index(j) for j in positions]
+
+
 def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:
-    """Return the delimiter and decimal mark of a CSV file, as the options say, or else the record of a fit."""
-    given = {name: options[name] for name in ("delimiter", "decimal") if options.get(name) is not None}
+    """Return delimiter, decimal mark and kind of labels of a CSV file, as the options or the record of a fit say."""
+    given = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
     known = {} if run is None or not is_csv(path) else run.csv_form or {}
     return {**known, **given}
 
@@ -86,9 +101,7 @@ def open_like(
     With targets, their number and the names of the features must be those of the fit. Weights come with targets,
     unless `with_weight` says otherwise.
     """
-    columns = run.columns if options.get("columns") is None else options["columns"]
-    if columns is None and fitted.feature_names is not None and _has_names(path):
-        columns = [key(str(name)) for name in fitted.feature_names]
+    columns = _known_columns(run, fitted, path) if options.get("columns") is None else options["columns"]
     target = weight = None
     if with_target:
         target = options.get("target") or run.target
@@ -112,18 +125,54 @@ def open_like(
     return source
 
 
+def open_to_predict(model: Any, run: RunRecord, path: Path, options: Mapping[str, Any]) -> RowSource:
+    """Open the rows of a file as features of a model; columns that its fit left out need not be there."""
+    fitted, table = Columns.of(model), model._model.schema.table
+    columns = _known_columns(run, fitted, path)
+    if options["columns"] is not None or columns is None or table is None or all(field.parts for field in table.fields):
+        return encoded_source(model, open_like(run, fitted, path, options, with_target=False))
+    used = [k for k, field in enumerate(table.fields) if field.parts]
+    source = open_data(path, None, [columns[k] for k in used], None, **csv_form(path, options, run))
+    assert isinstance(source, BaseRows)
+    return source.encoded_by(Encoder(replace(table, fields=tuple(table.fields[k] for k in used))))
+
+
+def _known_columns(run: RunRecord, fitted: Columns, path: Path) -> Sequence[Key] | None:
+    """Return the feature columns of a file as the record of a fit or the names of its features tell; None where not."""
+    if run.columns is None and fitted.feature_names is not None and _has_names(path):
+        return [key(str(name)) for name in fitted.feature_names]
+    return run.columns
+
+
 def _without(roles: Sequence[Key | None], n_columns: int) -> Sequence[Key]:
     """Return the positions of columns that have none of these roles, given by position."""
     taken = {role % n_columns for role in roles if isinstance(role, int)}
     return [position for position in range(n_columns) if position not in taken]
 
 
-def open_test(run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any]) -> RowSource:
-    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after."""
+def open_test(
+    run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], as_features: Encoding
+) -> RowSource:
+    """Open rows to measure the error on, and check every cell: what is wrong is told before a long fit, not after.
+
+    `as_features` encodes rows as the fit does; a warning says which of their values the fit has not seen.
+    """
     source = open_like(run, fitted, path, options, with_target=True)
-    for _ in without_features(source).blocks(_CHECKED):
+    encoded = as_features(source)
+    for _ in encoded.blocks(_CHECKED):
         pass
+    warn_of_unseen(encoded)
     return source
+
+
+def encoding_of(source: Any) -> Encoding:
+    """Return what encodes other rows as a fit to these rows will do; their schema is learned now, for the fit too."""
+    table = None
+    if not source.finite or source.schema_options:
+        source.encoded_before = encoded_by_content(source)
+        table = getattr(source.encoded_before.encoder, "schema", None)
+    table = table or schema_of_numbers(source.feature_names, np.zeros(source.n_features))
+    return lambda rows: rows.encoded_by(Encoder(table))  # type: ignore[attr-defined]
 
 
 def _check_like(source: RowSource, fitted: Columns, path: Path) -> None:

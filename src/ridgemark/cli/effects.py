@@ -8,9 +8,9 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, load_model, open_like
+from ridgemark.cli.data import load_model, open_to_predict
 from ridgemark.cli.output import check_outputs, print_result, progress, table_form, write_table
-from ridgemark.estimators.table_reader import encoded_rows, encoded_source
+from ridgemark.estimators.table_reader import encoded_rows
 from ridgemark.rows import RowSource
 
 _ROWS = 16384  # of a part of the table
@@ -34,7 +34,7 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
         table_form(output)
     check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
     fitted, run = load_model(model, "effects_summary")
-    source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
+    source = open_to_predict(fitted, run, data, options)
     with progress() as tell:
         fitted.set_params(progress=tell)
         summary = fitted.effects_summary(source)

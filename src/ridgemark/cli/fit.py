@@ -13,8 +13,15 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.classify import check_labels, class_lines, classify_option, measure_classes, with_class_names
-from ridgemark.cli.data import Columns, csv_form, is_csv, open_test, open_to_fit
+from ridgemark.cli.classify import (
+    check_labels,
+    class_lines,
+    classify_option,
+    measure_classes,
+    padded_labels,
+    with_class_names,
+)
+from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
@@ -25,7 +32,7 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import distance_words, quality_lines, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, interval_shortage, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.labels import text_labels
@@ -82,7 +89,9 @@ def command(
     source = _open_rows(data, options)
     about = _about(data, source, options)
     columns = Columns(source.n_features, source.n_targets, source.feature_names)
-    other = None if test is None else open_test(about, columns, test, csv_form(test, options))
+    other = None
+    if test is not None:
+        other = open_test(about, columns, test, csv_form(test, options), encoding_of(source))
     if text_labels(source) is not None and not options["classify"]:
         click.echo(
             f"ridgemark: {listed(about.target_names or ())} holds text: classes are fitted, as by --classify", err=True
@@ -128,7 +137,9 @@ def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> di
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
-    """Open the rows to fit; refuse rows without a target."""
+    """Open the rows to fit; refuse rows without a target. Labels with leading zeros stay text, in later files too."""
+    if options["classify"] and padded_labels(data, options):
+        options["labels"] = "text"
     source = open_to_fit(data, options)
     if source.n_targets == 0:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
@@ -202,11 +213,13 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
     )
 
 
-def _about(data: Path, source: RowSource, options: dict[str, Any]) -> RunRecord:
-    """Return what other commands must know of a fit's columns."""
-    columns = options["columns"]
-    if columns is None and source.feature_names is not None:
-        columns = [shared.key(name) for name in source.feature_names]
+def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
+    """Return what other commands must know of a fit's columns; those that were dropped are none of them."""
+    columns, names = options["columns"], source.feature_names
+    if columns is None or options["drop"] is not None:
+        columns = None if names is None else [shared.key(name) for name in names]
+    if columns is None and options["drop"] is not None:
+        columns = list(source.choice.features)
     called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
     return RunRecord(
         data=data.name,
@@ -226,6 +239,7 @@ def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
         *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
+        ("intervals", interval_shortage(model)),
         ("exact", distance_words(model)),
         ("cost", _cost_words(model, run)),
     ]

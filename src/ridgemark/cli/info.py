@@ -12,7 +12,7 @@ from ridgemark.cli.fit import fit_lines
 from ridgemark.cli.measures import summary
 from ridgemark.cli.output import print_result
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import kernel_words
+from ridgemark.report.fit_words import interval_shortage, kernel_words
 from ridgemark.rows.places import listed, shown
 
 
@@ -27,11 +27,11 @@ def command(model: Path, as_json: bool) -> None:
     fitted, run = load_model(model, "predict")
     size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)
     columns = f"{fitted.n_features_in_}, without names" if names is None else f"{len(names)}: {listed(names)}"
-    classes = hasattr(fitted, "classes_")
+    classes, known = hasattr(fitted, "classes_"), "yes" if hasattr(fitted, "calibration_") else "no"
     lines = [
         ("model", _what(fitted, run)),
-        *((label, value) for label, value in fit_lines(fitted, run) if label != "cost"),
-        ("sets of labels" if classes else "intervals", "yes" if hasattr(fitted, "calibration_") else "no"),
+        *((label, value) for label, value in fit_lines(fitted, run) if label not in ("cost", "intervals")),
+        ("sets of labels" if classes else "intervals", interval_shortage(fitted) or known),
         ("columns", columns),
         ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
     ]

@@ -22,7 +22,7 @@ _BATCH = 65536  # rows of an Arrow file read at once
 def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any) -> dict[str, Any]:
     """Return columns of the file of a source by name; each is an array with `tolist`, and all are held in memory."""
     if is_csv(path):
-        found = _from_csv(path, keys, **form)
+        found = csv_columns(path, keys, **form)
     elif path.is_dir() or path.name.lower().endswith((".parquet", ".arrow", ".feather")):
         found = _from_arrow(path, keys)
     else:
@@ -34,7 +34,8 @@ def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any
     return found
 
 
-def _from_csv(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
+def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
+    """Return columns of a CSV file by name, as text."""
     source = CsvRows(path, columns=keys, **form)
     positions = Header(shown(path), len(source.names), source.names).choose(columns=keys).features
     counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns

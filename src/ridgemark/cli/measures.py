@@ -220,9 +220,8 @@ def _told(errors: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _intervals(model: Any, rows: Any) -> Any:
-    """Return intervals (n, 2, targets); None without enough calibration rows for their coverage."""
-    known = getattr(model, "calibration_", None)
-    if known is None or len(known.residuals) * (1 - words.COVERAGE) < words.COVERAGE - 1e-9:
+    """Return intervals (n, 2, targets); None without calibration rows, or with too few for their coverage."""
+    if not hasattr(model, "calibration_") or words.interval_shortage(model):
         return None
     ends = np.asarray(model.predict_interval(rows, coverage=words.COVERAGE))
     return ends.reshape(len(ends), 2, -1)

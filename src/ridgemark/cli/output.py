@@ -6,6 +6,7 @@ One set of rules for the files of all commands:
 - An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
 - For a link, its target is written and the link is kept. A pipe or a device is written to directly.
 - A file is written completely or not at all. A table is written as CSV, NPY or Parquet.
+- Text that a spreadsheet would read as a formula gets an apostrophe in CSV, and a line counts such cells.
 """
 
 import contextlib
@@ -115,7 +116,12 @@ def _write_csv(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[S
         for part in parts
         for k in range(0, len(part[0]), _ROWS)
     )
-    write_csv(path, header, itertools.chain.from_iterable(pieces))
+    if marked := write_csv(path, header, itertools.chain.from_iterable(pieces)):
+        click.echo(
+            f"ridgemark: {marked:,} cell{'s' * (marked > 1)} that a spreadsheet would read as a formula got an "
+            "apostrophe; write .parquet to have text as it is",
+            err=True,
+        )
 
 
 def _write_npy(path: Path, header: Sequence[str], n_rows: int, parts: Iterable[Sequence[Any]]) -> None:

@@ -8,11 +8,11 @@ import click
 import numpy as np
 
 from ridgemark.cli import options as shared
-from ridgemark.cli.data import Columns, csv_form, load_model, open_like
+from ridgemark.cli.data import Columns, csv_form, load_model, open_to_predict
 from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.estimators.table_reader import encoded_rows, encoded_source
+from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
 from ridgemark.passes import read_ahead
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
@@ -46,7 +46,7 @@ def _coverages(text: str) -> list[float]:
 )
 @click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
 @click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
-@shared.column_option("--keep", "Columns of DATA to write before the predictions, as they are.")
+@shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options
 @shared.device_option()
@@ -56,7 +56,8 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
 
     DATA and the output may be `-`: the standard input, CSV unless its first bytes say otherwise, and the standard
     output, as CSV. DATA is read in blocks and predictions are written block by block, so memory does not grow with its
-    size; columns to keep are held in memory. Columns that were not features of the fit are ignored.
+    size; columns to keep are held in memory. Columns that were not features of the fit, or that it left out, are
+    ignored, and need not be there.
     """
     coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
     if table_form(output) == ".npy" and keep:
@@ -69,7 +70,7 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
             f"{shown(model)} has no leave-one-out residuals to make intervals from; give a model of `ridgemark fit`, "
             "which keeps them"
         )
-    source = encoded_source(fitted, open_like(run, Columns.of(fitted), data, options, with_target=False))
+    source = open_to_predict(fitted, run, data, options)
     if "progress" in fitted.get_params():
         fitted.set_params(progress=False)  # reported here, over all parts
     n_targets = Columns.of(fitted).n_targets
@@ -86,7 +87,7 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     with progress() as tell:
         parts = _parts(fitted, source, coverages, std, proba, tell, list(kept.values()))
         write_table(output, force, header, source.n_rows, parts)
-    fitted._warn_of_unseen(source)
+    warn_of_unseen(source)
     print_result(as_json, {"output": str(output), "n_rows": source.n_rows, "columns": header}, [], output)
 
 

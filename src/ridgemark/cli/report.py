@@ -1,6 +1,7 @@
 """`ridgemark report`: write an HTML page about a model."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def command(model: Path, output: Path, test: Path | None, force: bool, as_json: 
     require_matplotlib()
     fitted, run = load_model(model, "diagnose")
     if test is not None:
-        source = open_test(run, Columns.of(fitted), test, options)
+        source = open_test(run, Columns.of(fitted), test, options, partial(encoded_source, fitted))
         repeated = round(repeated_share(fitted, encoded_source(fitted, source)) * source.n_rows)
         warn_of_repeats(repeated, source.n_rows, test)
         run = replace(run, held_out=held_out(fitted, source, test.name) | {"repeated": repeated})

@@ -24,6 +24,14 @@ def encoded_rows(features: Any) -> RowSource:
     return rows
 
 
+def warn_of_unseen(source: Any) -> None:
+    """Say which values of rows that were encoded the fit has not seen."""
+    encoder = getattr(source, "encoder", None)
+    if encoder is not None and (said := encoder.warnings()):
+        msg = f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
+        warn_user(msg, ColumnWarning)
+
+
 class TableReader(BaseEstimator):
     """Learns the schema of the rows of a fit, and applies it to later rows."""
 
@@ -58,11 +66,4 @@ class TableReader(BaseEstimator):
         points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
         return points.toarray() if sparse.issparse(points) else points
 
-    def _warn_of_unseen(self, source):
-        """Say which values of the rows the fit has not seen."""
-        encoder = getattr(source, "encoder", None)
-        if encoder is not None and (said := encoder.warnings()):
-            msg = (
-                f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
-            )
-            warn_user(msg, ColumnWarning)
+    _warn_of_unseen = staticmethod(warn_of_unseen)

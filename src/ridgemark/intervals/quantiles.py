@@ -9,6 +9,11 @@ from ridgemark.errors import ParameterError
 from ridgemark.parameters import real_number
 
 
+def rows_needed(coverage: float) -> int:
+    """Return the fewest distinct rows G for intervals of this coverage: the least with `coverage (G + 1) <= G`."""
+    return math.ceil(coverage / (1 - coverage) - 1e-9)
+
+
 def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
     """Return for each coverage the share of G distinct rows, counted by weight: `ceil(coverage (G + 1))/G`."""
     levels = []
@@ -18,8 +23,8 @@ def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
         wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
         if wanted > n_distinct:
             raise ParameterError(
-                f"coverage {coverage:g} needs at least {math.ceil(coverage / (1 - coverage) - 1e-9)} distinct "
-                f"calibration rows, got {n_distinct}; ask for less coverage or give more rows"
+                f"coverage {coverage:g} needs at least {rows_needed(coverage)} distinct calibration rows, got "
+                f"{n_distinct}; ask for less coverage or give more rows"
             )
         levels.append(wanted / n_distinct)
     return levels

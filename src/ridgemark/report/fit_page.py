@@ -17,6 +17,7 @@ from ridgemark.report.fit_words import (
     distance_words,
     explained,
     important_columns,
+    interval_shortage,
     kernel_words,
     landmark_words,
     leave_one_out_error,
@@ -185,6 +186,8 @@ def _good(fit: _Fit) -> list[Html]:
 def _sure(fit: _Fit) -> list[Html]:
     if fit.classes:
         return class_sets(fit)
+    if shortage := interval_shortage(fit.model):
+        return [html.note(f"Intervals are {shortage}.")]
     known = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
     promise = proved if known.guaranteed else f"coverage near {COVERAGE:.0%} in practice, without a proof"

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ridgemark.certificates.record import rounded_up
+from ridgemark.intervals import rows_needed
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.search import family_name
@@ -140,6 +141,17 @@ def distance_words(model: Any) -> str | None:
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
     kind = "logistic" if hasattr(model, "classes_") else "ridge"
     return f"within RMS {', '.join(map(rounded_up, bounds))} of exact kernel {kind} regression{beside}{probably}"
+
+
+def interval_shortage(model: Any) -> str | None:
+    """Return why there are no intervals of the coverage shown, where distinct rows are too few for it; or else None."""
+    known = getattr(model, "calibration_", None)
+    if known is None or hasattr(model, "classes_") or known.n_distinct >= rows_needed(COVERAGE):
+        return None
+    return (
+        f"left out, as coverage {COVERAGE:g} needs at least {rows_needed(COVERAGE)} distinct rows of features, and "
+        f"there are {known.n_distinct}"
+    )
 
 
 def spoken(seconds: float) -> str:

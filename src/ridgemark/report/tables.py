@@ -8,20 +8,33 @@ from typing import Any
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table: full precision for numbers, an empty cell for None."""
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
+    """Write a table: full precision for numbers, an empty cell for None, an apostrophe before formulas.
+
+    Returns the number of cells with an apostrophe.
+    """
+    marked = 0
+
+    def safe(cell: Any) -> Any:
+        nonlocal marked
+        if not _is_formula(cell):
+            return cell
+        marked += 1
+        return f"'{cell}"
+
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([_safe(cell) for cell in header])
-        writer.writerows([_safe(cell) for cell in row] for row in rows)
+        writer.writerow([safe(cell) for cell in header])
+        writer.writerows([safe(cell) for cell in row] for row in rows)
+    return marked
 
 
-def _safe(cell: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would read as a formula; a number with a sign is none."""
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
-        return cell
+def _is_formula(cell: Any) -> bool:
+    """Return whether a spreadsheet would compute with text; not a sign alone, nor a number with a sign."""
+    if not isinstance(cell, str) or len(cell) < 2 or not cell.startswith(_FORMULA):
+        return False
     try:
         float(cell)
     except ValueError:
-        return f"'{cell}"
-    return cell
+        return True
+    return False

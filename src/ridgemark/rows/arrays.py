@@ -246,6 +246,7 @@ def select_rows(source: Columns, target: Any, columns: Any, weight: Any, skip: b
     parts[1], labels = _with_numbers(parts[1])
     rows = ArrayRows(*parts)
     rows.n_skipped, rows.kept, rows.labels = skipped.size, kept, labels
+    rows.header, rows.choice = source.header, choice
     return rows
 
 

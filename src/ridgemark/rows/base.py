@@ -20,6 +20,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.parameters import positive_count
 
 if TYPE_CHECKING:
+    from ridgemark.rows.choice import Choice, Header
     from ridgemark.rows.column import ColumnEncoder
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -125,7 +126,10 @@ class BaseRows(RowSource):
     paths: tuple[Path, ...] = ()  # the files that the rows come from
     n_skipped: int = 0  # rows of the data that are left out, since their target is missing
     kept: npt.NDArray[np.intp] | None = None  # then the numbers in the data of the others
+    header: Header | None = None  # all columns of the data, where these were chosen from it
+    choice: Choice | None = None  # which of them are features, targets and weight
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
+    encoded_before: BaseRows | None = None  # these rows as features of a fit to them, where their schema is learned
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are
     encoded: bool = False  # whether the features were made by the encoder of a fit
     n_counted: int | None = None  # rows of positive weight, where it is known without a pass

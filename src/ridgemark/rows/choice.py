@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
@@ -29,6 +29,18 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class AllBut:
+    """Features by what they are not: the columns asked for, by default all without another role, but for some."""
+
+    dropped: Sequence[Key]
+    columns: Sequence[Key] | None = None
+
+    def __iter__(self) -> Iterator[Key]:
+        """Iterate over all names and positions given."""
+        return iter([*self.dropped, *(self.columns or ())])
+
+
+@dataclass(frozen=True)
 class Header:
     """The available columns: their names, or only their number.
 
@@ -49,18 +61,21 @@ class Header:
     def choose(self, target: Any = None, columns: Any = None, weight: Any = None) -> Choice:
         """Return the requested columns; by default the features are all columns without another role."""
         self.check_names()
+        dropped: tuple[int, ...] = ()
+        if isinstance(columns, AllBut):
+            dropped, columns = self.positions(columns.dropped, "drop"), columns.columns
         targets = self.positions(target, "target")
         weights = self.positions(weight, "weight")
         if len(weights) > 1:
             raise ParameterError(f"weight must be one column; got {len(weights)}: {weight!r}")
-        features = self.positions(columns, "columns")
-        roles = {"columns": features, "target": targets, "weight": weights}
+        features = tuple(j for j in self.positions(columns, "columns") if j not in dropped)
+        roles = {"columns": features, "target": targets, "weight": weights, "drop": dropped}
         for (one, first), (other, second) in combinations(roles.items(), 2):
             for both in (j for j in first if j in second):
                 what = f"{self._shown(both)} is both in {one} and in {other}"
                 raise ParameterError(f"{what}; a column has one role: remove it from one")
         if columns is None:
-            features = tuple(j for j in range(self.n_columns) if j not in targets + weights)
+            features = tuple(j for j in range(self.n_columns) if j not in targets + weights + dropped)
         if not features:
             raise DataError(
                 f"{self.source} has no column left for the features; at least one is needed besides target and weight"
@@ -124,7 +139,7 @@ class Header:
         if unnamed:
             raise DataError(
                 f"column {unnamed[0]} of {self.source} has no name; such a column is often a row number, written by "
-                "accident; name it, or leave it out with columns=[...] (command line: --columns)"
+                f"accident; name it, or leave it out with columns=[...] (command line: --drop {unnamed[0]})"
             )
 
     def _shown(self, position: int) -> str:

@@ -57,6 +57,8 @@ class CsvRows(ScannedRows):
         The decimal mark.
     skip : bool, default=False
         Whether rows whose target is missing are left out.
+    labels : {"auto", "text"}
+        As in `open_rows`.
 
     Attributes
     ----------
@@ -80,6 +82,7 @@ class CsvRows(ScannedRows):
         delimiter: str | None = None,
         decimal: str = ".",
         skip: bool = False,
+        labels: str = "auto",
     ) -> None:
         self.path = require_file(path)
         self.source = shown(self.path)
@@ -100,21 +103,23 @@ class CsvRows(ScannedRows):
             self._chunks = list(scan.find_chunks(parts, self.parser, self.source, needed))
         if not self._chunks:
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
-        self.targets = choice.targets
+        self.targets, self._labels_are_text = choice.targets, labels == "text"
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
 
     def _check_roles(self) -> None:
-        roles = self._choice.weight if text_labels(self) else self._choice.targets + self._choice.weight
+        roles = self.choice.weight if text_labels(self) else self.choice.targets + self.choice.weight
         for piece in self.pieces([0]) if roles else ():
             piece.columns(roles, as_number=roles)
 
     def _target_columns(self) -> Iterator[Column]:
         """Iterate over the column of the target: numbers, booleans, or text; the first text decides."""
-        read: dict[str, Sequence[int]] = {}
+        read: dict[str, Sequence[int]] = {"as_text": self.targets} if self._labels_are_text else {}
         for piece in self.pieces():
             (column,) = piece.columns(self.targets, **read)
+            if self._labels_are_text:
+                column = replace(column, typed=True)
             if column.levels is not None and not read:
                 texts = {level.strip().lower() for level in column.levels} - _MISSING
                 if texts <= _TRUTH.keys():
@@ -132,13 +137,13 @@ class CsvRows(ScannedRows):
                 yield CsvPiece(self, chunk, file.read(chunk.n_bytes))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
-        n_encoded = 0 if self.encoder is None else len(self._choice.features)
-        texts = [] if self.encoder is None else [self._choice.features[j] for j in self.encoder.texts]
+        n_encoded = 0 if self.encoder is None else len(self.choice.features)
+        texts = [] if self.encoder is None else [self.choice.features[j] for j in self.encoder.texts]
         labels = self.targets if text_labels(self) else ()
-        numbers = [j for j in self._choice.all[n_encoded:] if j not in labels]
+        numbers = [j for j in self.choice.all[n_encoded:] if j not in labels]
         for piece in self.pieces(chunks):
-            columns = piece.columns(self._choice.all, as_number=numbers, as_text=[*texts, *labels])
-            yield self._block(piece.chunk.first_row, columns, piece.place(self._choice.all))
+            columns = piece.columns(self.choice.all, as_number=numbers, as_text=[*texts, *labels])
+            yield self._block(piece.chunk.first_row, columns, piece.place(self.choice.all))
 
 
 def _check_form(delimiter: Any, decimal: Any) -> None:

@@ -31,6 +31,7 @@ def open_rows(
     delimiter: Any = None,
     decimal: str = ".",
     missing_target: Literal["error", "skip"] = "error",
+    labels: Literal["auto", "text"] = "auto",
 ) -> RowSource:
     """Open data of any supported kind as rows that can be read repeatedly, block by block.
 
@@ -56,6 +57,8 @@ def open_rows(
         The decimal mark of a CSV file.
     missing_target : {"error", "skip"}
         Whether a row whose target is missing is refused or left out; `n_skipped` of the result counts such rows.
+    labels : {"auto", "text"}
+        Whether the target of a CSV file is read by its content, or as text, so that the labels "01" and "1" differ.
 
     Returns
     -------
@@ -81,11 +84,13 @@ def open_rows(
     """
     if missing_target not in ("error", "skip"):
         raise ParameterError(f'missing_target must be "error" or "skip"; got {missing_target!r:.60}')
+    if labels not in ("auto", "text"):
+        raise ParameterError(f'labels must be "auto" or "text"; got {labels!r:.60}')
     skip = missing_target == "skip"
     if isinstance(source, str | os.PathLike) and Path(source).name.lower().endswith(_CSV):
-        return CsvRows(source, target, columns, weight, delimiter, decimal, skip)
-    if delimiter is not None or decimal != ".":
-        raise ParameterError("delimiter and decimal are for CSV files only; leave them out for other data")
+        return CsvRows(source, target, columns, weight, delimiter, decimal, skip, labels)
+    if delimiter is not None or decimal != "." or labels != "auto":
+        raise ParameterError("delimiter, decimal and labels are for CSV files only; leave them out for other data")
     if isinstance(source, RowSource):
         if target is not None or columns is not None or weight is not None:
             raise ParameterError(

@@ -41,6 +41,7 @@ class ScannedRows(BaseRows):
 
     reads_ahead = True
     finite = False
+    choice: Choice
     _stays: bool = False  # whether rows are kept when a pass has read all of them
     _read_before: Sequence[Block] | None = None  # the rows that were kept
 
@@ -54,7 +55,7 @@ class ScannedRows(BaseRows):
         skipped: npt.ArrayLike = (),
     ) -> None:
         self._source = header.source
-        self._choice = choice
+        self.header, self.choice = header, choice
         self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
         self._files = files
         self.n_skipped = np.size(skipped)
@@ -140,7 +141,7 @@ class ScannedRows(BaseRows):
             if not len(rows):
                 return self._blank(start, 0)
             raw, place = [column[rows] for column in raw], place.at(rows)
-        n_columns = len(self._choice.features)
+        n_columns = len(self.choice.features)
         weight = n_columns + self.n_targets
 
         def part(first: int, last: int | None, dtype: np.dtype[Any], place: Place = place) -> Array:

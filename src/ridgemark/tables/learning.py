@@ -129,7 +129,12 @@ def learn_schema(
 
 
 def encoded_by_content(source: BaseRows, **options: Any) -> BaseRows:
-    """Return rows whose features are the columns encoded by their schema; `schema_options` of the source come first."""
+    """Return rows whose features are the columns encoded by their schema; `schema_options` of the source come first.
+
+    A schema that was learned before, `encoded_before` of the source, is not learned again.
+    """
+    if source.encoded_before is not None:
+        return source.encoded_before
     schema = learn_schema(source, **options | dict(source.schema_options))
     return source if schema is None else source.encoded_by(Encoder(schema))
 
