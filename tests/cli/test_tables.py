@@ -155,6 +155,7 @@ def test_too_few_distinct_rows_leave_the_intervals_out(ridgemark, tmp_path):
     code, out, _ = ridgemark(*fit)
     assert code == 0
     assert [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("intervals")] == [_FEW]
+    assert "100 rows have 2 different features; equal rows are left out together" in " ".join(out.split())
     assert f"Intervals are {_FEW}." in (tmp_path / "m.html").read_text()
     assert _FEW in ridgemark("info", model)[1]
     assert ridgemark("report", model, "-o", tmp_path / "again.html", *test)[0] == 0

@@ -15,7 +15,7 @@ from ridgemark.losses import class_loss
 from ridgemark.report import fit_words as words
 from ridgemark.rows import Block, RowSource, row_weights
 from ridgemark.rows.column import without_features
-from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, row_hashes
+from ridgemark.rows.distinct import count_distinct, row_hashes, share_in_common
 
 _HASHED = 65536  # rows hashed at a time
 _DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
@@ -50,10 +50,7 @@ def repeated_share(model: Any, source: RowSource) -> float:
     known, certificate = model._model.rows.hashes, model.certificate_
     if certificate is None or count_distinct(known) < _DIFFERENT * certificate.inputs["n_rows"]:
         return 0.0
-    seen = np.concatenate([row_hashes(block) for block in source.blocks(_HASHED)])
-    if len(known) == KEPT_HASHES:
-        seen = seen[seen <= known[-1]]
-    return float(np.isin(seen, known).mean()) if len(seen) else 0.0
+    return share_in_common(known, np.concatenate([row_hashes(block) for block in source.blocks(_HASHED)]))
 
 
 def _marks(source: RowSource) -> Any:

@@ -103,7 +103,19 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
     return [
         ("explained", f"{', '.join(parts)}, each row predicted from the others" if parts else None),
         ("error", "; ".join(sizes) or None),
+        ("equal rows", _repeats(model) if parts else None),
     ]
+
+
+def _repeats(model: Any) -> str | None:
+    """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
+    n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
+    if 2 * n_repeats < n_rows:
+        return None
+    return (
+        f"{n_rows:,} rows have {n_rows - n_repeats:,} different features; equal rows are left out together, so this is "
+        "the error of rows unlike all of these, and equal ones may be predicted better"
+    )
 
 
 def tuning_lines(model: Any) -> list[tuple[str, str | None]]:

@@ -86,12 +86,14 @@ def count_distinct(smallest: NDArray[np.uint64]) -> int:
     return max(KEPT_HASHES, round((KEPT_HASHES - 1) * 2.0**64 / float(smallest[-1])))
 
 
-def share_in_common(known: NDArray[np.uint64], others: NDArray[np.uint64]) -> float:
-    """Return the share of other distinct rows that equal known ones, from the smallest hashes of both."""
-    for one in (known, others):  # beyond the largest of as many as are kept, hashes are not known
-        if len(one) == KEPT_HASHES:
-            known, others = known[known <= one[-1]], others[others <= one[-1]]
-    return float(np.isin(others, known).mean()) if len(others) else 0.0
+def share_in_common(smallest: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> float:
+    """Return the share of hashes that are among those of known rows, from the smallest of these.
+
+    An estimate for more than 2,048 known rows, by the hashes up to the largest that is kept.
+    """
+    if len(smallest) == KEPT_HASHES:
+        hashes = hashes[hashes <= smallest[-1]]
+    return float(np.isin(hashes, smallest).mean()) if len(hashes) else 0.0
 
 
 def merge_equal(hashes: NDArray[np.uint64], weights: Floats, targets: Floats) -> tuple[Any, Any, Floats, Floats]:
