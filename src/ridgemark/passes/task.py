@@ -131,7 +131,7 @@ class Cost(Summed):
     ----------
     n_passes : int
         How often all rows were read.
-    kernel_entries : int
+    n_kernel_evaluations : int
         Kernel values evaluated.
     seconds : float
         Time the passes took.
