@@ -45,7 +45,7 @@ class Workspace(threading.local):
 class Task(ABC):
     """What a pass does with one block: small, immutable and picklable, so that any executor can run it anywhere.
 
-    A subclass is a frozen dataclass of what the task needs in addition to the rows, and defines `__call__`. Values with
+    A subclass becomes a frozen dataclass of what it needs in addition to the rows, and defines `__call__`. Values with
     one row for each row of the data are not part of a task: a pass takes them as `along` and hands each block its own.
     """
 
