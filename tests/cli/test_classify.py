@@ -60,6 +60,13 @@ def test_a_fit_of_labels_is_certified_on_its_rows(files, fit, ridgemark):
     assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
 
 
+def test_labels_that_look_like_numbers_are_said_to(tmp_path, ridgemark):
+    cells = [f"{k % 7},${k % 24}" for k in range(120)]
+    (tmp_path / "money.csv").write_text("\n".join(["a,y", *cells]))
+    _, _, errors = ridgemark("fit", tmp_path / "money.csv", "--target", "y", "--output", tmp_path / "model", *OPTIONS)
+    assert "if these are numbers or dates, such as '$0', write them as numbers without units" in " ".join(errors)
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
     X, codes = labelled(400, 3)

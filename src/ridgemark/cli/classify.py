@@ -1,7 +1,7 @@
 """`ridgemark fit --classify`: fit classes to the labels of a file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ridgemark.rows import RowSource
 from ridgemark.rows.column import without_features
 from ridgemark.rows.labels import text_labels
 from ridgemark.rows.places import listed, shown
+from ridgemark.tables.values import measured
 
 _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
@@ -38,6 +39,14 @@ def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:
         return False
     cells = csv_columns(path, options["target"], **csv_form(path, options)).values()
     return any(re.fullmatch(r"\s*0\d+\s*", text) for column in cells for text in set(column.tolist()))
+
+
+def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:
+    """Return the line that says that text labels are classes; and of many that look like numbers, what else to do."""
+    line = f"{listed(names)} holds text: classes are fitted, as by --classify"
+    if len(labels) > _FEW_LABELS and measured(labels):
+        line += f"; if these are numbers or dates, such as {shown(labels[0])}, write them as numbers without units"
+    return line
 
 
 def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from ridgemark.cli.classify import (
     classify_option,
     measure_classes,
     padded_labels,
+    said_of_text,
     with_class_names,
 )
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
@@ -36,7 +37,7 @@ from ridgemark.report.fit_words import distance_words, interval_shortage, qualit
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource
 from ridgemark.rows.labels import text_labels
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows.places import shown
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
@@ -92,10 +93,8 @@ def command(
     other = None
     if test is not None:
         other = open_test(about, columns, test, csv_form(test, options), encoding_of(source))
-    if text_labels(source) is not None and not options["classify"]:
-        click.echo(
-            f"ridgemark: {listed(about.target_names or ())} holds text: classes are fitted, as by --classify", err=True
-        )
+    if (labels := text_labels(source)) is not None and not options["classify"]:
+        click.echo(f"ridgemark: {said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
     _announce(source, other, options)
     with progress() as tell:
