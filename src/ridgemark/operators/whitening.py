@@ -22,7 +22,7 @@ from ridgemark.operators.factor import NystromFactor
 
 _EPS = float(np.finfo(np.float64).eps)
 # Largest rounding error, relative to the ridge: a bound where all whitening is deferred, an estimate for a part of it.
-_NEGLIGIBLE = 1e-9
+_NEGLIGIBLE = 5e-10
 # Tolerated ratio of actual to predicted rounding error.
 _TOLERATED_RATIO = 4.0
 # The leading landmarks are some sixteenths of all; with more than this many, deferring the rest saves too little.
@@ -116,8 +116,8 @@ def whiten_before(factor: NystromFactor) -> Whitening:
 def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> Whitening:
     """Return the whitening with the fewest leading features whose rounding error is negligible relative to the ridge.
 
-    All whitening is deferred where the bound `eps |C'C| |W^-1| / scaled_ridge` is below 1e-9; a part of it where the
-    rounding error is estimated to change the ridge, in some directions, by less than 1e-9 of it. Sums over rows are
+    All whitening is deferred where the bound `eps |C'C| |W^-1| / scaled_ridge` is below 5e-10; a part of it where the
+    rounding error is estimated to change the ridge, in some directions, by less than 5e-10 of it. Sums over rows are
     predicted as if the landmarks were a random sample of the rows.
     """
     rank, size = factor.rank, largest_entry(factor.landmark_kernel)
