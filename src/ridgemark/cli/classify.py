@@ -42,7 +42,7 @@ def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:
 
 
 def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:
-    """Return the line that says that text labels are classes; and of many that look like numbers, what else to do."""
+    """Return the line that says that text labels are fitted as classes, with a remedy where they look like numbers."""
     line = f"{listed(names)} holds text: classes are fitted, as by --classify"
     if len(labels) > _FEW_LABELS and measured(labels):
         line += f"; if these are numbers or dates, such as {shown(labels[0])}, write them as numbers without units"

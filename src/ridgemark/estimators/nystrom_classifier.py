@@ -159,7 +159,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def calibrate(self, X, y=None, sample_weight=None):
         """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
 
-        Where more of them equal rows of the fit than of new rows would, `calibration_.guaranteed` is false.
+        Where so many of them equal rows of the fit that they are not new, `calibration_.guaranteed` is false.
 
         Parameters
         ----------
@@ -328,9 +328,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return targets
 
     def _may_be_of_fit(self, passes):
-        """Tell whether more of these rows equal rows of the fit than of new rows would.
+        """Tell whether so many of these rows equal rows of the fit that they are not new.
 
-        New rows equal one of the fit about as often as its rows equal another: at most twice the share of repeats.
+        A new row equals one of the fit about as often as rows of the fit equal each other: with a chance of at most
+        twice the share of rows that repeat an earlier one.
         """
         model, distinct = self._model, passes.distinct_rows()
         repeats = model.rows.n_duplicates / model.choice.sums.n_rows
