@@ -172,6 +172,19 @@ def test_classes_are_told_apart_as_in_memory():
     assert model.predict(chunked(X)).compute().tolist() == memory.predict(X).tolist()
 
 
+def test_the_score_is_computed_at_once_whatever_is_known_of_the_partitions():
+    frame = dd.from_pandas(FRAME.assign(y=Y, label=np.where(Y > 0, "yes", "no"), w=WEIGHTS), npartitions=4)
+    rows = frame[list(FRAME)]  # partitions of unknown sizes
+    options = {**OPTIONS, "bandwidth": "median", "ridge": 1e-3}
+    model = NystromRidge(**options).fit(FRAME, Y)
+    expected = model.score(FRAME, Y, WEIGHTS)
+    assert model.score(rows, frame["y"], frame["w"]) == pytest.approx(expected, rel=1e-9)
+    assert model.score(rows, Y, WEIGHTS) == pytest.approx(expected, rel=1e-9)
+    labels = np.where(Y > 0, "yes", "no")
+    classifier = NystromClassifier(**options).fit(FRAME, labels)
+    assert classifier.score(rows, frame["label"]) == classifier.score(FRAME, labels)
+
+
 def test_columns_are_chosen_by_position():
     rows = open_rows(chunked(np.c_[X, Y, WEIGHTS]), target=3, weight=4)
     assert (rows.n_rows, rows.n_features, rows.n_targets, rows.has_weights) == (N, 3, 1, True)

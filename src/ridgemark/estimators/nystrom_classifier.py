@@ -16,7 +16,7 @@ from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
-from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.lazy import at_once, lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
@@ -270,7 +270,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         if isinstance(X, RowSource) and y is None:
             passes = self._passes(without_features(X))
             y, sample_weight = labels_of(X, passes.targets()[:, 0]), passes.weights()
-        return super().score(X, y, sample_weight)
+        return super().score(*at_once(X, y, sample_weight))
 
     def _recipe(self):
         recipe = super()._recipe()

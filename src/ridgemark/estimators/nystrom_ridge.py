@@ -15,6 +15,7 @@ from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_o
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
+from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import FittedModel, Solution
 from ridgemark.fitting import (
@@ -214,7 +215,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         if isinstance(X, RowSource) and y is None:
             passes = self._passes(without_features(X))
             y, sample_weight = passes.targets(), passes.weights()
-        return super().score(X, y, sample_weight)
+        return super().score(*at_once(X, y, sample_weight))
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
