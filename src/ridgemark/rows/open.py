@@ -20,6 +20,7 @@ from ridgemark.rows.tables import FrameColumns, is_a, table_columns
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ARROW = (".parquet", ".arrow", ".feather")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z")
 _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
@@ -132,7 +133,10 @@ def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) 
         return select_rows(features, _values(target), columns, _values(weight), skip)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight, skip)
-    raise SourceFileError(f"{shown(found)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
+    remedy = f"rename it by its format: {', '.join(_EXTENSIONS)}"
+    if name.endswith(_COMPRESSED):
+        remedy = "decompress it first; of compressed text only .csv.gz and .tsv.gz are read"
+    raise SourceFileError(f"{shown(found)} has no known extension; {remedy}")
 
 
 def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
