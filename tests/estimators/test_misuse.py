@@ -156,3 +156,10 @@ def test_averages_of_effects_beyond_the_range_are_refused(rows):
 def test_a_bound_below_the_normal_range_is_printed_as_a_larger_one():
     for value in (5e-324, 1e-310, 2.3e-308):
         assert float(rounded_up(value)) >= value
+
+
+def test_a_lazy_frame_is_told_to_be_collected(rows):
+    polars = pytest.importorskip("polars")
+    X, y = rows
+    with pytest.raises(DataTypeError, match=r"call its collect\(\) first"):
+        NystromRidge().fit(polars.DataFrame(X).lazy(), y)

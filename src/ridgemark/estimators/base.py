@@ -21,7 +21,7 @@ from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.dask import is_dask
 from ridgemark.rows.labels import text_labels
-from ridgemark.rows.open import frame_columns
+from ridgemark.rows.open import frame_columns, lazy_remedy
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
@@ -284,10 +284,9 @@ class LandmarkEstimator(TableReader):
                 found = validate_data(self, **given, **rows, **numeric, reset=reset)
             except (TypeError, ValueError) as error:
                 if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
-                    raise DataTypeError(
-                        f"X cannot be read as numbers ({error}); give text, dates and categories as a DataFrame, and "
-                        "a dict of columns as open_rows(X, target=y)"
-                    ) from error
+                    table = "a DataFrame, and a dict of columns as open_rows(X, target=y)"
+                    remedy = lazy_remedy(X) or f"give text, dates and categories as {table}"
+                    raise DataTypeError(f"X cannot be read as numbers ({error}); {remedy}") from error
                 raise
             if frame is None or is_finite(found if alone else found[0]):
                 if reset and frame is not None:

@@ -164,12 +164,17 @@ def _columns(source: Any) -> Columns:
     is_array = hasattr(source, "__array__") and not hasattr(source, "__dask_graph__")
     if sparse.issparse(source) or isinstance(source, list | tuple) or is_array:
         return as_columns(source, "the feature array")
-    lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
-    remedy = f"; call its {lazy[0]}() first" if lazy else ""
+    remedy = lazy_remedy(source)
     raise DataTypeError(
         f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
-        f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
+        f"of a file; got {source!r:.60}, of type {type(source).__name__}{'; ' * bool(remedy)}{remedy}"
     )
+
+
+def lazy_remedy(source: Any) -> str:
+    """Return what to call so that a lazy object has its values; nothing for other objects."""
+    lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
+    return f"call its {lazy[0]}() first" if lazy else ""
 
 
 def frame_columns(source: Any) -> FrameColumns | None:
