@@ -180,6 +180,8 @@ def test_the_score_is_computed_at_once_whatever_is_known_of_the_partitions():
     expected = model.score(FRAME, Y, WEIGHTS)
     assert model.score(rows, frame["y"], frame["w"]) == pytest.approx(expected, rel=1e-9)
     assert model.score(rows, Y, WEIGHTS) == pytest.approx(expected, rel=1e-9)
+    exact = ExactKernelRidge(bandwidth="median", ridge=1e-3).fit(FRAME, Y)
+    assert exact.score(rows, frame["y"]) == pytest.approx(exact.score(FRAME, Y), rel=1e-9)
     labels = np.where(Y > 0, "yes", "no")
     classifier = NystromClassifier(**options).fit(FRAME, labels)
     assert classifier.score(rows, frame["label"]) == classifier.score(FRAME, labels)

@@ -15,7 +15,6 @@ from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_o
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
-from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import FittedModel, Solution
 from ridgemark.fitting import (
@@ -30,8 +29,6 @@ from ridgemark.fitting import (
 from ridgemark.losses import loss_sums
 from ridgemark.passes import Cost
 from ridgemark.path import keep_rows, leave_one_out
-from ridgemark.rows import RowSource
-from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
@@ -212,10 +209,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     @computing
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
-        if isinstance(X, RowSource) and y is None:
-            passes = self._passes(without_features(X))
-            y, sample_weight = passes.targets(), passes.weights()
-        return super().score(*at_once(X, y, sample_weight))
+        return super().score(*self._judged(X, y, sample_weight))
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""
