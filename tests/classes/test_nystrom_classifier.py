@@ -291,6 +291,10 @@ def test_labels_that_cannot_be_ordered_or_compared_are_refused():
     mixed = np.array(["no", 1], dtype=object)[labels]
     with pytest.raises(DataError, match="labels must be of one type"):
         NystromClassifier(**PLAIN).fit(X, mixed)
+    pairs = np.empty(100, dtype=object)
+    pairs[:] = [("no", 0) if label else ("yes", 1) for label in labels]
+    with pytest.raises(DataError, match="got several values in a row"):
+        NystromClassifier(**PLAIN).fit(X, pairs)
     with pytest.raises(DataError, match="Unknown label type: continuous"):
         NystromClassifier(**PLAIN).fit(X, labels + 0.5)
     with pytest.raises(DataError, match="Unknown label type: continuous"):

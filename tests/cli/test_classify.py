@@ -41,6 +41,15 @@ def test_a_fit_of_labels_prints_how_good_it_is(files, fit):
     assert "of exact kernel logistic regression" in " ".join(lines.split())
 
 
+def test_labels_tested_on_rows_of_the_fit_are_said_to_be_so(files, fit):
+    code, printed, errors = fit("--classify", "--test", files / "train.csv", "--json")
+    assert code == 0, errors
+    assert "300 of the 300 rows" in errors[-1]
+    assert json.loads(printed)["held_out"]["repeated"] == 300
+    _, lines, errors = fit("--classify", "--test", files / "test.csv", "--force")
+    assert "training rows" not in " ".join([lines, *errors])
+
+
 def test_probabilities_and_labels_are_written(files, fit, ridgemark):
     fit("--classify")
     model, rows = load(files / "model"), pd.read_csv(files / "test.csv")[["a", "b"]]

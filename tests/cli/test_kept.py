@@ -156,6 +156,13 @@ def test_an_empty_standard_input_is_refused_in_one_line(model_file, ridgemark, m
     assert "standard-input" in errors[0]
 
 
+def test_a_closed_standard_input_is_refused_in_one_line(model_file, ridgemark, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # what Python makes of `<&-`
+    code, out, errors = ridgemark("predict", model_file, "-", "-o", "-")
+    assert (code, out, len(errors)) == (2, "", 1)
+    assert "the standard input is closed" in errors[0]
+
+
 def test_a_reader_that_leaves_early_is_no_error(model_file, tmp_path):
     np.savetxt(tmp_path / "long.csv", np.zeros((60_000, 2)), delimiter=",", header="a,b", comments="")
     line = f"{sys.executable} -m ridgemark predict {model_file} {tmp_path / 'long.csv'} -o - | head -n 1"

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from ridgemark import ExactKernelRidge, NystromRidge, bounds, effective_dimension, leverage_scores
+from ridgemark import (
+    ExactKernelRidge,
+    NystromClassifier,
+    NystromRidge,
+    bounds,
+    effective_dimension,
+    leverage_scores,
+    open_rows,
+)
 from ridgemark.certificates.record import rounded_up
 from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError
 from ridgemark.exact import kernel_spectrum
@@ -156,3 +164,20 @@ def test_averages_of_effects_beyond_the_range_are_refused(rows):
 def test_a_bound_below_the_normal_range_is_printed_as_a_larger_one():
     for value in (5e-324, 1e-310, 2.3e-308):
         assert float(rounded_up(value)) >= value
+
+
+def test_a_lazy_frame_is_told_to_be_collected(rows):
+    polars = pytest.importorskip("polars")
+    X, y = rows
+    with pytest.raises(DataTypeError, match=r"call its collect\(\) first"):
+        NystromRidge().fit(polars.DataFrame(X).lazy(), y)
+
+
+@pytest.mark.parametrize("kind", [NystromRidge, ExactKernelRidge, NystromClassifier])
+def test_a_score_takes_the_targets_of_a_row_source_or_asks_for_them(rows, kind):
+    X, y = rows
+    y = (y > y.mean()).astype(int)
+    model = kind("gaussian", bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)
+    assert model.score(open_rows(X, target=y)) == model.score(X, y)
+    with pytest.raises(DataError, match="no targets to compare with"):
+        model.score(open_rows(X))

@@ -164,6 +164,7 @@ def test_a_stray_carriage_return_is_refused(write: Any) -> None:
         (b"a,b\r1,2\r", "carriage returns only; save it with line feeds"),
         (b"PAR1\x15\x04", "'d.csv' is not plain text"),
         (gzip.compress(b"a\n1\n", mtime=0), "'d.csv' is compressed (name it .csv.gz)"),
+        (gzip.compress(b"a\n1\n", mtime=0) + b'"', "'d.csv' is compressed (name it .csv.gz)"),
         (b"a,a\n1,2\n", "more than one column named 'a'"),
         (b",a\n0,2\n", "column 0 of 'd.csv' has no name; such a column is often a row number"),
     ],

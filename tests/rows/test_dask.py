@@ -172,6 +172,32 @@ def test_classes_are_told_apart_as_in_memory():
     assert model.predict(chunked(X)).compute().tolist() == memory.predict(X).tolist()
 
 
+def test_the_score_is_computed_at_once_whatever_is_known_of_the_partitions():
+    frame = dd.from_pandas(FRAME.assign(y=Y, label=np.where(Y > 0, "yes", "no"), w=WEIGHTS), npartitions=4)
+    rows = frame[list(FRAME)]  # partitions of unknown sizes
+    options = {**OPTIONS, "bandwidth": "median", "ridge": 1e-3}
+    model = NystromRidge(**options).fit(FRAME, Y)
+    expected = model.score(FRAME, Y, WEIGHTS)
+    assert model.score(rows, frame["y"], frame["w"]) == pytest.approx(expected, rel=1e-9)
+    assert model.score(rows, Y, WEIGHTS) == pytest.approx(expected, rel=1e-9)
+    exact = ExactKernelRidge(bandwidth="median", ridge=1e-3).fit(FRAME, Y)
+    assert exact.score(rows, frame["y"]) == pytest.approx(exact.score(FRAME, Y), rel=1e-9)
+    labels = np.where(Y > 0, "yes", "no")
+    classifier = NystromClassifier(**options).fit(FRAME, labels)
+    assert classifier.score(rows, frame["label"]) == classifier.score(FRAME, labels)
+
+
+@pytest.mark.parametrize("make", [lambda y: chunked(y, 200), lambda y: dd.from_pandas(pd.Series(y), npartitions=3)])
+def test_a_missing_target_is_named_with_its_partition_and_a_remedy_that_works(make):
+    targets = make(np.where(np.arange(N) == 207, np.nan, Y))
+    rows = chunked(X, 200) if hasattr(targets, "chunks") else dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    with pytest.raises(DataError, match=r"partition 1 of the target is missing.* first in row 7;") as caught:
+        NystromRidge(**OPTIONS).fit(rows, targets)
+    keep = eval(str(caught.value).partition("keep = ")[2].partition(" and ")[0], {"dask": dask, "y": targets})
+    model = NystromRidge(**OPTIONS, ridge=1e-3).fit(rows[keep], targets[keep])
+    assert model.score(rows[keep], targets[keep]) > 0.5
+
+
 def test_columns_are_chosen_by_position():
     rows = open_rows(chunked(np.c_[X, Y, WEIGHTS]), target=3, weight=4)
     assert (rows.n_rows, rows.n_features, rows.n_targets, rows.has_weights) == (N, 3, 1, True)

@@ -71,12 +71,13 @@ def test_a_lazy_object_is_not_loaded() -> None:
         (".", "'.' is a directory; give a file, or a directory with .parquet files"),
         ("d.xlsx", "'d.xlsx' has no known extension; rename it by its format: .csv, "),
         ("d", "'d' has no known extension"),
+        ("d.csv.zst", "'d.csv.zst' has no known extension; decompress it first"),
         (["d.csv", "d.csv"], "several files must be Parquet or Arrow files; got 'd.csv'; join the files"),
         (["no.parquet"], "there is no file 'no.parquet'"),
     ],
 )
 def test_an_unusable_path_is_refused_with_its_name(path: Any, expected: str) -> None:
-    for name in ("d.csv", "d.xlsx", "d"):
+    for name in ("d.csv", "d.csv.zst", "d.xlsx", "d"):
         Path(name).write_text("a\n1\n")
     message = refusal(path)
     assert expected in message

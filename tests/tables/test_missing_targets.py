@@ -110,3 +110,11 @@ def test_an_error_names_the_row_of_the_file_also_after_rows_left_out(tmp_path):
 def test_a_wrong_word_for_missing_targets_is_refused():
     with pytest.raises(ParameterError, match='missing_target must be "error" or "skip"'):
         open_rows(np.ones((3, 2)), target=1, missing_target="drop")
+
+
+@pytest.mark.parametrize("skip", ["error", "skip"])
+def test_an_infinite_target_is_not_missing_and_its_remedy_does_not_say_so(skip, tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n2,inf\n3,4\n")
+    with pytest.raises(DataError, match=r"is inf \(infinity\).* fill it in or drop the row") as caught:
+        list(open_rows(tmp_path / "rows.csv", target="y", missing_target=skip).blocks(10))
+    assert "missing_target" not in str(caught.value)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, load, open_rows
-from ridgemark.errors import ColumnWarning
+from ridgemark.errors import ColumnWarning, DataError
 from tests.tables.cases import QUICK, fitted, forms, messy, quietly
 
 pd = pytest.importorskip("pandas")
@@ -118,6 +118,17 @@ def test_a_model_of_text_takes_numbers_written_as_text(table):
     model = fitted(X[["höhe", "grade"]], y)
     written = X[["höhe", "grade"]].assign(höhe=[None if np.isnan(v) else repr(v) for v in X["höhe"]])
     assert np.array_equal(model.predict(written), model.predict(X[["höhe", "grade"]]))
+
+
+def test_a_model_of_numbers_and_booleans_takes_these_written_as_text(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"area": rng.normal(size=200), "garden": rng.random(200) < 0.4})
+    model = NystromRidge(bandwidth="median", n_landmarks=20, random_state=0).fit(frame, frame["area"] + frame["garden"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert np.array_equal(model.predict(open_rows(tmp_path / "rows.csv")), model.predict(frame))
+    text = frame.astype({"garden": object}).replace({"garden": {True: "yes", False: "no"}})
+    with pytest.raises(DataError, match="the column holds numbers"):
+        model.predict(text)
 
 
 def test_pickled_models_predict_the_same(table):

@@ -104,4 +104,5 @@ def _error_words(errors: Mapping[str, Any] | None) -> str | None:
     if errors is None:
         return None
     where = f" of {shown(errors['data'])}" if "data" in errors else ", each predicted from the others"
-    return f"{errors['accuracy']:.1%} right, log loss {errors['log_loss']:.4g}, on {errors['n_rows']:,} rows{where}"
+    said = f"{errors['accuracy']:.1%} right, log loss {errors['log_loss']:.4g}, on {errors['n_rows']:,} rows{where}"
+    return said + (f"; {errors['repeated']:,} of them are training rows" if errors.get("repeated") else "")

@@ -24,7 +24,7 @@ from ridgemark.cli.classify import (
 )
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
-from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, sample_of, summary
+from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, repeated_share, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
@@ -126,11 +126,12 @@ def _announce(source: RowSource, test: RowSource | None, options: Mapping[str, A
 
 
 def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> dict[str, Any]:
-    """Return the errors on test rows; of a regression with the number of those that are training rows."""
-    found = held_out(model, test, path.name)
+    """Return the errors on test rows, with the number of those that are training rows; for labels by the features."""
+    found, rows = held_out(model, test, path.name), encoded_source(model, test)
     if hasattr(model, "classes_"):
-        return found
-    repeated = repeated_rows(encoded_source(model, source), encoded_source(model, test))
+        repeated = round(repeated_share(model, rows) * test.n_rows)
+    else:
+        repeated = repeated_rows(encoded_source(model, source), rows)
     warn_of_repeats(repeated, test.n_rows, path)
     return found | {"repeated": repeated}
 

@@ -213,7 +213,8 @@ def _class_summary(model: Any, run: RunRecord) -> dict[str, Any]:
 
 
 def _told(errors: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if errors is None else {name: errors[name] for name in ("n_rows", "accuracy", "log_loss", "confusion")}
+    told = ("n_rows", "accuracy", "log_loss", "confusion", "repeated")
+    return None if errors is None else {name: errors[name] for name in told if name in errors}
 
 
 def _intervals(model: Any, rows: Any) -> Any:

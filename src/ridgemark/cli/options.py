@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ridgemark.errors import ParameterError
 from ridgemark.kernels import NAMED as KERNELS
 from ridgemark.tuning import LEVELS
 
@@ -71,6 +72,8 @@ class _DataPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value != "-" or ctx is None:
             return super().convert(value, param, ctx)
+        if sys.stdin is None:  # as under a service that closes it
+            raise ParameterError("the standard input is closed; give DATA as a file, or pipe rows into the command")
         folder = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="ridgemark-")))
         copy = folder / "standard-input"
         with copy.open("wb") as file:

@@ -11,6 +11,7 @@ from ridgemark.errors import DataError, DataTypeError, NumericalError, Parameter
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
 from ridgemark.estimators.hints import refuse_foreign
+from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.kernels import make_kernel
@@ -19,9 +20,10 @@ from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
 from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_finite
+from ridgemark.rows.column import without_features
 from ridgemark.rows.dask import is_dask
 from ridgemark.rows.labels import text_labels
-from ridgemark.rows.open import frame_columns
+from ridgemark.rows.open import frame_columns, lazy_remedy
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import check_targets
 from ridgemark.tables import warn_of_row_numbers
@@ -284,10 +286,9 @@ class LandmarkEstimator(TableReader):
                 found = validate_data(self, **given, **rows, **numeric, reset=reset)
             except (TypeError, ValueError) as error:
                 if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
-                    raise DataTypeError(
-                        f"X cannot be read as numbers ({error}); give text, dates and categories as a DataFrame, and "
-                        "a dict of columns as open_rows(X, target=y)"
-                    ) from error
+                    table = "a DataFrame, and a dict of columns as open_rows(X, target=y)"
+                    remedy = lazy_remedy(X) or f"give text, dates and categories as {table}"
+                    raise DataTypeError(f"X cannot be read as numbers ({error}); {remedy}") from error
                 raise
             if frame is None or is_finite(found if alone else found[0]):
                 if reset and frame is not None:
@@ -307,6 +308,17 @@ class LandmarkEstimator(TableReader):
         else:
             X = open_rows(self._validate(X, reset=False))
         return self._encoded(X, reset=False)
+
+    def _judged(self, X, y, sample_weight):
+        """Return rows, targets and weights to compare predictions with; a RowSource brings its own."""
+        if isinstance(X, RowSource) and y is None:
+            if X.n_targets == 0:
+                raise DataError(
+                    "the RowSource has no targets to compare with; name them on opening: open_rows(..., target=...)"
+                )
+            passes = self._passes(without_features(X))
+            y, sample_weight = passes.targets(), passes.weights()
+        return at_once(X, y, sample_weight)
 
     def _passes(self, source, weight_unit=1.0, journal=None):
         progress = progress_callback(getattr(self, "progress", False))

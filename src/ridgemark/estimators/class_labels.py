@@ -70,6 +70,8 @@ def _one_column(y: Any) -> NDArray[Any]:
             f"{int(np.argmax(gaps))}; a fit needs the label of every row: drop the others, with "
             "keep = ~pandas.isna(y) and fit(X[keep], y[keep])"
         )
+    if values.dtype.kind == "O" and any(isinstance(value, list | tuple | np.ndarray) for value in values):
+        raise DataError("labels must be text, booleans or whole numbers, one for each row; got several values in a row")
     return labels
 
 

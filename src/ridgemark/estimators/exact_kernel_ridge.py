@@ -128,7 +128,10 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         source = self._rows(X)
         return self._predictions(self._values(source), source)
 
-    score = computing(RegressorMixin.score)
+    @computing
+    def score(self, X, y=None, sample_weight=None):
+        """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
+        return super().score(*self._judged(X, y, sample_weight))
 
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""

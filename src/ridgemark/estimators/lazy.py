@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.estimators.computing import computing
 from ridgemark.fitted import FittedModel
-from ridgemark.rows.dask import is_dask
+from ridgemark.rows import open_rows
+from ridgemark.rows.dask import computed, is_dask
 from ridgemark.rows.dask_lazy import lazy_rows
 
 _PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only
@@ -32,6 +33,11 @@ def lazy_on_dask(method):
         return lazy_rows(partial(_call, _light(self, name, more or options), name, more, options), X)
 
     return wrapped
+
+
+def at_once(rows, *values):
+    """Return rows whose predictions are computed when they are asked for, and values without Dask."""
+    return open_rows(rows) if is_dask(rows) else rows, *(computed([one])[0] if is_dask(one) else one for one in values)
 
 
 def _light(estimator, name, asked):

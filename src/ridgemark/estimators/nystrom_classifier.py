@@ -21,7 +21,6 @@ from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource
-from ridgemark.rows.column import without_features
 from ridgemark.rows.dask import label_rows
 from ridgemark.rows.distinct import share_in_common
 from ridgemark.sampling import make_generator, separate_generator
@@ -267,10 +266,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @computing
     def score(self, X, y=None, sample_weight=None):
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
-        if isinstance(X, RowSource) and y is None:
-            passes = self._passes(without_features(X))
-            y, sample_weight = labels_of(X, passes.targets()[:, 0]), passes.weights()
-        return super().score(X, y, sample_weight)
+        rows, labels, weights = self._judged(X, y, sample_weight)
+        if y is None and labels is not None:
+            labels = labels_of(X, labels[:, 0])
+        return super().score(rows, labels, weights)
 
     def _recipe(self):
         recipe = super()._recipe()

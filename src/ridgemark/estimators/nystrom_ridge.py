@@ -29,8 +29,6 @@ from ridgemark.fitting import (
 from ridgemark.losses import loss_sums
 from ridgemark.passes import Cost
 from ridgemark.path import keep_rows, leave_one_out
-from ridgemark.rows import RowSource
-from ridgemark.rows.column import without_features
 from ridgemark.rows.distinct import count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
@@ -211,10 +209,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     @computing
     def score(self, X, y=None, sample_weight=None):
         """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
-        if isinstance(X, RowSource) and y is None:
-            passes = self._passes(without_features(X))
-            y, sample_weight = passes.targets(), passes.weights()
-        return super().score(X, y, sample_weight)
+        return super().score(*self._judged(X, y, sample_weight))
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""

@@ -50,6 +50,8 @@ def all_lines(file: IO[bytes], path: Path) -> Iterator[Part]:
         fresh = file.read(CHUNK_BYTES)
         if is_bomb(file.tell(), getattr(file, "fileobj", file).tell()):
             raise bomb(path)
+        if line == 1 and not held and fresh.startswith(b"\x1f\x8b"):  # gzip
+            raise SourceFileError(f"{shown(path)} is compressed (name it .csv.gz); a CSV file must be text in UTF-8")
         more = bool(fresh)
         text = held + fresh if more or not held else held + b"\n"
         stop = _end_of_rows(text)
@@ -87,8 +89,10 @@ def split_first_row(parts: Iterator[Part], source: str) -> tuple[Part, Part]:
 def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -> tuple[tuple[str, ...], str]:
     """Return the cells of the first row and the delimiter; see `CsvRows`."""
     if re.search(rb"[\0-\x08\x0e-\x1f]", text):
-        what = "compressed (name it .csv.gz)" if text.startswith(b"\x1f\x8b") else "not plain text, or not UTF-8"
-        raise SourceFileError(f"{source} is {what}; a CSV file must be text in UTF-8; use the extension of its format")
+        raise SourceFileError(
+            f"{source} is not plain text, or not UTF-8; a CSV file must be text in UTF-8; "
+            "use the extension of its format"
+        )
     if re.search(rb"\r[^\n]", text):
         raise SourceFileError(f"{source} ends its lines with carriage returns only; save it with line feeds")
     try:

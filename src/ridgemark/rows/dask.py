@@ -283,7 +283,8 @@ def _opened(number: int, *part: Any) -> tuple[int, bool, float, int, int, tuple[
     if not part[0].shape[0]:
         return 0, True, 0.0, 0, 0, None
     if part[1] is not None:
-        check_targets(part[1], "the target")
+        present = "y.notnull()" if hasattr(part[1], "notnull") else "(~dask.array.isnan(y))"
+        check_targets(part[1], f"partition {number} of the target", present)
     rows = Reading()(number, *part)
     assert isinstance(rows, ArrayRows)
     total, n_counted = 0.0, 0 if rows.has_weights else rows.n_rows

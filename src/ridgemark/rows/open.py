@@ -20,6 +20,7 @@ from ridgemark.rows.tables import FrameColumns, is_a, table_columns
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ARROW = (".parquet", ".arrow", ".feather")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z")
 _EXTENSIONS = (*_CSV, ".npy", ".npz", *_ARROW)
 
 
@@ -132,7 +133,10 @@ def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) 
         return select_rows(features, _values(target), columns, _values(weight), skip)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight, skip)
-    raise SourceFileError(f"{shown(found)} has no known extension; rename it by its format: {', '.join(_EXTENSIONS)}")
+    remedy = f"rename it by its format: {', '.join(_EXTENSIONS)}"
+    if name.endswith(_COMPRESSED):
+        remedy = "decompress it first; of compressed text only .csv.gz and .tsv.gz are read"
+    raise SourceFileError(f"{shown(found)} has no known extension; {remedy}")
 
 
 def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
@@ -160,12 +164,17 @@ def _columns(source: Any) -> Columns:
     is_array = hasattr(source, "__array__") and not hasattr(source, "__dask_graph__")
     if sparse.issparse(source) or isinstance(source, list | tuple) or is_array:
         return as_columns(source, "the feature array")
-    lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
-    remedy = f"; call its {lazy[0]}() first" if lazy else ""
+    remedy = lazy_remedy(source)
     raise DataTypeError(
         f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
-        f"of a file; got {source!r:.60}, of type {type(source).__name__}{remedy}"
+        f"of a file; got {source!r:.60}, of type {type(source).__name__}{'; ' * bool(remedy)}{remedy}"
     )
+
+
+def lazy_remedy(source: Any) -> str:
+    """Return what to call so that a lazy object has its values; nothing for other objects."""
+    lazy = [name for name in ("collect", "compute") if hasattr(source, name)]
+    return f"call its {lazy[0]}() first" if lazy else ""
 
 
 def frame_columns(source: Any) -> FrameColumns | None:

@@ -99,8 +99,10 @@ class Place:
 
     def bad_number(self, value: float, row: int, column: int = 0) -> DataError:
         """Refuse NaN or an infinity."""
-        what = "NaN (not a number)" if np.isnan(value) else f"{value} (infinity)"
-        return DataError(f"{self.cell(row, column)} is {what}; every value must be a finite number; {self.remedy}")
+        gap = np.isnan(value)
+        what = "NaN (not a number)" if gap else f"{value} (infinity)"
+        remedy = self.remedy if gap else "fill it in or drop the row first"  # none is left out for an infinity
+        return DataError(f"{self.cell(row, column)} is {what}; every value must be a finite number; {remedy}")
 
     def missing(self, row: int, column: int = 0) -> DataError:
         """Refuse an empty or null cell."""

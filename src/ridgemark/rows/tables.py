@@ -204,8 +204,11 @@ def is_a(value: Any, package: str, name: str) -> bool:
     return any(cls.__name__ == name and cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
 
 
-def check_targets(values: Any, source: str) -> None:
-    """Refuse targets, given as an array, list, series or frame, with text or gaps; numbers written as text pass."""
+def check_targets(values: Any, source: str, present: str = "pandas.notna(y)") -> None:
+    """Refuse targets, given as an array, list, series or frame, with text or gaps; numbers written as text pass.
+
+    `present` is the code that says which are not missing, for the message.
+    """
     for where, column in _named_columns(values, source):
         _check_kind(column, Place(where, None, row_of(slice(0, None)), of_target=True))
         for text in () if column.levels is None else column.levels:
@@ -217,13 +220,8 @@ def check_targets(values: Any, source: str) -> None:
         if (gaps := column.gaps).any():
             raise DataError(
                 f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
-                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
-                + (
-                    "keep = pandas.notna(y).all(axis=1)"
-                    if getattr(values, "ndim", 1) == 2
-                    else "keep = pandas.notna(y)"
-                )
-                + " and fit(X[keep], y[keep])"
+                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with keep = {present}"
+                f"{'.all(axis=1)' * (getattr(values, 'ndim', 1) == 2)} and fit(X[keep], y[keep])"
             )
         if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
             raise DataError(

@@ -12,7 +12,7 @@ from ridgemark.rows.column import Column
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
 from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
-from ridgemark.tables.values import float_values, moments, parsed, text_levels
+from ridgemark.tables.values import content_of, float_values, moments, parsed, text_levels
 
 _SHOWN = 3  # unseen levels that a message names
 
@@ -94,9 +94,18 @@ class Encoder:
             out[:, len(field.common)] = np.append(field.shares, 0.0)[codes]
 
     def _parsed(self, field: Field, column: Column) -> Array | None:
-        """Return the value of each level of a column of text; None for other columns."""
-        levels = column.levels
-        return None if levels is None else self._cached(field, levels, lambda: parsed(field.kind, levels))
+        """Return the value of each level of a column of text; None for other columns.
+
+        True and false are 1 and 0 among numbers, as typed booleans are: without gaps both are fitted without a schema.
+        """
+        if (levels := column.levels) is None:
+            return None
+
+        def values() -> Array:
+            truth = field.kind == "number" and all(content_of(some) == "boolean" for some in (levels[:1], levels))
+            return parsed("boolean" if truth else field.kind, levels)
+
+        return self._cached(field, levels, values)
 
     def _cached(self, field: Field, levels: Array, make: Any) -> Array:
         """Return what `make` returns for these levels; all blocks of a table in memory share their levels."""
