@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from ridgemark import NystromClassifier
-from ridgemark.errors import RidgeEdgeWarning
+from ridgemark.errors import RareClassWarning, RidgeEdgeWarning
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
@@ -280,3 +280,14 @@ def test_a_few_labels_without_pattern_do_not_choose_a_tiny_ridge(rare):
     losses = -model.predict_log_proba(rng.normal(size=(2000, 3)))
     share = rare / 400
     assert (1 - share) * losses[:, 0].mean() + share * losses[:, 1].mean() < -1.2 * share * np.log(share) + 1.2 * share
+
+
+def test_a_rare_class_among_more_rows_than_leave_one_out_sees_is_warned_of(monkeypatch):
+    monkeypatch.setattr("ridgemark.solvers.drawn_rows._SAMPLED", 200)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = NystromClassifier("gaussian", bandwidth="median", n_landmarks=30, random_state=0)
+    with pytest.warns(RareClassWarning, match="the class 'b' has 3 of 400 rows, and leave-one-out, which looks at 200"):
+        model.fit(X, np.where(np.arange(400) < 3, "b", "a"))
+    model.set_params(ridge=0.1).fit(X, np.arange(400) < 3)  # nothing was chosen
+    monkeypatch.undo()
+    model.set_params(ridge="loo").fit(X, np.arange(400) < 3)  # all rows are seen
