@@ -58,6 +58,14 @@ def test_a_linear_kernel_keeps_small_directions_that_its_matrix_loses():
     assert exact.effective_dimension(s, 1e-20) == pytest.approx(2.0, abs=0.02)
 
 
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(bandwidth=2.0), Gaussian(2.0)])
+def test_rows_in_single_precision_have_the_kernel_of_the_same_rows_in_double(kernel):
+    X = np.random.default_rng(0).normal(size=(80, 3)).astype(np.float32)
+    assert np.array_equal(exact.kernel_matrix(X, kernel), exact.kernel_matrix(X.astype(np.float64), kernel))
+    one, two = (exact.effective_dimension(exact.kernel_spectrum(rows, kernel), 80e-8) for rows in (X, X.astype(float)))
+    assert one == two
+
+
 def test_a_linear_spectrum_gives_the_same_risk_as_its_matrix():
     rng = np.random.default_rng(1)
     X, signal = rng.normal(size=(50, 4)), rng.normal(size=50)

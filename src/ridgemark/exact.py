@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
-from ridgemark.kernels import Linear, make_kernel
+from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
 
@@ -62,10 +62,10 @@ class KernelRidgeFit:
 
 
 def kernel_matrix(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Floats:
-    """Return K, exactly symmetric, in float64."""
+    """Return K, exactly symmetric, computed in float64 also for rows in single precision."""
     made = make_kernel(kernel, bandwidth)
     _check_size(count_rows(X))
-    return np.asarray(made(X), dtype=np.float64)
+    return np.asarray(made(_in_double(made, X)), dtype=np.float64)
 
 
 def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> Spectrum:
@@ -76,8 +76,8 @@ def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> 
     made = make_kernel(kernel, bandwidth)
     if not isinstance(made, Linear):
         return spectrum(kernel_matrix(X, made))
-    rows = made.moved(made._checked(X))
-    dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+    rows = made.moved(_in_double(made, X))
+    dense = rows.toarray() if hasattr(rows, "toarray") else rows
     left, singular, _ = scipy.linalg.svd(dense, full_matrices=False)
     with np.errstate(over="ignore"):
         return Spectrum(check_range(singular**2), left)
@@ -289,6 +289,10 @@ def _square(kernel_matrix: Any) -> Floats:
             f"a kernel matrix must be finite and symmetric, got one that differs from its transpose by {asymmetry:.3g}"
         )
     return (K + K.T) / 2
+
+
+def _in_double(kernel: Kernel, X: Any) -> Any:
+    return kernel._checked(X).astype(np.float64, copy=False)
 
 
 def _check_size(n: int) -> None:

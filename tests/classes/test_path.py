@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from ridgemark import NystromClassifier
-from ridgemark.errors import RidgeEdgeWarning
+from ridgemark.errors import RareClassWarning, RidgeEdgeWarning
 from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
@@ -253,3 +253,41 @@ def test_the_edge_is_that_of_the_ridges_searched_not_of_those_tried():
     with pytest.warns(RidgeEdgeWarning):
         assert NystromClassifier(**options, ridge=[1.0, 10.0, 100.0]).fit(X, labels).ridge_path_.on_edge
     assert not NystromClassifier(**options).fit(X, labels).ridge_path_.on_edge
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_a_rare_class_are_left_out_as_by_refits(n_classes):
+    """One Newton step alone has less than half of their loss at this ridge."""
+    X, labels = labelled(150, n_classes - 1) if n_classes > 2 else (labelled(150, 2)[0], np.zeros(150, dtype=int))
+    labels[:4] = n_classes - 1
+    problem = Refits(X, labels, 1.0)
+    fit = problem.newton.solve(0.0015, problem.zero)
+    left_out = left_out_predictor(problem.newton, problem.newton.with_own_system(fit))
+    rare = np.flatnonzero(problem.sample.targets()[:, -1] == 1.0)
+    features = problem.sample.take(np.arange(150)).features
+    for row in rare:
+        without = problem.on((problem.X != features[row]).any(axis=1)).solve(0.0015, fit.solution, tol=1e-9).solution
+        expected = problem.factor.features(features[[row]]) @ without.coefficients + without.intercept
+        losses = [problem.loss.values(problem.sample.targets()[[row]], one)[0] for one in (left_out[[row]], expected)]
+        assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+@pytest.mark.parametrize("rare", [1, 2, 5])
+def test_a_few_labels_without_pattern_do_not_choose_a_tiny_ridge(rare):
+    rng = np.random.default_rng(2)
+    X, labels = rng.normal(size=(400, 3)), np.arange(400) < rare
+    model = NystromClassifier("gaussian", bandwidth="median", n_landmarks=60, random_state=0).fit(X, labels)
+    losses = -model.predict_log_proba(rng.normal(size=(2000, 3)))
+    share = rare / 400
+    assert (1 - share) * losses[:, 0].mean() + share * losses[:, 1].mean() < -1.2 * share * np.log(share) + 1.2 * share
+
+
+def test_a_rare_class_among_more_rows_than_leave_one_out_sees_is_warned_of(monkeypatch):
+    monkeypatch.setattr("ridgemark.solvers.drawn_rows._SAMPLED", 200)
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = NystromClassifier("gaussian", bandwidth="median", n_landmarks=30, random_state=0)
+    with pytest.warns(RareClassWarning, match="the class 'b' has 3 of 400 rows, and leave-one-out, which looks at 200"):
+        model.fit(X, np.where(np.arange(400) < 3, "b", "a"))
+    model.set_params(ridge=0.1).fit(X, np.arange(400) < 3)  # nothing was chosen
+    monkeypatch.undo()
+    model.set_params(ridge="loo").fit(X, np.arange(400) < 3)  # all rows are seen

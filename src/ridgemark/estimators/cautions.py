@@ -1,11 +1,19 @@
-"""Warnings about a fit: too many landmarks asked for, columns of different scales, the edge of a search, rounding."""
+"""Warnings about a fit: too many landmarks, columns of different scales, the edge of a search, rare classes."""
 
 import numpy as np
 
-from ridgemark.errors import ColumnScaleWarning, ConditioningWarning, LandmarkCountWarning, RidgeEdgeWarning, warn_user
+from ridgemark.errors import (
+    ColumnScaleWarning,
+    ConditioningWarning,
+    LandmarkCountWarning,
+    RareClassWarning,
+    RidgeEdgeWarning,
+    warn_user,
+)
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels.stationary import StationaryKernel
 
+_FEW = 20  # rows of a class that leave-one-out among a sample of the rows may not see
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 
 
@@ -44,6 +52,18 @@ def warn_of_edge(path):
             f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
         )
         warn_user(msg, RidgeEdgeWarning)
+
+
+def warn_of_rare_classes(fitted, indicators, labels, n_distinct):
+    """Say that a class has few rows, where the ridge was chosen on a sample of the rows."""
+    counts, n_sampled = np.count_nonzero(indicators, axis=0), fitted.sample.source.n_rows
+    if fitted.path is not None and n_distinct > n_sampled and counts.min() <= _FEW:
+        msg = (
+            f"the class {labels[int(counts.argmin())]!r} has {int(counts.min())} of {len(indicators):,} rows, and "
+            f"leave-one-out, which looks at {n_sampled:,} of them, may choose a ridge far too small for it "
+            f"({fitted.ridge:.3g}); compare with larger ones, such as ridge=0.1, on other rows, or leave the class out"
+        )
+        warn_user(msg, RareClassWarning)
 
 
 def warn_of_rounding(passes, fit, cross_kernel, dual_coef, intercept):

@@ -11,6 +11,7 @@ from ridgemark.losses import Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
+from ridgemark.path.rare_classes import with_refits
 from ridgemark.path.ridges import Ridges
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
@@ -36,7 +37,8 @@ class LossPath:
     ridges : array of shape (g,)
         The lambdas, descending.
     loo_loss : array of shape (g,)
-        Weighted mean log loss of rows left out with their equals, in one Newton step; of at most 8,192 distinct rows.
+        Weighted mean log loss of rows left out with their equals, in one Newton step, or by a refit for some rows of
+        rare classes; of at most 8,192 distinct rows.
     training_loss : array of shape (g,)
         Weighted mean log loss of all rows.
     criterion : {"loo"}
@@ -129,13 +131,16 @@ class LabelInfluence(LeftOutPredictor):
 
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
-    """Return the predictor of every row of the sample, from all rows of the fit with other features."""
+    """Return the predictor of every row of the sample, from all rows of the fit with other features.
+
+    In one Newton step, and by a refit where a row of a rare class moves far.
+    """
     features, system = newton.drawn.sampled.features, fit.system
     share, along = 1.0, tuple[Floats, ...]()
     if isinstance(system, TargetSystems):
         share, along = newton.joint_share(fit.solution, system), (system.weights,)
     task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system, share)
-    return features.passes.map(task, along=along)
+    return with_refits(newton, fit, features.passes.map(task, along=along))
 
 
 class LossSearch:
