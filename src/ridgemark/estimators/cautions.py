@@ -54,12 +54,15 @@ def warn_of_edge(path):
         warn_user(msg, RidgeEdgeWarning)
 
 
-def warn_of_rare_classes(fitted, indicators, labels, n_distinct):
+def warn_of_rare_classes(fitted, passes, loss, labels):
     """Say that a class has few rows, where the ridge was chosen on a sample of the rows."""
-    counts, n_sampled = np.count_nonzero(indicators, axis=0), fitted.sample.source.n_rows
-    if fitted.path is not None and n_distinct > n_sampled and counts.min() <= _FEW:
+    n_sampled = fitted.sample.source.n_rows
+    if fitted.path is None or n_sampled == len(passes.distinct_rows()):
+        return
+    counts = np.count_nonzero(loss.indicators(passes.targets()), axis=0)
+    if counts.min() <= _FEW:
         msg = (
-            f"the class {labels[int(counts.argmin())]!r} has {int(counts.min())} of {len(indicators):,} rows, and "
+            f"the class {labels[int(counts.argmin())]!r} has {counts.min()} of {passes.source.n_rows:,} rows, and "
             f"leave-one-out, which looks at {n_sampled:,} of them, may choose a ridge far too small for it "
             f"({fitted.ridge:.3g}); compare with larger ones, such as ridge=0.1, on other rows, or leave the class out"
         )

@@ -296,8 +296,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         classes = replace(classes, calibration=scores)
         warn_of_scales(choice.kernel, passes)
         warn_of_edge(fitted.path)
-        indicators = loss.indicators(passes.targets())
-        warn_of_rare_classes(fitted, indicators, classes.values, len(passes.distinct_rows()))
+        warn_of_rare_classes(fitted, passes, loss, classes.values)
         if not fitted.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
