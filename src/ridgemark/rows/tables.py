@@ -42,7 +42,7 @@ class FrameColumns(Columns):
         """Return one column at some rows."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         """float32 when every column is float32 or smaller, and float64 otherwise."""
         return float_dtype(self._column_dtype(j) for j in self.which)
 
