@@ -14,6 +14,7 @@ from ridgemark.estimators.hints import refuse_foreign
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.kernels import make_kernel
+from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
@@ -64,7 +65,7 @@ class FittedName(property):
 
 def bandwidth_of(kernel):
     """Return the kernel's bandwidth; None if it has none, or a metric in its place."""
-    return None if getattr(kernel, "has_metric", False) else getattr(kernel, "bandwidth", None)
+    return getattr(kernel, "bandwidth", None) if getattr(kernel, "metric", None) is None else None
 
 
 def in_form(model, values):
@@ -245,8 +246,8 @@ class LandmarkEstimator(TableReader):
         return targets
 
     def _check_square(self, shape):
-        if make_kernel(self.kernel).pairwise and shape[0] != shape[1]:
-            raise DataError(f"a precomputed kernel of the training rows must be square, got shape {shape}")
+        if make_kernel(self.kernel).pairwise:
+            check_square(shape)
 
     def _check_features(self, source):
         """Refuse a RowSource whose features are not those of the fit."""
