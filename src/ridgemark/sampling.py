@@ -64,9 +64,8 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     probabilities = _normalised(weights)
     size = min(size, int(np.count_nonzero(probabilities)))
     rings = rng.standard_exponential(len(probabilities))
-    with np.errstate(
-        divide="ignore"
-    ):  # in logarithms: a clock of rate zero never rings, and tiny rates do not overflow
+    # In logarithms: a clock of rate zero never rings, and tiny rates do not overflow.
+    with np.errstate(divide="ignore"):
         np.log(rings, out=rings)
         rings -= np.log(probabilities)
     first = np.argpartition(rings, size - 1)[:size]
