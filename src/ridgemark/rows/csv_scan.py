@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrow import CsvParser
-from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, bomb, is_bomb
+from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, check_expansion
 from ridgemark.rows.places import shown
 
 CHUNK_BYTES = 2**20
@@ -48,8 +48,7 @@ def all_lines(file: IO[bytes], path: Path) -> Iterator[Part]:
     offset, line, held, more, longest = 0, 1, b"", True, MAX_ROW_BYTES.value
     while more:
         fresh = file.read(CHUNK_BYTES)
-        if is_bomb(file.tell(), getattr(file, "fileobj", file).tell()):
-            raise bomb(path)
+        check_expansion(path, file.tell(), getattr(file, "fileobj", file).tell())
         more = bool(fresh)
         text = held + fresh if more or not held else held + b"\n"
         stop = _end_of_rows(text)

@@ -214,22 +214,23 @@ def check_targets(values: Any, source: str) -> None:
                     f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it, "
                     "or fit a NystromClassifier to text labels"
                 )
-        if (gaps := column.gaps).any():
-            raise DataError(
-                f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
-                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with "
-                + (
-                    "keep = pandas.notna(y).all(axis=1)"
-                    if getattr(values, "ndim", 1) == 2
-                    else "keep = pandas.notna(y)"
-                )
-                + " and fit(X[keep], y[keep])"
-            )
+        check_no_gaps(column.gaps, where, getattr(values, "ndim", 1) == 2)
         if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
             raise DataError(
                 f"row {int(np.argmax(infinite))} of {where} is an infinity; every target must be a finite number: drop "
                 "the row, or correct it"
             )
+
+
+def check_no_gaps(gaps: Array, where: str, several: bool = False) -> None:
+    """Refuse targets or labels of which some are missing, and count these; `several` says that y has two dimensions."""
+    if gaps.any():
+        keep = "keep = pandas.notna(y)" + (".all(axis=1)" if several else "")
+        raise DataError(
+            f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
+            f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with {keep} and "
+            "fit(X[keep], y[keep])"
+        )
 
 
 def _check_kind(column: Column, place: Place) -> None:
