@@ -224,11 +224,9 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
             f"{owner}: a per-feature bandwidth needs one value for each of the {n_features} features, "
             f"got shape {widths.shape}"
         )
-    if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
-        worst = int(np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))[0])
-        raise ParameterError(
-            f"{owner}: every bandwidth must be positive and finite, got {widths[worst]!r} for feature {worst}"
-        )
+    if len(wrong := np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))):
+        got = f"got {widths[wrong[0]]!r} for feature {wrong[0]}"
+        raise ParameterError(f"{owner}: every bandwidth must be positive and finite, {got}")
     return widths
 
 
