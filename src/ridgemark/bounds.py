@@ -67,12 +67,8 @@ def theorem_3_epsilon(n: int, p: int, effective_dimension: float, rho: float) ->
     """
     _check(n=n, p=p, effective_dimension=effective_dimension)
     _check(_BELOW_HALF, rho=rho)
-    spare = p / (8.0 * math.log(n / rho)) - 1.0 / 6.0
-    if not spare > 0:
-        return math.inf
-    return _rounded_up(
-        effective_dimension / spare, 1.0, lambda epsilon: theorem_3_count(n, effective_dimension / epsilon, rho) <= p
-    )
+    least = _least_epsilon(effective_dimension, n, p, rho)
+    return _rounded_up(least, 1.0, lambda epsilon: theorem_3_count(n, effective_dimension / epsilon, rho) <= p)
 
 
 def theorem_3_uniform_count(n: int, max_degrees_of_freedom: float, rho: float) -> int:
@@ -148,10 +144,7 @@ def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) 
     The theorem requires an epsilon below 1/2.
     """
     _check(n=n, p=p, trace=trace, lambda_=lambda_, rho=rho)
-    spare = p / (8.0 * math.log(n / rho)) - 1.0 / 6.0
-    if not spare > 0:
-        return math.inf
-    least = trace / (n * lambda_) / spare
+    least = _least_epsilon(trace / (n * lambda_), n, p, rho)
     below = math.nextafter(0.5, 0.0)
     enough = _rounded_up(least, below, lambda epsilon: theorem_4_count(n, trace, lambda_, epsilon, rho) <= p)
     return enough if enough < 0.5 else max(least, 0.5)
@@ -194,6 +187,12 @@ def divide_and_conquer_kernel_evaluations(n: int, effective_dimension: float) ->
 
 
 # --- Rounding ---------------------------------------------------------------------------------------------------
+
+
+def _least_epsilon(dimension: float, n: int, p: int, rho: float) -> float:
+    """Return the epsilon with `8 (dimension/epsilon + 1/6) log(n/rho) = p`; infinite if there is none."""
+    spare = p / (8.0 * math.log(n / rho)) - 1.0 / 6.0
+    return dimension / spare if spare > 0 else math.inf
 
 
 def _rounded_up(least: float, most: float, enough: Callable[[float], bool]) -> float:

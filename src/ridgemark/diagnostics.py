@@ -189,7 +189,7 @@ def diagnose(
         n_duplicates,
         constant_columns,
         _condition(fit.factor),
-        fit.factor.n_dropped,
+        fit.factor.cross_kernel.n_landmarks - fit.factor.rank,
     )
 
 

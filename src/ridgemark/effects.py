@@ -118,11 +118,10 @@ class EffectTask(CrossTask):
     def changes(self, rows: Floats) -> tuple[Gradient, list[int], list[int], Iterator[tuple[int, Floats]]]:
         """Return the gradient, the effects that are derivatives and their columns; other effects with differences."""
         derivatives = [k for k, effect in enumerate(self.effects) if not effect.before]
-        others = self._differences(rows)
         gradient = Gradient([])
         if derivatives:
             gradient = self.cross_kernel.kernel.gradient(rows, _dense(self.cross_kernel.landmarks))
-        return gradient, derivatives, [self.effects[k].columns[0] for k in derivatives], others
+        return gradient, derivatives, [self.effects[k].columns[0] for k in derivatives], self._differences(rows)
 
     def _differences(self, rows: Floats) -> Iterator[tuple[int, Floats]]:
         """Yield the number of each effect that is a difference, with the change of kernel values."""

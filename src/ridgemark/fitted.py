@@ -84,7 +84,7 @@ class Form(_Frozen):
 
     n_features: int
     feature_names: NDArray[Any] | None
-    targets: Targets | None  # None where a fit needs none
+    targets: Targets
     n_encoded: int  # features that the kernel sees
     table: Schema | None  # how columns become features; None where they are features as they are
     arrays: str = "numpy"  # the library of the rows: "torch" where they were tensors

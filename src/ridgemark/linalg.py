@@ -263,14 +263,12 @@ def solve_cholesky(factor: Any, right: Array) -> Array:
 def congruence(matrix: Array, triangle: Array) -> Array:
     """Return `T'A T` for a symmetric A and an upper triangle T."""
     product: Array
-    if not len(triangle):
-        return np.zeros((0, 0)) if isinstance(matrix, np.ndarray) else matrix
-    if not isinstance(matrix, np.ndarray):
+    if isinstance(matrix, np.ndarray) and len(triangle):
+        with all_blas_threads():
+            right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
+            product = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
+    else:
         product = triangle.T @ (matrix @ triangle)
-        return (product + product.T) / 2
-    with all_blas_threads():
-        right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
-        product = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
     return (product + product.T) / 2
 
 

@@ -52,14 +52,6 @@ def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) 
     return Draw(indices, counts, _normalised(weights), size)
 
 
-def draw_uniformly(count: int, size: int, rng: np.random.Generator) -> Draw:
-    """Draw `size` different positions of `count`, all equally likely: what `draw_distinct` draws by equal weights."""
-    size = min(size, count)
-    rings = rng.standard_exponential(count)
-    indices = np.flatnonzero(rings <= np.partition(rings, size - 1)[size - 1])[:size]
-    return Draw(indices, np.ones(size, dtype=np.intp), np.full(count, 1.0 / count), size)
-
-
 def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     """Draw independently until `size` different positions are drawn; repeats are skipped.
 
@@ -72,9 +64,8 @@ def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     probabilities = _normalised(weights)
     size = min(size, int(np.count_nonzero(probabilities)))
     rings = rng.standard_exponential(len(probabilities))
-    with np.errstate(
-        divide="ignore"
-    ):  # in logarithms: a clock of rate zero never rings, and tiny rates do not overflow
+    # In logarithms: a clock of rate zero never rings, and tiny rates do not overflow.
+    with np.errstate(divide="ignore"):
         np.log(rings, out=rings)
         rings -= np.log(probabilities)
     first = np.argpartition(rings, size - 1)[:size]

@@ -24,17 +24,8 @@ class NumpyBackend(Backend):
     def __reduce__(self) -> str:
         return "NUMPY"  # there is one, also after pickling
 
-    def from_host(self, values: Any, like: Floats | None = None) -> Floats:
-        return values if like is None else values.astype(like.dtype, copy=False)
-
     def to_host(self, values: Floats) -> Floats:
         return values
-
-    def double(self, values: Floats) -> Floats:
-        return values.astype(np.float64, copy=False)
-
-    def zeros(self, shape: tuple[int, ...]) -> Floats:
-        return np.zeros(shape)
 
     def precision(self, values: Floats) -> np.dtype[Any]:
         return values.dtype
@@ -96,15 +87,6 @@ class NumpyBackend(Backend):
         if beyond.any():
             values[beyond] = np.clip(values[beyond], lowest, highest)
         return values
-
-    def within(self, values: Floats, lowest: float, highest: float) -> Floats:
-        return np.clip(values, lowest, highest)
-
-    def ratio(self, above: Floats, below: Floats) -> Floats:
-        return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-
-    def empty(self, shape: tuple[int, ...], like: Floats | None = None) -> Floats:
-        return np.empty(shape, np.float64 if like is None else like.dtype)
 
     def diagonal(self, matrix: Floats) -> Floats:
         return np.einsum("ii->i", matrix)

@@ -76,7 +76,7 @@ def audit(
         bound, inputs = _whole(rows, landmark_indices)
         return issue("audit", fit, bound, rows.cost, inputs)
     bound, inputs = sampled(rows, min(n, int(kernel_entries) // n), failure_probability, rng)
-    return issue("audit", fit, bound, rows.cost, inputs, failure_probability=failure_probability)
+    return issue("audit", fit, bound, rows.cost, inputs)
 
 
 def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
@@ -214,6 +214,7 @@ def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -
         "duality_gap": (total * ((rounding + np.sqrt(np.minimum(gap, rows.primal))) ** 2 + rows.offset**2)).tolist(),
         "trace_residual": trace,
         "rms_left": rows.rms_residual.tolist(),
+        "failure_probability": rho,
     }
 
 

@@ -184,4 +184,4 @@ def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any]) -> Certificate
     facts = {"target_rms": own.tolist(), "unmeasured": [implied] * len(own), **inputs}
     without = np.array([implied]), "the loss"
     claim = in_words(f"{said} on these rows", rho)
-    return stated("audit", rows.fit, np.array([bound]), claim, without, facts, rows.cost, rho)
+    return stated("audit", rows.fit, np.array([bound]), claim, without, facts, rows.cost)

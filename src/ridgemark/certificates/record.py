@@ -104,19 +104,17 @@ def issue(
     bound: Floats,
     cost: Mapping[str, float],
     inputs: Mapping[str, Any],
-    *,
-    failure_probability: float | None = None,
     risk_factor: float | None = None,
 ) -> Certificate:
-    """Return the certificate with its claim put into words."""
+    """Return the certificate with its claim put into words, true with a probability where the inputs have one."""
     if not np.isfinite(bound).all():
         raise NumericalError(
             "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
         )
-    claim, own = _claim(bound, failure_probability, risk_factor), np.sqrt(fit.centred.target_variance)
+    claim, own = _claim(bound, inputs.get("failure_probability"), risk_factor), np.sqrt(fit.centred.target_variance)
     implied = np.sqrt(primal_value(fit)), "the training error"
     facts = {"target_rms": own.tolist(), **inputs}
-    return stated(kind, fit, bound, claim, implied, facts, cost, failure_probability, risk_factor)
+    return stated(kind, fit, bound, claim, implied, facts, cost, risk_factor)
 
 
 def stated(
@@ -127,11 +125,10 @@ def stated(
     implied: tuple[Floats, str],
     inputs: Mapping[str, Any],
     cost: Mapping[str, float],
-    failure_probability: float | None,
     risk_factor: float | None = None,
 ) -> Certificate:
     """Return the certificate of a claim; `implied` is the bound without any measurement, and what implies it."""
-    unmeasured, by = implied
+    (unmeasured, by), failure_probability = implied, inputs.get("failure_probability")
     known = {
         "n_rows": fit.moments.n_rows,
         "n_landmarks": fit.factor.cross_kernel.n_landmarks,
@@ -142,8 +139,6 @@ def stated(
         "theorem_3": theorem_3_promise(fit, failure_probability or 0.05),
         **inputs,
     }
-    if failure_probability is not None:
-        known["failure_probability"] = failure_probability
     if _is_vacuous(bound, unmeasured):
         already = f"{by} alone already implies {_numbers(unmeasured)}"
         claim += f" This bound is not informative: {already}. {what_would_help(fit, kind)}"

@@ -31,7 +31,7 @@ def trace_certificate(fit: LandmarkFit) -> Certificate:
     delta = trace_residual(fit)
     bound = distance(delta, fit.scaled_ridge, rms_residual(fit), primal_value(fit)) + solution_rounding(fit)
     cost = {"kernel_entries": 0, "seconds": time.perf_counter() - start}
-    return issue("trace", fit, bound, cost, gap_inputs(delta, fit), risk_factor=risk_factor(delta, fit))
+    return issue("trace", fit, bound, cost, gap_inputs(delta, fit), risk_factor(delta, fit))
 
 
 def distance(delta: float, scaled_ridge: Floats, residual: Floats, primal: Floats) -> Floats:
@@ -99,7 +99,8 @@ def operator_certificate(
         + np.abs(rows.offset)
     )
     inputs = {**gap_inputs(delta, fit), "lanczos_steps": steps, "ritz_value": largest, "trace_residual": trace}
-    return issue("operator", fit, bound, rows.cost, inputs, failure_probability=failure_probability, risk_factor=factor)
+    inputs |= {"failure_probability": failure_probability}
+    return issue("operator", fit, bound, rows.cost, inputs, factor)
 
 
 def lanczos_steps(n: int, failure_probability: float) -> tuple[int, float]:

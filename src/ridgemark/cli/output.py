@@ -152,11 +152,9 @@ def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = Fa
     for _, path in given:
         _check_place(path)
     check_apart(given, inputs)
-    if not force:
-        for _, path in given:
-            if path.exists() and not is_stream(path):
-                raise ParameterError(f"{shown(path)} exists already; give another name, or --force to replace it")
     for name, path in given:
+        if not force and path.exists() and not is_stream(path):
+            raise ParameterError(f"{shown(path)} exists already; give another name, or --force to replace it")
         if _is_stdout(path):
             if as_json:
                 raise ParameterError(

@@ -15,6 +15,7 @@ from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.kernels import make_kernel
+from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
 from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
@@ -66,7 +67,7 @@ class FittedName(property):
 
 def bandwidth_of(kernel):
     """Return the kernel's bandwidth; None if it has none, or a metric in its place."""
-    return None if getattr(kernel, "has_metric", False) else getattr(kernel, "bandwidth", None)
+    return getattr(kernel, "bandwidth", None) if getattr(kernel, "metric", None) is None else None
 
 
 def in_form(model, values):
@@ -93,6 +94,7 @@ def in_range(values, what, remedy):
 class LandmarkEstimator(TableReader):
     """Opens and checks rows: arrays as scikit-learn does, and row sources."""
 
+    _supervised = True  # whether a fit needs targets
     n_passes_ = FittedName(lambda model: model.cost.n_passes)
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
     encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
@@ -188,15 +190,14 @@ class LandmarkEstimator(TableReader):
     def _open_as_given(self, X, y, sample_weight, reset):
         """Return training rows as a RowSource of the user's columns, and the form of their targets."""
         if isinstance(X, RowSource):
-            if y is not None or sample_weight is not None:
-                raise ParameterError(
-                    "a RowSource brings its own targets and weights; give target and weight to open_rows instead"
-                )
-            if X.n_targets == 0:
+            if given := [name for name, one in (("target", y), ("weight", sample_weight)) if one is not None]:
+                own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
+                raise ParameterError(f"a RowSource brings its own {own}; give {names} to open_rows instead")
+            if X.n_targets == 0 and self._supervised:
                 raise DataError(
                     "the RowSource has no targets to fit; name them when opening it: open_rows(..., target=...)"
                 )
-            if (labels := text_labels(X)) is not None and not is_classifier(self):
+            if (labels := text_labels(X)) is not None and self._supervised and not is_classifier(self):
                 raise DataTypeError(
                     f"the target {listed(X.target_names or ())}".rstrip()
                     + f" holds text, such as {shown(labels[0])}; a target of regression must be a number; convert it, "
@@ -208,22 +209,21 @@ class LandmarkEstimator(TableReader):
             else:
                 self._check_features(X)
             return X, self._check_targets(Targets(X.n_targets, X.n_targets == 1, False), reset)
-        if isinstance(X, np.memmap) or is_dask(X):
-            # Checked and converted block by block, never read whole.
-            source = open_rows(X, target=y, weight=sample_weight)
-            self._open_as_given(source, None, None, reset)
-            single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
-            return source, Targets(source.n_targets, np.ndim(y) == 1, single)
         if isinstance(X, str | Path):
             raise DataTypeError(
                 f"fit takes arrays, DataFrames or a RowSource; for a file use open_rows({str(X)!r}, target=...)"
             )
-        X, y = self._validate(X, y, reset=reset)
-        if reset:
-            self._check_square(X.shape)
-        source = open_rows(X, target=y, weight=self._weights(sample_weight, X.shape[0]))
-        targets = Targets(y[:1].size, y.ndim == 1, bool(source.dtype == y.dtype == np.float32))
-        return source, self._check_targets(targets, reset)
+        if isinstance(X, np.memmap) or is_dask(X):
+            # Checked and converted block by block, never read whole.
+            source = open_rows(X, target=y, weight=sample_weight)
+            self._open_as_given(source, None, None, reset)
+        else:
+            X, y = self._validate(X, y if self._supervised else _NO_TARGETS, reset=reset)
+            if reset:
+                self._check_square(X.shape)
+            source = open_rows(X, target=y, weight=self._weights(sample_weight, X.shape[0]))
+        single = bool(getattr(X, "dtype", source.dtype) == getattr(y, "dtype", None) == np.float32)
+        return source, self._check_targets(Targets(source.n_targets, np.ndim(y) == 1, single), reset)
 
     def _weights(self, sample_weight, n_rows):
         """Return the weights as floats, or say what was got."""
@@ -248,8 +248,8 @@ class LandmarkEstimator(TableReader):
         return targets
 
     def _check_square(self, shape):
-        if make_kernel(self.kernel).pairwise and shape[0] != shape[1]:
-            raise DataError(f"a precomputed kernel of the training rows must be square, got shape {shape}")
+        if make_kernel(self.kernel).pairwise:
+            check_square(shape)
 
     def _check_features(self, source):
         """Refuse a RowSource whose features are not those of the fit."""
@@ -263,7 +263,7 @@ class LandmarkEstimator(TableReader):
             )
 
     def _validate(self, X, y=_NO_TARGETS, *, reset):
-        """Return rows and targets as arrays, checked as scikit-learn does; a table that has to be encoded as it is."""
+        """Return rows, and targets or None, as arrays, checked as scikit-learn does; a table to be encoded as it is."""
         for name, values in (("X", X), ("y", y)):
             if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
                 raise DataError(f"{name} has masked values, which hold no number; fill them in or drop the rows")
@@ -290,12 +290,13 @@ class LandmarkEstimator(TableReader):
                     remedy = lazy_remedy(X) or f"give text, dates and categories as {table}"
                     raise DataTypeError(f"X cannot be read as numbers ({error}); {remedy}") from error
                 raise
-            if frame is None or is_finite(found if alone else found[0]):
+            found = (found, None) if alone else found
+            if frame is None or is_finite(found[0]):
                 if reset and frame is not None:
                     warn_of_row_numbers(frame.names or (), frame.whole())
                 return found
         validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
-        return X if alone else (X, check_array(y, ensure_2d=False, dtype="numeric", input_name="y"))
+        return X, None if alone else check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
 
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
@@ -306,7 +307,7 @@ class LandmarkEstimator(TableReader):
         elif isinstance(X, np.memmap) or is_dask(X):
             return self._rows(open_rows(X))
         else:
-            X = open_rows(self._validate(X, reset=False))
+            X = open_rows(self._validate(X, reset=False)[0])
         return self._encoded(X, reset=False)
 
     def _judged(self, X, y, sample_weight):

@@ -87,15 +87,16 @@ def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None
     return indices if difference.max() <= 1e-6 * abs(landmarks).max() else None
 
 
-def repeats_and_columns(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> tuple[int, Any, Any]:
+def repeats_and_columns(passes: RowPasses, distinct: DistinctRows, pairwise: bool) -> dict[str, Any]:
     """Return how many rows equal an earlier one, which columns are constant, and columns of two values with these."""
     n_duplicates = int(np.count_nonzero(distinct.kind >= 0)) - len(distinct)
     if pairwise:
-        return n_duplicates, (), ()
+        return {"n_duplicates": n_duplicates, "constant_columns": (), "two_valued": ()}
     columns = passes.columns()
     two = np.flatnonzero(columns.two_valued & ~columns.constant)
     levels = tuple((int(j), float(columns.low[j]), float(columns.high[j])) for j in two)
-    return n_duplicates, tuple(map(int, np.flatnonzero(columns.constant))), levels
+    constant = tuple(map(int, np.flatnonzero(columns.constant)))
+    return {"n_duplicates": n_duplicates, "constant_columns": constant, "two_valued": levels}
 
 
 def still_two_valued(known: tuple[tuple[int, float, float], ...], more: Columns) -> tuple[Any, ...]:

@@ -27,7 +27,8 @@ def warn_of_few_rows(n_landmarks, count):
 
 def warn_of_scales(kernel, passes):
     """Say that one column decides all distances, where one bandwidth serves columns of different scales."""
-    if not isinstance(kernel, StationaryKernel) or np.ndim(kernel.bandwidth) or kernel.has_metric:
+    with_metric = getattr(kernel, "metric", None) is not None
+    if not isinstance(kernel, StationaryKernel) or np.ndim(kernel.bandwidth) or with_metric:
         return
     squares = passes.columns().squares
     total = float(squares.sum())

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, column_or_1d
 from ridgemark.backends import Floats
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.fitted import Classes, ClassScores
+from ridgemark.intervals.quantiles import check_coverage
 from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
@@ -17,6 +18,7 @@ from ridgemark.rows import RowSource
 from ridgemark.rows.cells import is_missing
 from ridgemark.rows.dask import computed, is_dask
 from ridgemark.rows.labels import text_labels
+from ridgemark.rows.tables import check_no_gaps
 
 
 def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:
@@ -64,12 +66,7 @@ def _one_column(y: Any) -> NDArray[Any]:
     labels = column_or_1d(given, warn=True)
     values = np.array(y, dtype=object).ravel() if isinstance(y, list | tuple) else labels  # NumPy makes text of NaN
     gaps = np.array([is_missing(value) for value in values]) if values.dtype.kind == "O" else values != values
-    if gaps.any():
-        raise DataError(
-            f"the label is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
-            f"{int(np.argmax(gaps))}; a fit needs the label of every row: drop the others, with "
-            "keep = ~pandas.isna(y) and fit(X[keep], y[keep])"
-        )
+    check_no_gaps(gaps, "the label")
     if values.dtype.kind == "O" and any(isinstance(value, list | tuple | np.ndarray) for value in values):
         raise DataError("labels must be text, booleans or whole numbers, one for each row; got several values in a row")
     return labels
@@ -142,8 +139,7 @@ def conformal_sets(probabilities: Floats, calibration: ClassScores, coverage: An
 
     All labels where there are too few rows for this coverage.
     """
-    if not 0 < real_number(coverage) < 1:
-        raise ParameterError(f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}")
+    check_coverage(coverage)
     m = len(calibration.scores)
     wanted = math.ceil(coverage * (m + 1) - 1e-9)
     if wanted > m:

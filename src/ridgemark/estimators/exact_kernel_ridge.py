@@ -152,7 +152,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if not recipe.one_ridge and not setting.kernel.pairwise:
             recipe, searched = tune_on_sample(setting, recipe, rng)
         prepared = prepare(setting, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        tuned = tune(passes, recipe, prepared.factor, prepared.moments, setting.target_origin)
         searched = tuned if searched is None else searched
         warn_of_few_rows(self.n_landmarks, prepared.count)
         if (searched.fit.centred.target_variance > 0).any():

@@ -117,7 +117,7 @@ class LandmarkModel(LandmarkEstimator):
         raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
 
     def _effect_rows(self, X):
-        """Return passes over the rows, and the effects of the columns."""
+        """Return passes over the rows, the function's kernel and coefficients, and the effects of the columns."""
         check_is_fitted(self, "dual_coef_")
         model = self._model
         if X is None:
@@ -129,16 +129,18 @@ class LandmarkModel(LandmarkEstimator):
             source = self._rows(X)
         table, names = model.schema.table, model.schema.feature_names
         if table is not None:
-            return self._passes(source), effects_of_table(table, model.rows.two_valued)
-        names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
-        return self._passes(source), effects_of_columns(names, model.rows.two_valued)
+            effects = effects_of_table(table, model.rows.two_valued)
+        else:
+            names = [f"column {j}" for j in range(model.schema.n_features)] if names is None else list(map(str, names))
+            effects = effects_of_columns(names, model.rows.two_valued)
+        return self._passes(source), model.choice.cross_kernel, model.solution.dual_coef, effects
 
 
 def row_facts(prepared, passes):
     """Return what is kept of the rows that chose the landmarks."""
     distinct = prepared.setting.distinct
     found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
-    return RowFacts(*found, distinct.smallest, None)
+    return RowFacts(**found, hashes=distinct.smallest, sample=None)
 
 
 def keep_certificate(estimator, certificate):

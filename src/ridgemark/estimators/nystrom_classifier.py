@@ -237,9 +237,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         X : array, sparse matrix, DataFrame or RowSource
             The rows.
         """
-        passes, columns = self._effect_rows(X)
-        cross_kernel, dual_coef, _ = self._function()
-        values = in_range(effect_values(passes, cross_kernel, dual_coef, columns), "the effect", _RESCALE)
+        values = in_range(effect_values(*self._effect_rows(X)), "the effect", _RESCALE)
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @computing
@@ -257,8 +255,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         -------
         EffectsSummary
         """
-        passes, columns = self._effect_rows(X)
-        cross_kernel, dual_coef, _ = self._function()
+        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         labels = self.classes_.tolist()[-dual_coef.shape[1] :]  # of two classes the second
         targets = tuple(f"the log-odds of {label!r}" for label in labels)
         return average_effects(passes, cross_kernel, dual_coef, columns, targets)

@@ -1,21 +1,17 @@
 """Features whose inner products approximate a kernel, from landmarks, as a scikit-learn transformer."""
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_range
 from ridgemark.estimators.cautions import warn_of_few_rows
-from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
 from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
-from ridgemark.rows import RowSource, open_rows
-from ridgemark.rows.dask import is_dask
 from ridgemark.sampling import make_generator
 
 
@@ -72,6 +68,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     True
     """
 
+    _supervised = False
     kernel_ = FittedName(lambda model: model.cross_kernel.kernel)
     components_ = FittedName(lambda model: model.components)
     component_indices_ = FittedName(lambda model: model.component_indices)
@@ -94,7 +91,6 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     ):
         """Take the parameters; they are checked by `fit`."""
 
-    @computing
     def fit(self, X, y=None, sample_weight=None):
         """Choose landmarks.
 
@@ -110,9 +106,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         -------
         self
         """
-        with self._changing():
-            self._model = self._features_of(X, sample_weight)
-        return self
+        return super().fit(X, None, sample_weight)
 
     @lazy_on_dask
     def transform(self, X):
@@ -127,43 +121,25 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         remedy = f"multiply the kernel by a smaller factor, or give rows in double precision in place of {source.dtype}"
         return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
 
-    def _features_of(self, X, sample_weight):
-        """Return the features of landmarks among these rows."""
+    def _recipe(self):
         recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
         if not recipe.one_ridge:
             raise ParameterError(
                 f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
             )
-        source = self._encoded(self._open_rows_alone(X, sample_weight), reset=True)
-        passes = self._training_passes(source)
-        rng = make_generator(self.random_state)
+        return recipe
+
+    def _model_of(self, recipe, passes, form, random_state):
+        """Return the features of landmarks among the rows of these passes."""
+        rng = make_generator(random_state)
         problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
         landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
         warn_of_few_rows(self.n_landmarks, count)
-        return FittedFeatures(
-            self._form(source, None),
-            factor.cross_kernel,
-            landmarks.points,
-            landmarks.indices,
-            factor.symmetric_whitener,
-            passes.cost,
-        )
+        chosen = factor.cross_kernel, landmarks.points, landmarks.indices
+        return FittedFeatures(form, *chosen, factor.symmetric_whitener, passes.cost)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _open_rows_alone(self, X, sample_weight):
-        if isinstance(X, np.memmap) or is_dask(X):
-            X, sample_weight = open_rows(X, weight=sample_weight), None
-        if isinstance(X, RowSource):
-            if sample_weight is not None:
-                raise ParameterError("a RowSource brings its own weights; give weight to open_rows instead")
-            self._check_square((X.n_rows, X.n_features))
-            self._note_columns(X.n_features, X.feature_names)
-            return X
-        X = self._validate(X, reset=True)
-        self._check_square(X.shape)
-        return open_rows(X, weight=self._weights(sample_weight, X.shape[0]))

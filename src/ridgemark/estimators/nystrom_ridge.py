@@ -217,7 +217,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         setting = settle_kernel(passes, recipe, rng)
         recipe = recipe.after(setting.tuning)
         prepared = prepare(setting, recipe, rng)
-        of_rows = prepared.factor, prepared.moments, prepared.target_origin
+        of_rows = prepared.factor, prepared.moments, setting.target_origin
         tuned = tune(passes, recipe, *of_rows, spectral=prepared.spectral)
         certificate = tolerance = None
         if recipe.certify_with is not None:
@@ -234,8 +234,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         few = setting.passes  # all rows, or a sample of them
         if left_out is not None and not choice.kernel.pairwise:
             rows = replace(rows, sample=keep_rows(passes))
-        importances = feature_importances(few, choice.kernel, choice.landmarks, solution.dual_coef)
-        importances = form.by_column(importances)
+        importances = form.by_column(feature_importances(few, choice.kernel, choice.landmarks, solution.dual_coef))
         model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, setting.tuning, importances)
         if left_out is not None:
             model = self._with_left_out(model, passes, left_out)
@@ -259,7 +258,7 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
             rng = make_generator(self.random_state)
             setting = settle_kernel(passes, recipe, rng)
             prepared = prepare(setting, recipe.after(setting.tuning), rng)
-            factor, moments, origin = prepared.factor, prepared.moments.on_host(), prepared.target_origin
+            factor, moments, origin = prepared.factor, prepared.moments.on_host(), setting.target_origin
             choice, spent = self._choice(prepared), Cost()
             tuning = setting.tuning
             rows = row_facts(prepared, passes)

@@ -169,8 +169,7 @@ class RegressionModel(LandmarkModel):
             Whether to return, second, standard errors without bias: how much the noise of the targets moves the
             effect, but not how much the ridge shrinks it. That takes as long as d times `predict(return_std=True)`.
         """
-        passes, columns = self._effect_rows(X)
-        cross_kernel, dual_coef, _ = self._function()
+        passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         values = effect_values(passes, cross_kernel, dual_coef, columns)
         values = in_form(self._model, in_range(values, "the effect", _RESCALE))
         if not return_std:
@@ -194,7 +193,7 @@ class RegressionModel(LandmarkModel):
         -------
         EffectsSummary
         """
-        passes, columns = self._effect_rows(X)
+        passes, *_, columns = self._effect_rows(X)
         return summarise_effects(passes, self._sums("effects_summary"), columns)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -238,8 +237,7 @@ class RegressionModel(LandmarkModel):
         if everything:
             model = self._with_left_out(model, passes, left_out)
             found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)
-            names = ("n_duplicates", "constant_columns", "two_valued")
-            model = replace(model, rows=replace(model.rows, **dict(zip(names, found, strict=True))))
+            model = replace(model, rows=replace(model.rows, **found))
         return with_calibration(model, passes, left_out, everything, self.random_state)
 
     def _with_left_out(self, model, passes, left_out):

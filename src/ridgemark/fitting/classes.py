@@ -16,9 +16,8 @@ from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, so
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
-_ABOVE = (
-    2  # positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow
-)
+# Positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow.
+_ABOVE = 2
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
@@ -74,7 +73,7 @@ def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolu
 
     Four is the slope of the log-odds at the probability 1/2.
     """
-    moments, origin = prepared.moments, prepared.target_origin
+    moments, origin = prepared.moments, prepared.setting.target_origin
     shares = moments.target_sum / moments.total_weight + origin
     shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
     logs = np.log(shares)

@@ -68,11 +68,6 @@ class Recipe:
         return isinstance(self.ridge, Real)
 
     @property
-    def smallest_ridge(self) -> float | None:
-        """The smallest ridge given; None where they depend on the kernel."""
-        return None if isinstance(self.ridge, str) else float(np.min(self.ridge))
-
-    @property
     def criterion(self) -> str:
         """The criterion that chooses among ridges: "loo" or "gcv"."""
         return "gcv" if isinstance(self.ridge, str) and self.ridge == "gcv" else "loo"

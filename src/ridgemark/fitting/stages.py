@@ -82,11 +82,6 @@ class Prepared:
     moments: Moments
     spectral: SpectralSolver | None = None  # of the moments, where it is at hand
 
-    @property
-    def target_origin(self) -> Floats:
-        """What the sums subtract from the targets."""
-        return self.setting.target_origin
-
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
@@ -153,7 +148,7 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     for more landmarks or its scores would draw other rows.
     """
     problem = make_problem(setting, recipe, rng)
-    prepared = sum_over_rows(setting, problem, recipe, *draw_landmarks(problem, recipe, rng), rng)
+    prepared = sum_over_rows(setting, problem, recipe, draw_landmarks(problem, recipe, rng), rng)
     if recipe.one_ridge or not (prepared.count.may_grow or prepared.landmarks.scores is not None):
         return prepared
     spectral = SpectralSolver(prepared.moments, recipe.fit_intercept)
@@ -162,29 +157,25 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
-    return sum_over_rows(setting, found, recipe, *draw_landmarks(found, recipe, rng), rng)
+    return sum_over_rows(setting, found, recipe, draw_landmarks(found, recipe, rng), rng)
 
 
 def sum_over_rows(
-    setting: Setting,
-    problem: Problem,
-    recipe: Recipe,
-    landmarks: Landmarks,
-    count: LandmarkCount,
-    rng: np.random.Generator,
+    setting: Setting, problem: Problem, recipe: Recipe, drawn: tuple[Landmarks, LandmarkCount], rng: np.random.Generator
 ) -> Prepared:
     """Sum the products of features over all rows; for the gradient solver, features of a part of the landmarks."""
+    landmarks, _ = drawn
     solver = _solver_for(setting, recipe, landmarks)
     points, indices = landmarks.points, landmarks.indices
     if solver == "gradient":
         part = np.sort(rng.permutation(count_rows(points))[:LANDMARKS_BEFORE_GRADIENT])
         points, indices = points[part], None if indices is None else indices[part]
     factor = nystrom_factor(setting.kernel, points, indices, stays=True)
-    smallest = recipe.smallest_ridge
-    if smallest is not None:
-        smallest = float(scaled_ridges(np.array(smallest), setting.summed.total_weight))
+    smallest = None  # where the ridges depend on the kernel
+    if not isinstance(recipe.ridge, str):
+        smallest = float(scaled_ridges(np.min(recipe.ridge), setting.summed.total_weight))
     moments = loss_sums(setting.summed, factor, setting.target_origin, smallest, stays=recipe.one_ridge)
-    return Prepared(setting, problem, landmarks, count, solver, factor.on_host(), moments)
+    return Prepared(setting, problem, *drawn, solver, factor.on_host(), moments)
 
 
 def tune(
@@ -240,7 +231,7 @@ def tune_on_sample(setting: Setting, recipe: Recipe, rng: np.random.Generator) -
     settled = replace(recipe, kernel=setting.kernel, bandwidth="median")
     all_landmarks = replace(settled, n_landmarks=len(kinds), selection="uniform")
     prepared = prepare(settle_kernel(sample, all_landmarks, rng), all_landmarks, rng)
-    tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.target_origin)
+    tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.setting.target_origin)
     path = tuned.path
     if path is not None and len(kinds) < len(distinct):
         path = path.raised(_NEARLY_AS_GOOD)

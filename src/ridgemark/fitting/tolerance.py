@@ -35,7 +35,7 @@ def fit_to_tolerance(
         return certify(recipe.certify_with, passes, tuned.fit, indices, failure_probability, rng)
 
     def refitted(prepared: Prepared) -> Tuned:
-        return tune(passes, recipe, prepared.factor, prepared.moments, prepared.target_origin)
+        return tune(passes, recipe, prepared.factor, prepared.moments, prepared.setting.target_origin)
 
     return _rounds(recipe, prepared, tuned, rng, certified, lambda tuned: _loo_rms(passes, tuned), refitted)
 
@@ -120,4 +120,4 @@ def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Gene
     indices = np.concatenate([old.indices, new[: wanted - len(old.indices)]])
     landmarks = Landmarks(problem.passes.take(indices).features, indices, None, old.scores)
     count = replace(prepared.count, n_landmarks=len(indices), rule="doubled until certified")
-    return sum_over_rows(prepared.setting, problem, recipe, landmarks, count, rng)
+    return sum_over_rows(prepared.setting, problem, recipe, (landmarks, count), rng)

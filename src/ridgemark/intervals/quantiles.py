@@ -9,6 +9,12 @@ from ridgemark.errors import ParameterError
 from ridgemark.parameters import real_number
 
 
+def check_coverage(coverage: Any) -> None:
+    """Raise an error unless the coverage lies between 0 and 1."""
+    if not 0 < real_number(coverage) < 1:
+        raise ParameterError(f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}")
+
+
 def rows_needed(coverage: float) -> int:
     """Return the fewest distinct rows G for intervals of this coverage: the least with `coverage (G + 1) <= G`."""
     return math.ceil(coverage / (1 - coverage) - 1e-9)
@@ -18,8 +24,7 @@ def quantile_levels(coverages: Sequence[Any], n_distinct: int) -> list[float]:
     """Return for each coverage the share of G distinct rows, counted by weight: `ceil(coverage (G + 1))/G`."""
     levels = []
     for coverage in coverages:
-        if not 0 < real_number(coverage) < 1:
-            raise ParameterError(f"coverage must be a number between 0 and 1, both excluded, got {coverage!r}")
+        check_coverage(coverage)
         wanted = math.ceil(coverage * (n_distinct + 1) - 1e-9)
         if wanted > n_distinct:
             raise ParameterError(

@@ -37,11 +37,11 @@ class _Composed(Kernel):
         return any(part.stays_on_host for part in self._parts)
 
     @property
-    def pairwise(self) -> bool:
+    def pairwise(self) -> bool:  # type: ignore[override]
         return any(part.pairwise for part in self._parts)
 
     @property
-    def constant_diagonal(self) -> float | None:
+    def constant_diagonal(self) -> float | None:  # type: ignore[override]
         values = [part.constant_diagonal for part in self._parts]
         return None if None in values else self._combine(*values)
 

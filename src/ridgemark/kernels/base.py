@@ -64,6 +64,8 @@ class Kernel(Parameterised, ABC):
 
     accepts_sparse = False
     stays_on_host = False  # whether its values are computed, or given, on the host only
+    pairwise = False  # whether the rows given are rows of the kernel matrix itself
+    constant_diagonal: float | None = None  # `k(x, x)` if it is the same for every row
 
     def bind(self, landmarks: Any, indices: Indices | None = None) -> CrossKernel:
         """Bind the kernel to landmarks; `indices` are their row numbers, which a precomputed kernel needs."""
@@ -114,16 +116,6 @@ class Kernel(Parameterised, ABC):
             f"the derivatives of {self._short_name()} by the columns are not known; use a kernel by name, such as "
             "gaussian, matern52 or laplacian, or sums and products of such kernels"
         )
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether the rows given are rows of the kernel matrix itself."""
-        return False
-
-    @property
-    def constant_diagonal(self) -> float | None:
-        """The value of `k(x, x)` if it is the same for every row; None if it depends on the row."""
-        return None
 
     def centred(self, origin: Floats) -> Kernel:
         """Return a kernel that gives the same model beside an unpenalised intercept, with rows measured from here.
@@ -232,11 +224,9 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
             f"{owner}: a per-feature bandwidth needs one value for each of the {n_features} features, "
             f"got shape {widths.shape}"
         )
-    if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
-        worst = int(np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))[0])
-        raise ParameterError(
-            f"{owner}: every bandwidth must be positive and finite, got {widths[worst]!r} for feature {worst}"
-        )
+    if len(wrong := np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))):
+        got = f"got {widths[wrong[0]]!r} for feature {wrong[0]}"
+        raise ParameterError(f"{owner}: every bandwidth must be positive and finite, {got}")
     return widths
 
 

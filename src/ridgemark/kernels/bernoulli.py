@@ -35,7 +35,7 @@ class Bernoulli(Kernel):
         return same_for_all(self.constant_diagonal, rows)
 
     @property
-    def constant_diagonal(self) -> float:
+    def constant_diagonal(self) -> float:  # type: ignore[override]
         return self._coefficients()[-1]
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:

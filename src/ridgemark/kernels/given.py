@@ -123,22 +123,19 @@ class Precomputed(Kernel):
     """
 
     stays_on_host = True
+    pairwise = True
 
     def __call__(self, rows: Any, landmarks: Any = None) -> Array:
         """Return the given block, or its columns with the numbers `landmarks`."""
         block = self._checked(rows)
         if landmarks is not None:
             return block[:, np.asarray(landmarks)]
-        _check_square(block)
+        check_square(block.shape)
         return block
-
-    @property
-    def pairwise(self) -> bool:
-        return True
 
     def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         if indices is None:
-            _check_square(rows)
+            check_square(rows.shape)
             return np.diagonal(rows).copy()
         if len(indices) and indices.max() >= rows.shape[1]:
             raise DataError(
@@ -170,6 +167,7 @@ class Precomputed(Kernel):
         return np.zeros(rows.shape[0])  # the given values define the kernel
 
 
-def _check_square(rows: Any) -> None:
-    if rows.shape[0] != rows.shape[1]:
-        raise DataError(f"a precomputed kernel of the training rows must be square, got shape {rows.shape}")
+def check_square(shape: tuple[int, ...]) -> None:
+    """Refuse a precomputed kernel of all rows that is not square."""
+    if shape[0] != shape[1]:
+        raise DataError(f"a precomputed kernel of the training rows must be square, got shape {shape}")

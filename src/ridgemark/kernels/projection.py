@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,7 @@ class Projection:
         """Return the projection for these landmarks; `owner` names the kernel in error messages."""
         matrix = backend.from_host(_checked_metric(metric, landmarks.shape[1], owner), like=landmarks)
         centred = cls(matrix, backend.median(landmarks), 0.0)
-        return cls(
-            matrix, centred.centre, float(backend.to_host(centred._lengths(landmarks, backend)).max(initial=0.0))
-        )
+        return replace(centred, reach=float(backend.to_host(centred._lengths(landmarks, backend)).max(initial=0.0)))
 
     def apply(self, rows: Array, backend: Backend) -> Array:
         """Return `P'(x - centre)` for every row x, shape (rows, r)."""

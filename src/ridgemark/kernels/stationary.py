@@ -34,15 +34,11 @@ class StationaryKernel(Kernel):
     """
 
     bandwidth: Any
-    has_metric = False  # whether a matrix replaces the bandwidth
+    constant_diagonal = 1.0
     _form = Form()
 
     def diagonal(self, rows: Any, indices: Indices | None = None) -> Array:
         return same_for_all(1.0, rows)
-
-    @property
-    def constant_diagonal(self) -> float:
-        return 1.0
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         return prepare_landmarks(landmarks, self.bandwidth, self._form, backend, type(self).__name__)
@@ -65,6 +61,8 @@ class RadialKernel(StationaryKernel):
     itself, of shape (n_features, r).
     """
 
+    smoothness = math.inf  # the nu of `phi = polynomial in r^2 + c r^(2 nu) + ...` near zero
+
     def __init__(self, bandwidth: Any = 1.0, metric: Any = None) -> None:
         self.bandwidth = bandwidth
         self.metric = metric
@@ -72,15 +70,6 @@ class RadialKernel(StationaryKernel):
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.metric is None
-
-    @property
-    def has_metric(self) -> bool:  # type: ignore[override]
-        return self.metric is not None
-
-    @property
-    def smoothness(self) -> float:
-        """The nu of `phi = polynomial in r^2 + c r^(2 nu) + ...` near zero; infinite for a smooth kernel."""
-        return math.inf
 
     def value_and_derivative(self, squared_distances: Array, rounding: Any = 0.0) -> tuple[Array, Array]:
         """Return `phi(rho)` and `dphi/drho` for an array of squared distances rho.
@@ -219,7 +208,7 @@ class PowerExponential(RadialKernel):
         self.exponent = exponent
 
     @property
-    def smoothness(self) -> float:
+    def smoothness(self) -> float:  # type: ignore[override]
         exponent = self._checked_exponent()
         return exponent / 2.0 if exponent < 2 else math.inf
 

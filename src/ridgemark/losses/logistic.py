@@ -3,6 +3,7 @@
 Both are linear in y. So rows with equal features are one row, with their total weight and mean target.
 """
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from ridgemark.backends import Array, backend_of
@@ -15,9 +16,21 @@ class ClassLoss(Loss):
     Targets are indicators: of the second class, shape (n, 1), or of every class, shape (n, K).
     """
 
+    @abstractmethod
     def log_probabilities(self, predictor: Array) -> Array:
         """Return the logarithm of the probability of every class, shape (n, K), from the log-odds eta."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _probabilities(self, predictor: Array) -> tuple[Array, Array]:
+        """Return p and `1 - p` of every target, both exact where they are tiny."""
+
+    def slopes(self, targets: Array, predictor: Array) -> Array:
+        p, rest = self._probabilities(predictor)
+        return (1.0 - targets) * p - targets * rest
+
+    def curvature_diagonal(self, predictor: Array) -> Array:
+        p, rest = self._probabilities(predictor)
+        return p * rest
 
     def indicators(self, targets: Array) -> Array:
         """Return the indicator of every class, shape (n, K)."""
@@ -34,13 +47,8 @@ class Logistic(ClassLoss):
         logs = self.log_probabilities(predictor)
         return -((1.0 - targets[:, 0]) * logs[:, 0] + targets[:, 0] * logs[:, 1])
 
-    def slopes(self, targets: Array, predictor: Array) -> Array:
-        p, rest = self._probabilities(predictor)
-        return (1.0 - targets) * p - targets * rest
-
     def curvature(self, predictor: Array) -> Array:
-        p, rest = self._probabilities(predictor)
-        return (p * rest)[:, 0]
+        return self.curvature_diagonal(predictor)[:, 0]
 
     def log_probabilities(self, predictor: Array) -> Array:
         backend = backend_of(predictor)
@@ -51,7 +59,6 @@ class Logistic(ClassLoss):
         return backend_of(targets).xp.concat([1.0 - targets, targets], axis=1)
 
     def _probabilities(self, predictor: Array) -> tuple[Array, Array]:
-        """Return p and `1 - p`, both exact where they are tiny."""
         xp = backend_of(predictor).xp
         odds = xp.exp(-abs(predictor))  # of the less probable class
         likely, unlikely, positive = 1.0 / (1.0 + odds), odds / (1.0 + odds), predictor > 0
@@ -70,19 +77,11 @@ class Softmax(ClassLoss):
     def values(self, targets: Array, predictor: Array) -> Array:
         return -(targets * self.log_probabilities(predictor)).sum(axis=1)
 
-    def slopes(self, targets: Array, predictor: Array) -> Array:
-        p, rest = _probabilities(predictor)
-        return (1.0 - targets) * p - targets * rest
-
     def curvature(self, predictor: Array) -> Array:
         return self.curvature_diagonal(predictor).sum(axis=1) / (predictor.shape[1] - 1)
 
-    def curvature_diagonal(self, predictor: Array) -> Array:
-        p, rest = _probabilities(predictor)
-        return p * rest
-
     def curvature_parts(self, predictor: Array) -> Array:
-        return _probabilities(predictor)[0]
+        return self._probabilities(predictor)[0]
 
     def curvature_times(self, parts: Array, vectors: Array) -> Array:
         return parts * (vectors - backend_of(parts).xp.einsum("ij,ij->i", parts, vectors)[:, None])
@@ -90,6 +89,11 @@ class Softmax(ClassLoss):
     def log_probabilities(self, predictor: Array) -> Array:
         shifted, _, _, others = _exponentials(predictor)
         return shifted - backend_of(predictor).xp.log1p(others)
+
+    def _probabilities(self, predictor: Array) -> tuple[Array, Array]:
+        _, exponentials, largest, others = _exponentials(predictor)
+        p = exponentials / (1.0 + others)
+        return p, backend_of(p).xp.where(largest, others / (1.0 + others), 1.0 - p)
 
 
 def _exponentials(predictor: Array) -> tuple[Array, Array, Array, Array]:
@@ -100,13 +104,6 @@ def _exponentials(predictor: Array) -> tuple[Array, Array, Array, Array]:
     largest = numbers == backend.xp.argmax(shifted, axis=1)[:, None]
     exponentials = backend.xp.exp(shifted)
     return shifted, exponentials, largest, backend.xp.where(largest, 0.0, exponentials).sum(axis=1)[:, None]
-
-
-def _probabilities(predictor: Array) -> tuple[Array, Array]:
-    """Return p and `1 - p`, both exact where they are tiny."""
-    _, exponentials, largest, others = _exponentials(predictor)
-    p = exponentials / (1.0 + others)
-    return p, backend_of(p).xp.where(largest, others / (1.0 + others), 1.0 - p)
 
 
 def class_loss(n_classes: int) -> ClassLoss:

@@ -50,7 +50,5 @@ def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
 
 
 def tiles(block: Block, width: int, workspace: Workspace, entries: int = TILE_ENTRIES) -> Iterator[Block]:
-    """Yield the block in parts whose kernel with `width` columns stays in the processor's cache; whole on a device."""
-    rows = max(16, entries // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1)
-    for first in range(0, block.n_rows, rows):
-        yield block.part(first, min(first + rows, block.n_rows))
+    """Return the block in parts whose kernel with `width` columns stays in the processor's cache; whole on a device."""
+    return block.parts(max(16, entries // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1))

@@ -36,11 +36,6 @@ class NystromFactor:
         """Number of features."""
         return len(self.kept)
 
-    @property
-    def n_dropped(self) -> int:
-        """Number of landmarks that others explain."""
-        return self.cross_kernel.n_landmarks - self.rank
-
     @cached_property
     def whitener(self) -> Array:
         """N, (p, rank): the triangle at the rows of the landmarks kept, and zeros."""

@@ -44,11 +44,6 @@ class Whitening:
     scaled_ridge: float
 
     @property
-    def before(self) -> Floats:
-        """T1."""
-        return self.factor.triangle[: self.n_before, : self.n_before]
-
-    @property
     def after(self) -> Floats:
         """T2."""
         return self.factor.triangle[self.n_before :, self.n_before :]
@@ -64,7 +59,7 @@ class Whitening:
         leading, others = kernel_values[:, : self.n_before], kernel_values[:, self.n_before :]
         if self.n_before:
             backend.subtract_product_(others, leading, self.explained)
-            backend.times_triangle_(leading, self.before)
+            backend.times_triangle_(leading, self.factor.triangle[: self.n_before, : self.n_before])  # T1
         return kernel_values
 
     def loses_digits(self, gram: Floats) -> bool:

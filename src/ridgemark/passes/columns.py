@@ -55,11 +55,6 @@ class Columns:
             self.two_valued & other.two_valued & at_most_two,
         )
 
-    @property
-    def centre(self) -> Floats:
-        """The mean of each column to a millionth of its unit: a factor on all weights does not move it."""
-        return np.round(self.mean / self.units, 6) * self.units
-
     def in_units(self, features: Any) -> Any:
         """Return rows, dense or sparse, in units of their columns."""
         units = self.units

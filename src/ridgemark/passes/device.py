@@ -88,7 +88,7 @@ class DeviceExecutor:
                 most = part.n_rows // 2
                 if most < _FEWEST_ROWS:
                     raise no_memory(self.backends[0], f"a block of {2 * most} rows with what is computed from it")
-                running.extendleft(reversed([begun(half) for half in _parts(part, most)]))
+                running.extendleft(reversed([begun(half) for half in part.parts(most)]))
 
         with (
             read_ahead(blocks) if ahead and n_blocks > 1 else nullcontext(blocks) as read,
@@ -96,7 +96,7 @@ class DeviceExecutor:
             ThreadPoolExecutor(n_devices, thread_name_prefix="ridgemark", initializer=self._begin_thread) as pool,
         ):
             for block in read:
-                for part in _parts(block, most):
+                for part in block.parts(most):
                     running.append(begun(part))
                     yield from ended(n_devices - 1)
             yield from ended(0)
@@ -120,12 +120,3 @@ def no_memory(backend: Backend, what: str) -> NumericalError:
         f"the memory of the device {backend.device} does not hold {what}; use fewer landmarks, free memory that other "
         'programs hold there, or device="cpu"'
     )
-
-
-def _parts(block: Block, most: int) -> Iterator[Block]:
-    """Yield the block in parts of at most so many rows."""
-    if block.n_rows <= most:
-        yield block
-        return
-    for first in range(0, block.n_rows, most):
-        yield block.part(first, min(first + most, block.n_rows))

@@ -163,11 +163,8 @@ class TaskRunner:
         key = self.journal.next_key("pass")
         if key in self.journal:
             self.cost += Cost(1, task.kernel_entries * (self.source.n_rows - start))
-            return self.journal.pop(key)
         # What workers compute is kept when the pass has ended.
-        result = compute(None if self.remote else key)
-        self.journal.keep(key, result)
-        return result
+        return self.journal.recall(key, lambda: compute(None if self.remote else key))
 
     def _begun(self, task: Task, start: int, key: Key | None) -> tuple[int, Any]:
         """Return the row that a pass goes on from, and what it gave so far."""

@@ -34,14 +34,9 @@ class MatrixColumns(Columns):
         n_rows, n_columns = shape if len(shape) == 2 else (*shape, 1)
         super().__init__(Header(source, n_columns, names), n_rows, in_memory)
         self.vector = len(shape) == 1
-        self.stored_dtype = dtype
+        self.stored_dtype, self.dtype = dtype, float_dtype([dtype])
         if dtype.kind not in "fbiu" and not (self.vector and dtype.kind in "OUT"):  # text may be labels
             raise Place(source, None, str).wrong_kind(dtype.kind, dtype)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 for float16 and float32 arrays, float64 for all others."""
-        return float_dtype([self.stored_dtype])
 
     @property
     def selection(self) -> slice | list[int]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +246,10 @@ class CsvParser:
 def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Array]]) -> None:
     """Write columns of numbers, given in parts of some rows; every part becomes a row group."""
     pa = require_pyarrow("Writing Parquet")
-    with ExitStack() as stack:
-        writer: Any = None
-        for part in parts:
-            table = pa.table(dict(zip(names, part, strict=True)))
-            if writer is None:
-                writer = stack.enter_context(pa.parquet.ParquetWriter(path, table.schema))
+    tables = (pa.table(dict(zip(names, part, strict=True))) for part in parts)
+    first = next(tables)
+    with pa.parquet.ParquetWriter(path, first.schema) as writer:
+        for table in chain([first], tables):
             writer.write_table(table)
 
 

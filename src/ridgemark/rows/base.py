@@ -76,6 +76,11 @@ class Block:
         """Return the rows `first` to `last` (excluded) of this block, without a copy."""
         return replace(self.at(slice(first, last)), start=self.start + first)
 
+    def parts(self, most: int) -> Iterator[Block]:
+        """Yield the block in parts of at most so many rows."""
+        for first in range(0, self.n_rows, most):
+            yield self.part(first, min(first + most, self.n_rows))
+
     def at(self, rows: Rows) -> Block:
         """Return some rows of this block, by their positions, as a block that starts at row 0."""
         targets = None if self.targets is None else self.targets[rows]

@@ -30,6 +30,8 @@ class Columns(ABC):
         Whether the object is checked as a whole on opening, which is cheap for data in memory.
     """
 
+    dtype: np.dtype[Any]  # float32 or float64, as these columns need
+
     def __init__(self, header: Header, n_rows: int, in_memory: bool = True) -> None:
         self.header = header
         self.n_rows = n_rows
@@ -37,11 +39,6 @@ class Columns(ABC):
         self.which = tuple(range(header.n_columns))
         self.checked = False  # whether all values are known to be finite numbers
         self.vector = False  # True for a one-dimensional array, whose single column has no name or position
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64, as these columns need."""
 
     @abstractmethod
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
@@ -87,13 +84,9 @@ class EncodedColumns(Columns):
     def __init__(self, table: Columns, encoder: ColumnEncoder, weights: Callable[[Rows], Array | None]) -> None:
         super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
         self._table, self._encoder, self._weights = table, encoder, weights
+        self.dtype = table.dtype if encoder.keeps_columns else DOUBLE
         self._whole = table.whole()
         self.release = table.release  # type: ignore[method-assign]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float64, or that of the table where its columns are the features."""
-        return self._table.dtype if self._encoder.keeps_columns else DOUBLE
 
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
         """Return the features (n, k) of some rows."""
@@ -108,13 +101,8 @@ class KeptColumns(Columns):
 
     def __init__(self, columns: Columns, rows: npt.NDArray[np.intp]) -> None:
         super().__init__(columns.header, len(rows), columns.in_memory)
-        self.which, self.vector = columns.which, columns.vector
+        self.which, self.vector, self.dtype = columns.which, columns.vector, columns.dtype
         self._columns, self._rows = columns, rows
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """That of the columns."""
-        return self._columns.dtype
 
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
         """Return the checked floats (n, k) of some rows."""
@@ -148,10 +136,9 @@ class SparseColumns(Columns):
         if not csr.has_canonical_format:
             csr = csr.copy()  # the caller's matrix is not changed
             csr.sum_duplicates()
-        place = self._stored_place(csr)
-        self._csr = sparse.csr_array(
-            (numbers(csr.data, float_dtype([csr.dtype]), place), csr.indices, csr.indptr), shape=csr.shape
-        )
+        self.dtype = float_dtype([csr.dtype])
+        data = numbers(csr.data, self.dtype, self._stored_place(csr))
+        self._csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
     def _stored_place(self, csr: Any) -> Place:
         def cell(position: int) -> str:
@@ -159,11 +146,6 @@ class SparseColumns(Columns):
             return f"row {row}, column {csr.indices[position]}"
 
         return Place(self.header.source, None, cell)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 for float32 matrices, float64 for all others."""
-        return float_dtype([self._csr.dtype])
 
     def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
         """Return some rows (n, k) as CSR."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrow import CsvParser
-from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, bomb, is_bomb
+from ridgemark.rows.files import MAX_COLUMNS, MAX_ROW_BYTES, check_expansion
 from ridgemark.rows.places import shown
 
 CHUNK_BYTES = 2**20
@@ -48,8 +48,7 @@ def all_lines(file: IO[bytes], path: Path) -> Iterator[Part]:
     offset, line, held, more, longest = 0, 1, b"", True, MAX_ROW_BYTES.value
     while more:
         fresh = file.read(CHUNK_BYTES)
-        if is_bomb(file.tell(), getattr(file, "fileobj", file).tell()):
-            raise bomb(path)
+        check_expansion(path, file.tell(), getattr(file, "fileobj", file).tell())
         if line == 1 and not held and fresh.startswith(b"\x1f\x8b"):  # gzip
             raise SourceFileError(f"{shown(path)} is compressed (name it .csv.gz); a CSV file must be text in UTF-8")
         more = bool(fresh)

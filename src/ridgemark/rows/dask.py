@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -119,21 +119,10 @@ class DaskRows(BaseRows):
         return Block(0, features.astype(self.dtype, copy=False), targets, weights)
 
 
-class Recipe:
-    """How a partition is made: the task that reads the partition computes it, so that it is never sent."""
-
-    def __init__(self, graph: Any, key: Any) -> None:
-        self.graph, self.key = graph, key
-
-    def __call__(self) -> Any:
-        """Return the partition."""
-        return require_dask().get(self.graph, self.key)
-
-
 def _recipes(parts: list[Any], collection: Any) -> list[Any]:
-    """Return recipes of partitions that have nothing in common and no part in the workers' memory; else the partitions.
+    """Return functions that make partitions of nothing in common and no part in workers' memory; else the partitions.
 
-    Dask may otherwise make a partition on one worker and need it on another.
+    The task that reads a partition calls its function: Dask may otherwise make it on one worker and need it on another.
     """
     if not is_dask(collection) or ("distributed" in sys.modules and _futures(collection)):
         return parts
@@ -146,7 +135,7 @@ def _recipes(parts: list[Any], collection: Any) -> list[Any]:
     own = [cull(whole, [part.key])[0] for part in parts]
     if sum(map(len, own)) > len(set().union(*own)):
         return parts
-    return [Recipe(one, part.key) for one, part in zip(own, parts, strict=True)]
+    return [partial(require_dask().get, one, part.key) for one, part in zip(own, parts, strict=True)]
 
 
 def _futures(collection: Any) -> Any:
@@ -156,7 +145,7 @@ def _futures(collection: Any) -> Any:
 
 
 def _made(value: Any) -> Any:
-    return value() if isinstance(value, Recipe) else value
+    return value() if isinstance(value, partial) else value
 
 
 class _PartitionRows(ArrayRows):

@@ -123,7 +123,8 @@ def _groups(hashes: NDArray[np.uint64], backend: Backend) -> tuple[NDArray[np.in
 
     The same as `np.unique` in half the memory: for a long file these are the largest arrays.
     """
-    keys = hashes if backend is NUMPY else backend.from_host(_signed(hashes))
+    # Devices have signed integers only; these have the same order.
+    keys = hashes if backend is NUMPY else backend.from_host((hashes ^ np.uint64(2**63)).view(np.int64))
     order = backend.xp.argsort(keys)
     ranked = keys[order]
     differs = ranked[1:] != ranked[:-1]  # from the hash before it
@@ -136,11 +137,6 @@ def _groups(hashes: NDArray[np.uint64], backend: Backend) -> tuple[NDArray[np.in
         starts = np.flatnonzero(np.concatenate([[True], backend.to_host(differs)]))
         order = np.minimum.reduceat(order, starts)
     return order, group
-
-
-def _signed(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return signed integers of the same order: devices have no others."""
-    return (hashes ^ np.uint64(2**63)).view(np.int64)
 
 
 def row_hashes(block: Block) -> NDArray[np.uint64]:

@@ -51,9 +51,13 @@ MAX_LOADED_BYTES = Limit("RIDGEMARK_MAX_LOADED_BYTES", 2**34)  # bytes of one ar
 EXPANSION_FROM = 2**26  # bytes; a smaller result is always allowed
 
 
-def is_bomb(expanded: int, compressed: int) -> bool:
-    """Return whether the expansion ratio exceeds the limit."""
-    return expanded > EXPANSION_FROM and expanded > MAX_EXPANSION.value * max(compressed, 1)
+def check_expansion(path: Path, expanded: int, compressed: int) -> None:
+    """Refuse a compressed file that expands beyond the limit."""
+    if expanded > EXPANSION_FROM and expanded > MAX_EXPANSION.value * max(compressed, 1):
+        raise SourceFileError(
+            f"{shown(path)} expands to more than {MAX_EXPANSION.value} times its compressed size, like files "
+            f"made to exhaust memory; give it uncompressed, or {MAX_EXPANSION.remedy}"
+        )
 
 
 def require_file(path: str | os.PathLike[str]) -> Path:
@@ -108,14 +112,6 @@ def unreadable(path: Path, form: str, reason: str) -> SourceFileError:
     return SourceFileError(
         f"{shown(path)} cannot be read as {form}: {reason}; it may be truncated or have another format; "
         "write it again, or use the extension of its format"
-    )
-
-
-def bomb(path: Path) -> SourceFileError:
-    """Return the error for a compressed file that expands beyond the limit."""
-    return SourceFileError(
-        f"{shown(path)} expands to more than {MAX_EXPANSION.value} times its compressed size, like files "
-        f"made to exhaust memory; give it uncompressed, or {MAX_EXPANSION.remedy}"
     )
 
 

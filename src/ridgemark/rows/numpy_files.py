@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ridgemark.errors import DataError, SourceFileError
 from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array, Rows
-from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, bomb, is_bomb, reading, unreadable
+from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, check_expansion, reading, unreadable
 from ridgemark.rows.places import listed, shown
 
 _ARRAY = "a NumPy array file (.npy)"
@@ -156,8 +156,7 @@ class Archive:
             raise SourceFileError(
                 f"{shown(self._path)} has an array of {needed:,} bytes to read at once; {MAX_LOADED_BYTES.remedy}"
             )
-        if is_bomb(needed, min(member.compress_size, self._path.stat().st_size)):
-            raise bomb(self._path)
+        check_expansion(self._path, needed, min(member.compress_size, self._path.stat().st_size))
 
 
 def _header(file: IO[bytes], path: Path, form: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -54,7 +54,6 @@ class ScannedRows(BaseRows):
         files: FileState,
         skipped: npt.ArrayLike = (),
     ) -> None:
-        self._source = header.source
         self.header, self.choice = header, choice
         self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
         self._files = files

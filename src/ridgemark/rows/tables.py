@@ -42,7 +42,7 @@ class FrameColumns(Columns):
         """Return one column at some rows."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
         """float32 when every column is float32 or smaller, and float64 otherwise."""
         return float_dtype(self._column_dtype(j) for j in self.which)
 
@@ -217,17 +217,22 @@ def check_targets(values: Any, source: str, present: str = "pandas.notna(y)") ->
                     f"{where} holds text, such as {shown(text)}; a target of regression must be a number; convert it, "
                     "or fit a NystromClassifier to text labels"
                 )
-        if (gaps := column.gaps).any():
-            raise DataError(
-                f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
-                f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with keep = {present}"
-                f"{'.all(axis=1)' * (getattr(values, 'ndim', 1) == 2)} and fit(X[keep], y[keep])"
-            )
+        check_no_gaps(column.gaps, where, present + ".all(axis=1)" * (getattr(values, "ndim", 1) == 2))
         if column.values.dtype.kind == "f" and (infinite := np.isinf(column.values)).any():
             raise DataError(
                 f"row {int(np.argmax(infinite))} of {where} is an infinity; every target must be a finite number: drop "
                 "the row, or correct it"
             )
+
+
+def check_no_gaps(gaps: Array, where: str, present: str = "pandas.notna(y)") -> None:
+    """Refuse targets or labels of which some are missing, and count these; `present` is as in `check_targets`."""
+    if gaps.any():
+        raise DataError(
+            f"{where} is missing (NaN) in {int(gaps.sum()):,} of {len(gaps):,} rows, first in row "
+            f"{int(np.argmax(gaps))}; a fit needs the target of every row: drop the others, with keep = {present} and "
+            "fit(X[keep], y[keep])"
+        )
 
 
 def _check_kind(column: Column, place: Place) -> None:

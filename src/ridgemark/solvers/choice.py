@@ -10,8 +10,7 @@ _FEWEST_PRODUCTS, _SAVED_PRODUCTS = 8.0, 45.0
 _MOST_ROWS = 8  # of the preconditioner, for each landmark
 _DEFERRED = 8  # rows per landmark from which on whitening is deferred
 LANDMARKS_BEFORE_GRADIENT = 2000  # landmarks that choose the ridge where the gradient solver has many more
-_FACTORS = 2.0  # operations, in units of p^3, of the Cholesky factors and inverses for one ridge
-_EIGEN = 20.0  # the same of the eigendecomposition for many ridges
+_FACTORS = 2.0  # operations, in units of p^3, of the Cholesky factors and inverses
 _CLOSE = 1.2  # the gradient must be cheaper by this factor to be chosen
 
 
@@ -22,17 +21,16 @@ class SolverCost(NamedTuple):
     gradient: float
 
 
-def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1, n_ridges: int = 1) -> SolverCost:
-    """Count the operations of both solvers for n rows, p landmarks, d features, t targets and r ridges.
+def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1) -> SolverCost:
+    """Count the operations of both solvers for n rows, p landmarks, d features and t targets.
 
     A kernel value takes `e = 2 d + 200` operations (an exponential takes as long as 200 operations of a product):
 
     - direct: C and its Gram matrix, `n p (e + p)`, where `n < 8 p` whitened by a triangle, `n p (e + 2 p)`, and
-      Cholesky factors, `2 p^3`; several ridges take an eigendecomposition instead, `20 p^3`, and one more pass, for
-      any number of ridges;
+      Cholesky factors, `2 p^3`;
     - gradient: the sums of 2,000 landmarks that choose the ridge; a Cholesky factor and its inverse, `2 p^3/3`; a
-      preconditioner from q rows and the landmarks, `(q + p) p (e + 2 p)`; and for every ridge its Cholesky factor,
-      `p^3/3`, and `8 + 45/(1 + q/p)` products of `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
+      preconditioner from q rows and the landmarks, `(q + p) p (e + 2 p)`; its Cholesky factor, `p^3/3`; and
+      `8 + 45/(1 + q/p)` products of `n p e + (4 n p + 4 p^2) 2 t`, for directions and iterates together.
 
     Examples
     --------
@@ -45,13 +43,11 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
     def sums(rows: float, landmarks: float) -> float:
         return rows * landmarks * (entry + (1 if rows >= _DEFERRED * landmarks else 2) * landmarks)
 
-    direct = sums(n, p) + _FACTORS * p**3 if n_ridges == 1 else 2 * sums(n, p) + _EIGEN * p**3
     product = n * p * entry + (4 * n * p + 4 * p**2) * 2 * n_targets
     sampled = rows_of_preconditioner(n_rows, n_landmarks)
     n_products = _FEWEST_PRODUCTS + _SAVED_PRODUCTS / (1 + sampled / p)
     before = sums(n, min(n_landmarks, LANDMARKS_BEFORE_GRADIENT)) + 2 * p**3 / 3 + sums(sampled + p, p)
-    gradient = before + n_ridges * (p**3 / 3 + n_products * product)
-    return SolverCost(direct, gradient)
+    return SolverCost(sums(n, p) + _FACTORS * p**3, before + p**3 / 3 + n_products * product)
 
 
 def rows_of_preconditioner(n_rows: int, n_landmarks: int) -> int:
@@ -63,9 +59,7 @@ def rows_of_preconditioner(n_rows: int, n_landmarks: int) -> int:
     return int(min(max(best, n_landmarks), _MOST_ROWS * n_landmarks, max(0, n_rows - n_landmarks)))
 
 
-def choose_solver(
-    n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1, n_ridges: int = 1
-) -> Literal["direct", "gradient"]:
+def choose_solver(n_rows: int, n_landmarks: int, n_features: int, n_targets: int = 1) -> Literal["direct", "gradient"]:
     """Return the cheaper solver; the direct one where the costs are close, as it does not iterate.
 
     Examples
@@ -73,5 +67,5 @@ def choose_solver(
     >>> choose_solver(36_000, 1_000, 8), choose_solver(36_000, 10_000, 8)
     ('direct', 'gradient')
     """
-    cost = solver_cost(n_rows, n_landmarks, n_features, n_targets, n_ridges)
+    cost = solver_cost(n_rows, n_landmarks, n_features, n_targets)
     return "gradient" if _CLOSE * cost.gradient < cost.direct else "direct"

@@ -121,10 +121,9 @@ def learn_schema(
     if as_is and learner.as_is:
         return None
     fields = tuple(one.field(keep_constant or as_is) for one in learners)
-    _warn_of_constants([one for one, field in zip(learners, fields, strict=True) if not field.parts], fields)
-    _warn_of_texts(
-        [one for one, field in zip(learners, fields, strict=True) if field.parts and field.levels is not None]
-    )
+    pairs = list(zip(learners, fields, strict=True))
+    _warn_of_constants([one for one, field in pairs if not field.parts], fields)
+    _warn_of_texts([one for one, field in pairs if field.parts and field.levels is not None])
     return Schema(fields, missing, unknown)
 
 

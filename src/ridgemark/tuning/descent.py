@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,6 +13,9 @@ from ridgemark.backends import Floats
 from ridgemark.kernels import RadialKernel
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
 from ridgemark.tuning.metrics import Metrics
+
+if TYPE_CHECKING:
+    from ridgemark.tuning.search import Search
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
@@ -67,19 +70,6 @@ class Gain:
         return self.share > share and (self.standard_errors > _MEAN_ERRORS or bool(signs > _SIGN_ERRORS))
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What a descent starts from and may spend."""
-
-    family: RadialKernel
-    metrics: Metrics
-    metric: Floats
-    ridge: float
-    ridge_range: tuple[float, float]  # of lambda; a given ridge stays where it is
-    evaluations: int
-    patience: int
-
-
 class _Stopped(Exception):
     pass
 
@@ -93,11 +83,11 @@ class Descent:
     that was looked at.
     """
 
-    start: Start
-    tuning: Sample
-    judging: Sample
-    interrupted: threading.Event
-    count: Callable[[int], None]  # told of every evaluation
+    search: Search  # its rows, and what it may spend
+    family: RadialKernel
+    metrics: Metrics
+    metric: Floats  # to start from, with the ridge
+    ridge: float
     recall: Callable[..., Evaluation]  # computes an evaluation, or takes it from the journal by its number
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
@@ -109,9 +99,8 @@ class Descent:
 
     def run(self) -> Candidate | None:
         """Return the best metric found; None if the criterion cannot be evaluated at the start."""
-        metrics = self.start.metrics
-        x = np.append(metrics.coordinates(self.start.metric), np.log(self.start.ridge))
-        low, high = np.log(self.start.ridge_range)
+        x = np.append(self.metrics.coordinates(self.metric), np.log(self.ridge))
+        low, high = np.log(self.search.ridges[[0, -1]])  # a given ridge stays where it is
         try:
             self._look(x)
             found = minimize(
@@ -119,7 +108,7 @@ class Descent:
                 x,
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[*metrics.bounds, (low, high)],
+                bounds=[*[self.metrics.bounds] * (len(x) - 1), (low, high)],
                 callback=self._after_iteration,
                 options={"maxcor": _REMEMBERED, "maxiter": 10**6, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-9},
             )
@@ -131,12 +120,12 @@ class Descent:
     def _evaluation(self, x: Floats) -> Evaluation:
         if self._last is not None and self._last[0] == x.tobytes():
             return self._last[1]
-        if self.interrupted.is_set() or len(self.errors) >= self.start.evaluations:
+        if self.search.interrupted.is_set() or len(self.errors) >= self.search.evaluations:
             raise _Stopped
-        metric, ridge = self.start.metrics.metric(x[:-1]), float(np.exp(x[-1]))
-        result = self.recall(lambda: evaluate(self.start.family, metric, ridge, self.tuning), len(self.errors))
+        metric, ridge = self.metrics.metric(x[:-1]), float(np.exp(x[-1]))
+        result = self.recall(lambda: evaluate(self.family, metric, ridge, self.search.tuning), len(self.errors))
         self.errors.append(result.error)
-        self.count(1)
+        self.search.count(1)
         if not np.isfinite(result.error):
             raise _Stopped
         self._last = x.tobytes(), result
@@ -145,7 +134,7 @@ class Descent:
     def _criterion(self, x: Floats) -> tuple[float, Floats]:
         result = self._evaluation(x)
         error = max(result.error, _TINY)
-        by_metric = self.start.metrics.gradient(self.start.metrics.metric(x[:-1]), result)
+        by_metric = self.metrics.gradient(self.metrics.metric(x[:-1]), result)
         slope = np.append(by_metric, result.ridge_slope * np.exp(x[-1])) / error
         return float(np.log(error)), slope
 
@@ -153,12 +142,12 @@ class Descent:
         self._iterations += 1
         if self._iterations % _ITERATIONS_PER_LOOK == 0:
             self._look(x)
-            if self._worse >= self.start.patience:
+            if self._worse >= self.search.patience:
                 raise _Stopped
 
     def _look(self, x: Floats) -> None:
-        judged = judge(self._evaluation(x).model, self.judging)
-        candidate = Candidate(self.start.metrics.metric(x[:-1]).copy(), float(np.exp(x[-1])), judged)
+        judged = judge(self._evaluation(x).model, self.search.judging)
+        candidate = Candidate(self.metrics.metric(x[:-1]).copy(), float(np.exp(x[-1])), judged)
         self.looks.append((len(self.errors), candidate.judged_error))
         if not np.isfinite(candidate.judged_error):
             raise _Stopped

@@ -85,8 +85,8 @@ def draw_rows(
 
 def _scaled(features: Any, columns: Columns) -> Any:
     """Return rows in units of their columns: dense rows centred, sparse rows dense unless they have many columns."""
-    if not sparse.issparse(features):
-        return columns.in_units(features - columns.centre)
+    if not sparse.issparse(features):  # the mean to a millionth of its unit: a factor on all weights does not move it
+        return columns.in_units(features - np.round(columns.mean / columns.units, 6) * columns.units)
     scaled = columns.in_units(features)
     return scaled.toarray() if features.shape[1] <= MOST_FEATURES else scaled
 

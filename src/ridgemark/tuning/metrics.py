@@ -21,11 +21,7 @@ class PerFeature:
 
     n_features: int
     level: ClassVar[str] = "per_feature"
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """The range of every coordinate of x."""
-        return [(-_FURTHEST, _FURTHEST)] * self.n_features
+    bounds: ClassVar[tuple[float, float]] = (-_FURTHEST, _FURTHEST)  # of every coordinate of x
 
     def coordinates(self, metric: Floats) -> Floats:
         """Return the x of a metric."""
@@ -55,10 +51,7 @@ class FullMatrix:
 
     n_features: int
     level: ClassVar[str] = "metric"
-
-    @property
-    def bounds(self) -> list[tuple[None, None]]:
-        return [(None, None)] * self.n_features**2
+    bounds: ClassVar[tuple[None, None]] = (None, None)
 
     def coordinates(self, metric: Floats) -> Floats:
         return metric.ravel().copy()

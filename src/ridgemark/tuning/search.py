@@ -16,7 +16,7 @@ from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem
 from ridgemark.selection.auto import PIVOTS
 from ridgemark.tuning.criterion import Sample, best_model, best_ridge, fit_small
-from ridgemark.tuning.descent import Candidate, Descent, Gain, Start, judge
+from ridgemark.tuning.descent import Candidate, Descent, Gain, judge
 from ridgemark.tuning.median import median_distance
 from ridgemark.tuning.metrics import FullMatrix, Metrics, PerFeature, with_bandwidths
 from ridgemark.tuning.pairs import is_radial, with_metric
@@ -263,9 +263,7 @@ class Search:
             at = self._recall((*key, "outer products"), lambda: self._by_gradients(shared, metrics))
         if not np.isfinite(metrics.coordinates(at[0])).all():
             return None
-        ridges = float(self.ridges[0]), float(self.ridges[-1])
-        start = Start(shared.family, metrics, *at, ridges, self.evaluations, self.patience)
-        descent = Descent(start, self.tuning, self.judging, self.interrupted, self.count, partial(self._recall, key))
+        descent = Descent(self, shared.family, metrics, *at, partial(self._recall, key))
         best = descent.run()
         if best is None:
             return None
