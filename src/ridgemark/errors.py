@@ -77,10 +77,6 @@ class RidgeEdgeWarning(RidgemarkWarning):
     """The best ridge is the largest or smallest of those searched; a better one may lie outside the range."""
 
 
-class RareClassWarning(RidgemarkWarning):
-    """A class has so few of many rows that leave-one-out may choose a ridge far too small."""
-
-
 class LandmarkCountWarning(RidgemarkWarning):
     """More landmarks were requested than there are distinct rows; all distinct rows are used."""
 

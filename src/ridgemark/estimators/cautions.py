@@ -1,19 +1,11 @@
-"""Warnings about a fit: too many landmarks, columns of different scales, the edge of a search, rare classes."""
+"""Warnings about a fit: too many landmarks asked for, columns of different scales, the edge of a search, rounding."""
 
 import numpy as np
 
-from ridgemark.errors import (
-    ColumnScaleWarning,
-    ConditioningWarning,
-    LandmarkCountWarning,
-    RareClassWarning,
-    RidgeEdgeWarning,
-    warn_user,
-)
+from ridgemark.errors import ColumnScaleWarning, ConditioningWarning, LandmarkCountWarning, RidgeEdgeWarning, warn_user
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels.stationary import StationaryKernel
 
-_FEW = 20  # rows of a class that leave-one-out among a sample of the rows may not see
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 
 
@@ -53,21 +45,6 @@ def warn_of_edge(path):
             f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
         )
         warn_user(msg, RidgeEdgeWarning)
-
-
-def warn_of_rare_classes(fitted, passes, loss, labels):
-    """Say that a class has few rows, where the ridge was chosen on a sample of the rows."""
-    n_sampled = fitted.sample.source.n_rows
-    if fitted.path is None or n_sampled == len(passes.distinct_rows()):
-        return
-    counts = np.count_nonzero(loss.indicators(passes.targets()), axis=0)
-    if counts.min() <= _FEW:
-        msg = (
-            f"the class {labels[int(counts.argmin())]!r} has {counts.min()} of {passes.source.n_rows:,} rows, and "
-            f"leave-one-out, which looks at {n_sampled:,} of them, may choose a ridge far too small for it "
-            f"({fitted.ridge:.3g}); compare with larger ones, such as ridge=0.1, on other rows, or leave the class out"
-        )
-        warn_user(msg, RareClassWarning)
 
 
 def warn_of_rounding(passes, fit, cross_kernel, dual_coef, intercept):

@@ -11,7 +11,7 @@ from ridgemark.diagnostics import diagnose_classes
 from ridgemark.effects import average_effects, effect_values, feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, check_coefficients, in_range
-from ridgemark.estimators.cautions import warn_of_edge, warn_of_rare_classes, warn_of_scales
+from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
@@ -293,7 +293,6 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         classes = replace(classes, calibration=scores)
         warn_of_scales(choice.kernel, passes)
         warn_of_edge(fitted.path)
-        warn_of_rare_classes(fitted, passes, loss, classes.values)
         if not fitted.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)

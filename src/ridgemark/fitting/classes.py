@@ -97,7 +97,23 @@ def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
     curvature = float(errors.sum()) / max(1, len(errors) - 1)
     wanted = np.log(ridges.values[chosen]) + np.log(max(curvature, 1e-6))
-    return int(np.abs(np.log(ridges.values) - wanted).argmin())
+    position = int(np.abs(np.log(ridges.values) - wanted).argmin())
+    return min(position, _where_classes_suffice(prepared, solver, ridges))
+
+
+def _where_classes_suffice(prepared: Prepared, solver: SpectralSolver, ridges: Ridges) -> int:
+    """Return the smallest ridge whose effective dimension is at most the number of rows outside the largest class.
+
+    The curvature is that of the classes' shares.
+    """
+    moments = prepared.moments
+    shares = moments.target_sum / moments.total_weight + prepared.setting.target_origin
+    largest = max(float(shares.max()), 1.0 - float(shares.sum()))
+    curvature = float((shares * (1.0 - shares)).sum()) / max(1, len(shares) - 1)
+    spectrum = curvature * solver.spectrum[:, None]
+    dimensions = (spectrum / (spectrum + ridges.scaled)).sum(axis=0)
+    enough = dimensions <= (1.0 - largest) * len(prepared.setting.distinct)
+    return max(0, int(np.count_nonzero(enough)) - 1)
 
 
 def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> LandmarkFit:

@@ -7,11 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats, backend_of
-from ridgemark.losses import Loss, RidgeSolution
+from ridgemark.losses import ClassLoss, Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
 from ridgemark.path.left_out import kept_share
-from ridgemark.path.rare_classes import with_refits
 from ridgemark.path.ridges import Ridges
 from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
@@ -22,6 +21,7 @@ _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 _SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_NO_ROW = 1e-9  # share of a class in equal rows of which none has it, by rounding
 _SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
 # Decrease of the objective that the last step of a fit along the path may promise, as a share; the first where a step
 # takes one pass. A fit that ends far from its minimum is smoother, and small ridges then seem better than they are.
@@ -37,8 +37,7 @@ class LossPath:
     ridges : array of shape (g,)
         The lambdas, descending.
     loo_loss : array of shape (g,)
-        Weighted mean log loss of rows left out with their equals, in one Newton step, or by a refit for some rows of
-        rare classes; of at most 8,192 distinct rows.
+        Weighted mean log loss of rows left out with their equals, in one Newton step; of at most 8,192 distinct rows.
     training_loss : array of shape (g,)
         Weighted mean log loss of all rows.
     criterion : {"loo"}
@@ -131,20 +130,22 @@ class LabelInfluence(LeftOutPredictor):
 
 
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
-    """Return the predictor of every row of the sample, from all rows of the fit with other features.
-
-    In one Newton step, and by a refit where a row of a rare class moves far.
-    """
+    """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
     share, along = 1.0, tuple[Floats, ...]()
     if isinstance(system, TargetSystems):
         share, along = newton.joint_share(fit.solution, system), (system.weights,)
     task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system, share)
-    return with_refits(newton, fit, features.passes.map(task, along=along))
+    return features.passes.map(task, along=along)
 
 
 class LossSearch:
     """Fits along a path of ridges, each begun from the nearest one before, with their leave-one-out losses.
+
+    The n_k rows of a class determine no more than n_k dimensions. Where the effective dimension d_k exceeds them, one
+    Newton step is far too short, as the curvature of other rows changes too, and small ridges seem better than they
+    are. So `sum_k max(0, d_k - n_k)/n` is added to the loss that chooses, as if one row were lost for each dimension in
+    excess. Of two classes the smaller has n_k.
 
     Only the system of the best one is kept: it has as many numbers as the second derivative. It is the preconditioner
     of the fits at ridges up to a decade away.
@@ -157,11 +158,13 @@ class LossSearch:
         self.solutions: dict[int, RidgeSolution] = {}
         self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
+        self.totals: dict[int, float] = {}  # with what is added
+        self._class_rows, self._n_distinct = _rows_of_classes(newton), len(newton.passes.distinct_rows())
         self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
 
     def evaluate(self, position: int) -> float:
-        """Return the leave-one-out loss of one ridge."""
-        if position not in self.losses:
+        """Return the leave-one-out loss of one ridge, with what is added."""
+        if position not in self.totals:
             scaled_ridge = float(self.ridges.scaled[position])
             nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self.lowest_at), default=None)
             start, system = self.start if nearest is None else self.solutions[nearest], None
@@ -173,10 +176,13 @@ class LossSearch:
             fit = self.newton.with_own_system(fit)
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             loss = float(self._weights @ losses / self._weights.sum())
-            if loss < min(self.losses.values(), default=np.inf) or self.lowest is None:
+            excess = np.maximum(fit.system.dimensions - self._class_rows, 0.0)
+            total = loss + float(excess.sum()) / self._n_distinct
+            if total < min(self.totals.values(), default=np.inf) or self.lowest is None:
                 self.lowest, self.lowest_at = fit, position
-            self.solutions[position], self.training[position], self.losses[position] = fit.solution, fit.loss, loss
-        return self.losses[position]
+            self.solutions[position], self.training[position] = fit.solution, fit.loss
+            self.losses[position], self.totals[position] = loss, total
+        return self.totals[position]
 
     def best(self, total_weight: float) -> tuple[LossPath, RidgeSolution, System]:
         """Return what was tried, the solution at the largest ridge of those that do equally well, and a system near it.
@@ -185,12 +191,24 @@ class LossSearch:
         """
         assert self.lowest is not None
         tried = np.array(sorted(self.losses))
-        losses = np.array([self.losses[k] for k in tried])
-        training = np.array([self.training[k] for k in tried]) / total_weight
-        chosen = int(np.argmax(losses <= (1.0 + _AS_GOOD) * losses.min()))
+        losses, totals, training = (
+            np.array([values[k] for k in tried]) for values in (self.losses, self.totals, self.training)
+        )
+        chosen = int(np.argmax(totals <= (1.0 + _AS_GOOD) * totals.min()))
         values = self.ridges.values
-        path = LossPath(values[tried], losses, training, "loo", chosen, float(values.min()), float(values.max()))
+        path = LossPath(
+            values[tried], losses, training / total_weight, "loo", chosen, float(values.min()), float(values.max())
+        )
         return path, self.solutions[int(tried[chosen])], self.lowest.system
+
+
+def _rows_of_classes(newton: Newton) -> Floats:
+    """Return how many distinct rows have each class, one number for each target; of two classes the smaller."""
+    assert isinstance(newton.loss, ClassLoss)
+    rows, gaps = newton.passes.distinct_rows().indices, newton.passes.row_groups().gaps
+    shares = newton.loss.indicators(newton.passes.targets()[rows] + (0.0 if gaps is None else gaps[rows]))
+    counts = np.count_nonzero(shares > _NO_ROW, axis=0)
+    return counts if newton.passes.source.n_targets > 1 else counts.min(keepdims=True)
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +52,11 @@ class CurvatureSystem:
         size = float(backend_of(inverse).xp.linalg.norm(inverse))
         return max(0.0, len(inverse) - self.scaled_ridge * size**2)
 
+    @property
+    def dimensions(self) -> Floats:
+        """The effective dimension of the one target."""
+        return np.array([self.effective_dimension])
+
     def leverage(self, features: Array) -> tuple[Array, Array]:
         """Return `1/sum D + bc'(Bc'DBc + s)^-1 bc` and `|bc|^2` of every row, c for centred by the weights D."""
         backend = backend_of(features)
@@ -88,11 +94,21 @@ class JointSystem:
         """Return the solution of the system, V of shape (rank + 1, t)."""
         return linalg.solve_cholesky(self.factor, vectors.T.reshape(-1, 1)).reshape(vectors.T.shape).T
 
+    @cached_property
+    def _inverse(self) -> Floats:
+        t, m = self.sums.blocks.shape[:2]
+        return linalg.solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
+
+    @property
+    def dimensions(self) -> Floats:
+        """The effective dimension `rank - s tr H^-1_kk` of each target k, without the intercept."""
+        own = np.einsum("kjkj->k", self._inverse[:, :-1, :, :-1])
+        return np.maximum(self._inverse.shape[1] - 1 - self.scaled_ridge * own, 0.0)
+
     def leverage(self, features: Array) -> Array:
         """Return `Z_i'H^-1 Z_i` of every row, shape (n, t, t), Z_i being the features and a constant of each target."""
         backend = backend_of(features)
-        t, m = self.sums.blocks.shape[:2]
-        inverse = linalg.solve_cholesky(self.factor, np.eye(t * m)).reshape(t, m, t, m)
+        t, inverse = len(self._inverse), self._inverse.copy()
         if not self.fit_intercept:
             inverse[:, -1] = 0.0
         features, inverse = with_ones(features), backend.from_host(inverse)
@@ -135,6 +151,12 @@ class TargetSystems:
             return self.factors[0].solve(vectors)
         columns = zip(self.factors, vectors.T, strict=True)
         return np.hstack([factor.solve(v[:, None]) for factor, v in columns])
+
+    @property
+    def dimensions(self) -> Floats:
+        """The effective dimension `rank - s |F_k|^2` of each target, or of all alike, without the intercept."""
+        squares = np.array([float(factor.squared_lengths[:-1].sum()) for factor in self.factors])
+        return np.maximum(self.blocks.shape[1] - 1 - self.scaled_ridge * squares, 0.0)
 
     def times(self, vectors: Floats) -> Iterator[Floats]:
         """Yield `F_k V` of each target, or of all alike, without the constant where there is none."""
@@ -193,6 +215,12 @@ class _RoundedFactor:
         there = backend.from_host((right / unit).astype(np.float32))
         solved = backend.to_host(self.triangle @ (self.triangle.T @ there))
         return solved * (unit / self.scale)[:, None]
+
+    @property
+    def squared_lengths(self) -> Floats:
+        """The squared length of every row of F, the diagonal of `F F'`."""
+        backend = backend_of(self.triangle)
+        return np.asarray(backend.to_host(backend.squared_norms(self.triangle)), dtype=np.float64) / self.scale**2
 
     def times(self, vectors: Floats) -> Floats:
         """Return `F V`."""
