@@ -9,7 +9,15 @@ from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
-from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, walk_downhill
+from ridgemark.path import (
+    LossPath,
+    LossSearch,
+    Ridges,
+    left_out_predictor,
+    ridge_path,
+    rows_of_classes,
+    walk_downhill,
+)
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
@@ -48,7 +56,7 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
     else:
         ridges = recipe.ridges(prepared.moments, _DECADES)
         searched = isinstance(recipe.ridge, str)
-        first = max(0, _suggested(prepared, recipe, ridges) - _ABOVE) if searched else 0
+        first = max(0, _suggested(prepared, recipe, ridges, newton) - _ABOVE) if searched else 0
         search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
         if searched:
             walk_downhill(search.evaluate, first, len(ridges.values))
@@ -85,35 +93,27 @@ def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolu
     return RidgeSolution(_STEEPEST * c, constant + _STEEPEST * (own - shares) * recipe.fit_intercept)
 
 
-def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges) -> int:
-    """Return which ridge squared error on the indicators suggests.
+def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges, newton: Newton) -> int:
+    """Return which ridge squared error on the indicators suggests, if the classes have enough rows for it.
 
     The curvature of the log loss is about the variance `p (1 - p)` that squared error leaves; a ridge of the log loss
     has the effect of the ridge divided by it.
     """
-    solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
+    solver, per_target = (
+        SpectralSolver(prepared.moments, recipe.fit_intercept),
+        max(1, newton.passes.source.n_targets - 1),
+    )
     squared = ridge_path(solver, ridges, len(prepared.setting.distinct))
     chosen = int(squared.chosen[0])
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
-    curvature = float(errors.sum()) / max(1, len(errors) - 1)
-    wanted = np.log(ridges.values[chosen]) + np.log(max(curvature, 1e-6))
-    position = int(np.abs(np.log(ridges.values) - wanted).argmin())
-    return min(position, _where_classes_suffice(prepared, solver, ridges))
-
-
-def _where_classes_suffice(prepared: Prepared, solver: SpectralSolver, ridges: Ridges) -> int:
-    """Return the smallest ridge whose effective dimension is at most the number of rows outside the largest class.
-
-    The curvature is that of the classes' shares.
-    """
-    moments = prepared.moments
-    shares = moments.target_sum / moments.total_weight + prepared.setting.target_origin
-    largest = max(float(shares.max()), 1.0 - float(shares.sum()))
-    curvature = float((shares * (1.0 - shares)).sum()) / max(1, len(shares) - 1)
-    spectrum = curvature * solver.spectrum[:, None]
+    wanted = np.log(ridges.values[chosen]) + np.log(max(float(errors.sum()) / per_target, 1e-6))
+    suggested = int(np.abs(np.log(ridges.values) - wanted).argmin())
+    # The rows outside the largest class are at least as many as effective dimensions, for the curvature of a constant.
+    counts, n_distinct = rows_of_classes(newton)[0], len(prepared.setting.distinct)
+    others = n_distinct - counts.max() if len(counts) > 1 else counts[0]
+    spectrum = float(solver.target_variance.sum()) / per_target * solver.spectrum[:, None]
     dimensions = (spectrum / (spectrum + ridges.scaled)).sum(axis=0)
-    enough = dimensions <= (1.0 - largest) * len(prepared.setting.distinct)
-    return max(0, int(np.count_nonzero(enough)) - 1)
+    return min(suggested, max(0, int(np.count_nonzero(dimensions <= others)) - 1))
 
 
 def _landmark_fit(newton: Newton, fit: NewtonFit, total_weight: float) -> LandmarkFit:

@@ -144,8 +144,8 @@ class LossSearch:
 
     The n_k rows of a class determine no more than n_k dimensions. Where the effective dimension d_k exceeds them, one
     Newton step is far too short, as the curvature of other rows changes too, and small ridges seem better than they
-    are. So `sum_k max(0, d_k - n_k)/n` is added to the loss that chooses, as if one row were lost for each dimension in
-    excess. Of two classes the smaller has n_k.
+    are. So `sum_k max(0, d_k - n_k) w_k` is added to the loss that chooses, w_k the mean share of a row of the class in
+    the total weight: as if one row were lost for each dimension in excess. Of two classes the smaller counts.
 
     Only the system of the best one is kept: it has as many numbers as the second derivative. It is the preconditioner
     of the fits at ridges up to a decade away.
@@ -159,7 +159,7 @@ class LossSearch:
         self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
         self.totals: dict[int, float] = {}  # with what is added
-        self._class_rows, self._n_distinct = _rows_of_classes(newton), len(newton.passes.distinct_rows())
+        self._class_rows, self._row_share = rows_of_classes(newton)
         self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
 
     def evaluate(self, position: int) -> float:
@@ -177,7 +177,7 @@ class LossSearch:
             losses = self.newton.loss.values(self._targets, left_out_predictor(self.newton, fit))
             loss = float(self._weights @ losses / self._weights.sum())
             excess = np.maximum(fit.system.dimensions - self._class_rows, 0.0)
-            total = loss + float(excess.sum()) / self._n_distinct
+            total = loss + float(np.sum(excess * self._row_share))
             if total < min(self.totals.values(), default=np.inf) or self.lowest is None:
                 self.lowest, self.lowest_at = fit, position
             self.solutions[position], self.training[position] = fit.solution, fit.loss
@@ -202,13 +202,19 @@ class LossSearch:
         return path, self.solutions[int(tried[chosen])], self.lowest.system
 
 
-def _rows_of_classes(newton: Newton) -> Floats:
-    """Return how many distinct rows have each class, one number for each target; of two classes the smaller."""
+def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
+    """Return how many distinct rows have each class, and the mean share of such a row in the total weight.
+
+    One number for each target; of two classes those of the class with fewer rows.
+    """
     assert isinstance(newton.loss, ClassLoss)
-    rows, gaps = newton.passes.distinct_rows().indices, newton.passes.row_groups().gaps
-    shares = newton.loss.indicators(newton.passes.targets()[rows] + (0.0 if gaps is None else gaps[rows]))
+    rows, groups = newton.passes.distinct_rows().indices, newton.passes.row_groups()
+    targets, weights = newton.passes.targets()[rows], groups.weights[rows]
+    shares = newton.loss.indicators(targets if groups.gaps is None else targets + groups.gaps[rows])
     counts = np.count_nonzero(shares > _NO_ROW, axis=0)
-    return counts if newton.passes.source.n_targets > 1 else counts.min(keepdims=True)
+    each = weights @ shares / (weights.sum() * counts)
+    fewest = [int(counts.argmin())]
+    return (counts, each) if targets.shape[1] > 1 else (counts[fewest], each[fewest])
 
 
 def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
