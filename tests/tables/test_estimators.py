@@ -163,6 +163,19 @@ def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
         model.partial_fit(frame[100:], y[100:])
 
 
+@pytest.mark.parametrize(("first", "later"), [("{}", "{}.0"), ("{}.0", "{}")])
+def test_a_level_is_the_same_whole_number_with_or_without_a_zero(numbers, first, later, recwarn):
+    """A column of integers is written with .0 where it has gaps."""
+    X, y = numbers
+    frame = pd.DataFrame({"a": X[:, 0], "hour": [first.format(k % 4 - 1) for k in range(200)]})
+    model = NystromRidge(**QUICK, categorical_features=["hour"]).fit(frame, y)
+    rewritten = frame.assign(hour=[later.format(k % 4 - 1) for k in range(200)])
+    assert np.array_equal(model.predict(rewritten), model.predict(frame))
+    assert not len(recwarn)
+    with pytest.warns(ColumnWarning, match="not seen"):
+        model.predict(frame.assign(hour="01"))
+
+
 def test_levels_of_any_characters_are_saved(numbers, tmp_path):
     X, y = numbers
     odd = ["\x00", "\ud800", "é\u202e", 'a"b\\', ""]

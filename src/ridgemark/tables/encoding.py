@@ -12,7 +12,7 @@ from ridgemark.rows.column import Column
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
 from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
-from ridgemark.tables.values import content_of, float_values, moments, parsed, text_levels
+from ridgemark.tables.values import content_of, float_values, moments, parsed, rewritten, text_levels
 
 _SHOWN = 3  # unseen levels that a message names
 
@@ -72,7 +72,7 @@ class Encoder:
 
     def _encode_levels(self, field: Field, column: Column, gaps: Any, place: Place, out: Floats, start: int) -> None:
         positions, levels = text_levels(column, place)
-        code = self._cached(field, levels, lambda: np.array([field.code.get(level, -1) for level in levels], np.intp))
+        code = self._cached(field, levels, lambda: np.array([_code(field, level) for level in levels], dtype=np.intp))
         codes = np.append(code, -1)[np.where(gaps, -1, positions)]
         unseen = (codes < 0) & ~gaps
         if unseen.any():
@@ -113,3 +113,8 @@ class Encoder:
         if known is None or known[0] is not levels:
             known = self._by_level[field.name] = levels, make()
         return known[1]
+
+
+def _code(field: Field, level: str) -> int:
+    """Return the number of a level, -1 if it is not known; 1 and 1.0 are one level where only one of them is known."""
+    return field.code.get(level, field.code.get(rewritten(level), -1))

@@ -118,6 +118,14 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def rewritten(level: str) -> str:
+    """Return the other text of a whole number, 1 for 1.0 and 1.0 for 1; of other text itself."""
+    whole = level.removesuffix(".0")
+    if not whole.removeprefix("-").isdecimal():
+        return level
+    return f"{level}.0" if whole == level else whole
+
+
 def _of_rows(by_level: Array, column: Column, gaps: Array, kind: str, place: Place) -> Array:
     """Return the value of each row's level; refuse a level that is not a value of this kind."""
     assert column.levels is not None
