@@ -302,6 +302,9 @@ def test_labels_that_cannot_be_ordered_or_compared_are_refused():
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, np.array(["no", "yes"])[labels])
     with pytest.raises(DataError, match="the labels of the fit are text"):
         model.calibrate(open_rows(X, target=labels))
+    for kind in (bytes, object):
+        with pytest.raises(DataError, match="got bytes; decode them first"):
+            NystromClassifier(**PLAIN).fit(X, np.array([b"no", b"yes"], dtype=kind)[labels])
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -67,7 +67,13 @@ def _one_column(y: Any) -> NDArray[Any]:
     values = np.array(y, dtype=object).ravel() if isinstance(y, list | tuple) else labels  # NumPy makes text of NaN
     gaps = np.array([is_missing(value) for value in values]) if values.dtype.kind == "O" else values != values
     check_no_gaps(gaps, "the label")
-    if values.dtype.kind == "O" and any(isinstance(value, list | tuple | np.ndarray) for value in values):
+    kinds = {type(value) for value in values.tolist()} if values.dtype.kind in "OS" else set()
+    if bytes in kinds:
+        raise DataError(
+            "labels must be text, booleans or whole numbers, got bytes; decode them first: "
+            "numpy.char.decode(numpy.asarray(y, dtype=bytes))"
+        )
+    if kinds & {list, tuple, np.ndarray}:
         raise DataError("labels must be text, booleans or whole numbers, one for each row; got several values in a row")
     return labels
 
