@@ -272,6 +272,8 @@ class LandmarkEstimator(TableReader):
             y = y.astype(object)
         refuse_large_integers(y, "y")
         alone, frame = y is _NO_TARGETS, frame_columns(X)
+        if frame is None and not hasattr(X, "__array__") and (remedy := lazy_remedy(X)):
+            raise DataTypeError(f"X must have its values, got a {type(X).__name__}; {remedy}")
         given = {"X": X} if alone else {"X": X, "y": y}
         if frame is not None:
             frame.header.check_names()
@@ -286,9 +288,10 @@ class LandmarkEstimator(TableReader):
                 found = validate_data(self, **given, **rows, **numeric, reset=reset)
             except (TypeError, ValueError) as error:
                 if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
-                    table = "a DataFrame, and a dict of columns as open_rows(X, target=y)"
-                    remedy = lazy_remedy(X) or f"give text, dates and categories as {table}"
-                    raise DataTypeError(f"X cannot be read as numbers ({error}); {remedy}") from error
+                    raise DataTypeError(
+                        f"X cannot be read as numbers ({error}); give text, dates and categories as a DataFrame, and "
+                        "a dict of columns as open_rows(X, target=y)"
+                    ) from error
                 raise
             found = (found, None) if alone else found
             if frame is None or is_finite(found[0]):

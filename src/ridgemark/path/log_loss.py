@@ -211,7 +211,7 @@ def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
     rows, groups = newton.passes.distinct_rows().indices, newton.passes.row_groups()
     targets, weights = newton.passes.targets()[rows], groups.weights[rows]
     shares = newton.loss.indicators(targets if groups.gaps is None else targets + groups.gaps[rows])
-    counts = np.count_nonzero(shares > _NO_ROW, axis=0)
+    counts = np.maximum(np.count_nonzero(shares > _NO_ROW, axis=0), 1)  # a class may have hardly any weight
     each = weights @ shares / (weights.sum() * counts)
     fewest = [int(counts.argmin())]
     return (counts, each) if targets.shape[1] > 1 else (counts[fewest], each[fewest])
