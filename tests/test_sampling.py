@@ -8,6 +8,7 @@ from ridgemark.sampling import (
     draw_distinct,
     draw_poisson,
     draw_sequence,
+    draw_uniformly,
     draw_with_replacement,
     make_generator,
 )
@@ -142,3 +143,11 @@ class TestPoisson:
         draw = draw_poisson(np.array([1e300, 1e-300, 1.0, 1e300]), 3, np.random.default_rng(0))
         assert {0, 3} <= set(draw.indices.tolist())
         assert np.isfinite(draw.inclusion).all()
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (5, 5), (5, 9), (1000, 50), (20_000, 2000)])
+def test_uniform_draws_are_those_of_equal_weights(count, size):
+    found = draw_uniformly(count, size, np.random.default_rng(count))
+    expected = draw_distinct(np.ones(count), size, np.random.default_rng(count))
+    for name in ("indices", "counts", "probabilities", "n_draws"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))

@@ -52,6 +52,17 @@ def draw_with_replacement(weights: Floats, size: int, rng: np.random.Generator) 
     return Draw(indices, counts, _normalised(weights), size)
 
 
+def draw_uniformly(count: int, size: int, rng: np.random.Generator) -> Draw:
+    """Draw `size` different positions of `count`, all equally likely: what `draw_distinct` draws by equal weights.
+
+    Without its logarithms it takes half the time, which counts in a fit on a GPU.
+    """
+    size = min(size, count)
+    rings = rng.standard_exponential(count)
+    indices = np.flatnonzero(rings <= np.partition(rings, size - 1)[size - 1])[:size]
+    return Draw(indices, np.ones(size, dtype=np.intp), np.full(count, 1.0 / count), size)
+
+
 def draw_distinct(weights: Floats, size: int, rng: np.random.Generator) -> Draw:
     """Draw independently until `size` different positions are drawn; repeats are skipped.
 

@@ -94,24 +94,22 @@ def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolu
 
 
 def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges, newton: Newton) -> int:
-    """Return which ridge squared error on the indicators suggests, if the classes have enough rows for it.
+    """Return which ridge squared error on the indicators suggests, or the smallest that the classes have rows for.
 
     The curvature of the log loss is about the variance `p (1 - p)` that squared error leaves; a ridge of the log loss
-    has the effect of the ridge divided by it.
+    has the effect of the ridge divided by it. At the smallest ridge allowed, a constant prediction has as many
+    effective dimensions as there are rows outside the largest class.
     """
-    solver, per_target = (
-        SpectralSolver(prepared.moments, recipe.fit_intercept),
-        max(1, newton.passes.source.n_targets - 1),
-    )
-    squared = ridge_path(solver, ridges, len(prepared.setting.distinct))
+    solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
+    n_distinct, free = len(prepared.setting.distinct), max(1, len(solver.target_variance) - 1)  # targets free to differ
+    squared = ridge_path(solver, ridges, n_distinct)
     chosen = int(squared.chosen[0])
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
-    wanted = np.log(ridges.values[chosen]) + np.log(max(float(errors.sum()) / per_target, 1e-6))
+    wanted = np.log(ridges.values[chosen]) + np.log(max(float(errors.sum()) / free, 1e-6))
     suggested = int(np.abs(np.log(ridges.values) - wanted).argmin())
-    # The rows outside the largest class are at least as many as effective dimensions, for the curvature of a constant.
-    counts, n_distinct = rows_of_classes(newton)[0], len(prepared.setting.distinct)
+    counts, _ = rows_of_classes(newton)
     others = n_distinct - counts.max() if len(counts) > 1 else counts[0]
-    spectrum = float(solver.target_variance.sum()) / per_target * solver.spectrum[:, None]
+    spectrum = float(solver.target_variance.sum()) / free * solver.spectrum[:, None]
     dimensions = (spectrum / (spectrum + ridges.scaled)).sum(axis=0)
     return min(suggested, max(0, int(np.count_nonzero(dimensions <= others)) - 1))
 

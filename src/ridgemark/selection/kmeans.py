@@ -5,7 +5,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataTypeError
 from ridgemark.parameters import positive_count
-from ridgemark.sampling import draw_distinct
+from ridgemark.sampling import draw_uniformly
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
@@ -25,7 +25,7 @@ class KMeans(Selection):
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
         size = max(positive_count(self.n_sample, "n_sample"), n_landmarks)
-        draw = draw_distinct(np.ones(len(problem.distinct)), size, rng)
+        draw = draw_uniformly(len(problem.distinct), size, rng)
         rows = problem.take(draw.indices).points
         if sparse.issparse(rows):
             raise DataTypeError("KMeans makes dense centres and does not accept sparse rows; choose another selection")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ridgemark.sampling import draw_distinct
+from ridgemark.sampling import draw_uniformly
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
@@ -10,5 +10,5 @@ class Uniform(Selection):
     """Every distinct row of positive weight is equally likely; a repeated row is never chosen twice."""
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        draw = draw_distinct(np.ones(len(problem.distinct)), n_landmarks, rng)
+        draw = draw_uniformly(len(problem.distinct), n_landmarks, rng)
         return problem.take(draw.indices, draw=draw)
