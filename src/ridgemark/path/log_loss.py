@@ -158,12 +158,12 @@ class LossSearch:
         self.solutions: dict[int, RidgeSolution] = {}
         self.training: dict[int, float] = {}
         self.losses: dict[int, float] = {}
-        self.totals: dict[int, float] = {}  # with what is added
+        self.totals: dict[int, float] = {}  # the losses, plus what dimensions in excess add
         self._class_rows, self._row_share = rows_of_classes(newton)
         self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
 
     def evaluate(self, position: int) -> float:
-        """Return the leave-one-out loss of one ridge, with what is added."""
+        """Return the leave-one-out loss of one ridge, plus what dimensions in excess add."""
         if position not in self.totals:
             scaled_ridge = float(self.ridges.scaled[position])
             nearest = min(self.solutions, key=lambda k: (abs(k - position), k != self.lowest_at), default=None)
