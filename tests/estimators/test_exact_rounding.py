@@ -8,7 +8,7 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromRidge
 from ridgemark.errors import ConvergenceWarning, LandmarkCountWarning
-from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52
+from ridgemark.kernels import Gaussian, Linear, Matern12, Matern32, Matern52
 from tests.exact_digits import DIGITS, KernelRidge, numbers
 
 TOL = 1e-6  # the default
@@ -80,6 +80,20 @@ def test_bounds_hold_against_50_digits(seed):
 def test_bounds_hold_against_50_digits_in_500_problems():
     for seed in range(500):
         check(seed)
+
+
+def test_bounds_hold_where_a_mean_is_subtracted_from_rows_of_very_different_length():
+    for seed in range(10):  # three rows a millionth apart and one far away, whose k(x, x) is 1e21 times theirs
+        rng = np.random.default_rng(seed)
+        X = 1e5 * np.repeat(rng.normal(size=(2, 4)), (3, 1), axis=0) + 1e-6 * rng.normal(size=(4, 4))
+        y = rng.normal(size=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rounding, and of the distance reached
+            model = ExactKernelRidge("linear", ridge=5e-7, random_state=0).fit(X, y)
+        with mpmath.workdps(DIGITS):
+            exact = KernelRidge(Linear(), X, y, 4 * mpmath.mpf(5e-7), None, True)
+            apart = (numbers(model.predict(X)) - exact.fitted).astype(float)
+        assert np.sqrt(np.mean(apart**2)) <= model.history_[-1].returned[0], seed
 
 
 @pytest.mark.parametrize("ridge", [1e-12, 1e-16])

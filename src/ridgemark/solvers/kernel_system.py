@@ -146,6 +146,9 @@ class KernelSystem:
         self.roundoff = of_sum + self.diagonal_mean(self.entry_errors)
         self.largest_roundoff = of_sum + float(self.entry_errors.max())
         self.n_roundings = 2.0 + centre
+        # The mean is subtracted from the coefficients of all rows, also of those with the largest k(x, x).
+        of_mean = _AROUND_A_PRODUCT * UNIT / self.roundoff if centre else 0.0
+        self._mean_size = of_mean * float(self._lengths @ self.roots[:, 0]) / self.length
         self._row_sums: Floats | None = None  # K w, for the intercept
 
     def diagonal_mean(self, errors: Floats) -> float:
@@ -171,11 +174,13 @@ class KernelSystem:
     def rounding(self, vectors: Floats, columns: Columns) -> Floats:
         """Bound the norm of the rounding error of `product`, of the intercept and of predictions, together.
 
-        Each of the three is at most `roundoff S(c) sqrt(sum_i w_i k(x_i, x_i))`. Coefficients that sum to zero only up
-        to rounding add `sqrt(s)` to the root of the total weight.
+        Each of the three is at most `roundoff S(c) sqrt(sum_i w_i k(x_i, x_i))`; the mean that makes the coefficients
+        sum to zero is rounded relative to their sizes, and this error counts in S(c) with every row's own k(x, x).
+        Coefficients that sum to zero only up to rounding add `sqrt(s)` to the root of the total weight.
         """
-        ridges = self.scaled_ridge[columns]
-        kernel_part = (self._lengths @ np.abs(vectors)) * np.sqrt(self.mean_diagonal) * (self.length + np.sqrt(ridges))
+        ridges, absolute = self.scaled_ridge[columns], np.abs(vectors)
+        size = self._lengths @ absolute + self._mean_size * (self.roots[:, 0] @ absolute) / self.length
+        kernel_part = size * np.sqrt(self.mean_diagonal) * (self.length + np.sqrt(ridges))
         return self.n_roundings * self.roundoff * (kernel_part + ridges * np.linalg.norm(vectors, axis=0))
 
     def coefficients(self, solution: Floats) -> tuple[Floats, Floats]:
