@@ -108,3 +108,12 @@ def test_times_in_seconds_over_a_year_have_tight_audits(n_sites, seconds):
             kernel=Gaussian(60.0), ridge=1e-4, n_landmarks=60, fit_intercept=fit_intercept, random_state=seed
         ).fit(X, y)
         assert max(model.certify(X, y).inputs["rounding"]) < 1e-7
+
+
+def test_a_trace_counts_the_rounding_of_the_point_that_targets_are_measured_from():
+    for seed in range(20):  # one row has all the weight, so that the exact solution has its target there
+        rng = np.random.default_rng(seed)
+        X, y, weights = rng.normal(size=(8, 1)), 3 * rng.normal(size=8), np.r_[1.0, np.full(7, 1e-40)]
+        y[0] /= 300
+        model = NystromRidge("gaussian", bandwidth=1.0, ridge=10.0, random_state=0).fit(X, y, sample_weight=weights)
+        assert abs(model.predict(X)[0] - y[0]) <= model.certificate_.bound, seed

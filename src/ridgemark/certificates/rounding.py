@@ -45,7 +45,8 @@ def mean_entry_error(fit: LandmarkFit) -> float:
 def solution_rounding(fit: LandmarkFit) -> Floats:
     """Return the error of predictions, relative to the exact landmark solution, due to rounding; RMS per target."""
     share = row_rounding(fit) / np.sqrt(fit.moments.total_weight)
-    predicted = share * fit.factor.function_size(fit.dual_coef) + 4 * EPS * np.abs(fit.intercept)
+    constants = np.abs(fit.intercept) + np.abs(fit.target_origin)
+    predicted = share * fit.factor.function_size(fit.dual_coef) + 4 * EPS * constants
     solved = 8 * (EPS + mean_entry_error(fit)) * condition(fit)
     return predicted + solved * np.sqrt(fit.centred.target_variance)
 
