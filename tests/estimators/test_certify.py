@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, exact, load
-from ridgemark.errors import DataError, ParameterError
+from ridgemark.errors import DataError, NumericalError, ParameterError
 from ridgemark.solvers import solver_cost
 from tests.helpers import slowly
 
@@ -65,6 +65,15 @@ def test_other_rows_are_refused():
         light.certify(X, y)
     with pytest.raises(ParameterError, match="kind of a certificate must be one of 'audit', 'operator', 'trace'"):
         model.certify(X, y, kind="guess")
+
+
+@pytest.mark.parametrize("kind", ["audit", "operator"])
+def test_rows_of_the_fit_beyond_the_range_are_not_said_to_be_others(kind):
+    rng = np.random.default_rng(0)
+    X, y = 1e100 * rng.normal(size=(10, 1)), 1e150 * rng.normal(size=10)
+    model = NystromRidge("linear", ridge=10.0, fit_intercept=False, random_state=0).fit(X, y)
+    with pytest.raises(NumericalError, match="exceeds the floating-point range"):
+        model.certify(X, y, kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["audit", "operator"])

@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats
+from ridgemark.certificates.record import BEYOND_RANGE
 from ridgemark.certificates.rounding import EPS, condition, landmark_rounding
-from ridgemark.errors import DataError
+from ridgemark.errors import DataError, NumericalError
 from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks, sum_rounding
 from ridgemark.operators import Cross, CrossTask, cross_block, kernel_diagonal
 from ridgemark.passes import RowPasses, Workspace
@@ -140,6 +141,8 @@ class FittedRows:
         cancelled = 8 * EPS * scale * (self.lengths @ np.sqrt(self.weights)) / fit.scaled_ridge
         unsolved = np.abs(fit.factor.whitener.T @ self.unsolved)
         allowed = np.outer(fit.factor.feature_sizes, self.unsolved_rounding + cancelled) + self._solve_rounding()
+        if np.isnan(unsolved).any() or np.isnan(allowed).any():
+            raise NumericalError(BEYOND_RANGE)
         if not (unsolved <= allowed).all():
             worst = float((unsolved / np.maximum(allowed, np.finfo(np.float64).tiny)).max())
             raise DataError(

@@ -19,6 +19,7 @@ Kind = Literal["audit", "operator", "trace"]
 Certainty = Literal["deterministic", "probability", "estimate"]
 
 _VACUOUS = 0.5  # a bound above this share of what the training error alone implies is not informative
+BEYOND_RANGE = "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
 LARGEST_FACTOR = 10.0  # a larger risk factor is not informative, and left out of the claim
 
 
@@ -108,9 +109,7 @@ def issue(
 ) -> Certificate:
     """Return the certificate with its claim put into words, true with a probability where the inputs have one."""
     if not np.isfinite(bound).all():
-        raise NumericalError(
-            "the distance to exact exceeds the floating-point range; rescale the targets or choose a larger ridge"
-        )
+        raise NumericalError(BEYOND_RANGE)
     claim, own = _claim(bound, inputs.get("failure_probability"), risk_factor), np.sqrt(fit.centred.target_variance)
     implied = np.sqrt(primal_value(fit)), "the training error"
     facts = {"target_rms": own.tolist(), **inputs}
