@@ -117,3 +117,17 @@ def test_a_trace_counts_the_rounding_of_the_point_that_targets_are_measured_from
         y[0] /= 300
         model = NystromRidge("gaussian", bandwidth=1.0, ridge=10.0, random_state=0).fit(X, y, sample_weight=weights)
         assert abs(model.predict(X)[0] - y[0]) <= model.certificate_.bound, seed
+
+
+def test_an_audit_holds_for_targets_whose_rounding_errors_have_squares_below_the_range():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(12, 1)), 1e-150 * rng.normal(size=12)
+        model = NystromRidge(Matern12(1.0), ridge=1e3, random_state=0).fit(X, y)
+        audit = model.certify(X, y)
+        distances = model.distance_to_exact(X, audit, X, y)
+        with mpmath.workdps(DIGITS):
+            exact = kernel_ridge(Matern12(1.0), X, y, 12 * mpmath.mpf(1e3), None, True)
+            off = [abs(value - mpmath.mpf(float(f))) for value, f in zip(exact, model.predict(X), strict=True)]
+            assert mpmath.sqrt(mpmath.fsum(value**2 for value in off) / 12) <= audit.bound, seed
+            assert all(value <= bound for value, bound in zip(off, distances, strict=True)), seed

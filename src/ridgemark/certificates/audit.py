@@ -25,6 +25,7 @@ KERNEL_ENTRIES = 4_000_000_000
 """Default limit on the kernel entries of an audit: about a minute; all of K up to 89,000 rows."""
 _MOST_ROWS = 300  # rows optimised in addition to the landmarks: more hardly change the bound
 _SHARE = 0.1  # and at most this share of all rows
+_LOST = float(np.finfo(np.float64).tiny)  # more than what sums of squares lose below the floating-point range
 
 
 def audit(
@@ -82,13 +83,14 @@ def audit(
 def _whole(rows: FittedRows, landmark_indices: Indices | None) -> tuple[Floats, dict[str, Any]]:
     total, scaled_ridge = rows.total_weight, rows.fit.scaled_ridge
     product, product_error, defect, inner, inner_rounding = whole_defect(rows)
-    gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total
+    lost = _LOST * (1.0 + scaled_ridge / total)
+    gap = scaled_ridge * (np.maximum(inner, 0.0) + inner_rounding) / total + lost
     ascent = ascend(rows, product, defect, landmark_indices)
     shifted = 2.0 * (1.0 + np.abs(ascent.eta)) * ascent.xi_sum * mean_rounding(rows, product)
     ascended = np.maximum(inner - ascent.gain, 0.0) + ascent.rounding(inner_rounding, product_error) + shifted
-    smaller_gap = np.minimum(gap, scaled_ridge * ascended / total)
+    smaller_gap = np.minimum(gap, scaled_ridge * ascended / total + lost)
     by_energy, energy, added = _by_energy(rows, defect, gap)
-    added += rows.rms(rows.lengths[:, None] * product_error)
+    added += rows.rms(rows.lengths[:, None] * product_error) + np.sqrt(lost)
     by_gap = (ascent.moved + np.sqrt(smaller_gap)) / 2
     bound = np.minimum(by_energy + added, by_gap)
     rounding = np.where(by_energy + added < by_gap, added, 0.0) + 2.0 * rows.value_rounding
@@ -199,7 +201,7 @@ def sampled(rows: FittedRows, size: int, rho: float, rng: np.random.Generator) -
     """
     fit, total = rows.fit, rows.total_weight
     from_sample, estimate, trace, unsolved = sampled_defect(rows, size, rho, rng)
-    rounding = 2.0 * rows.value_rounding
+    rounding = 2.0 * rows.value_rounding + np.sqrt(_LOST * (1.0 + fit.scaled_ridge / total))
     rounding += np.sqrt(np.maximum((unsolved * (fit.moments.gram @ unsolved)).sum(axis=0), 0.0) / total)
     gap = rows.rms_residual * from_sample
     bound = np.minimum(
