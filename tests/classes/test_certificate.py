@@ -1,12 +1,15 @@
 """No bound on the distance from exact kernel logistic regression is below the truth."""
 
+import warnings
+
+import mpmath
 import numpy as np
 import pytest
 
 from ridgemark import NystromClassifier, load
 from ridgemark.certificates import audit_classes
-from ridgemark.errors import DataError
-from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern32
+from ridgemark.errors import ConvergenceWarning, DataError
+from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern32, Scaled
 from ridgemark.leverage import Bracket
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
@@ -96,6 +99,23 @@ def test_no_bound_is_below_the_truth():
 def test_no_bound_is_below_the_truth_in_300_problems():
     for seed in range(300):
         check_bounds(1000 + seed)
+
+
+@pytest.mark.parametrize("weights", [(7.0, 3.0), (1.0, 1.0, 5.0), (1.0, 1e-35, 1e-22)])
+def test_bounds_on_the_log_odds_count_rounding_and_constants_that_are_not_solved(weights):
+    X, n_classes = np.random.default_rng(0).normal(size=(9, 2)), len(weights)
+    labels = np.arange(9) % n_classes
+    model = NystromClassifier(Scaled(Gaussian(1.0), 1e-20), ridge=1.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, labels, sample_weight=np.array(weights)[labels])
+    certificate = model.certify(X, labels, sample_weight=np.array(weights)[labels])
+    with mpmath.workdps(50):  # the function is zero to 1e-19, and the constants are the logarithms of the shares
+        totals = [mpmath.mpf(weight) * int((labels == k).sum()) for k, weight in enumerate(weights)]
+        logs = np.array([mpmath.log(total) for total in totals], dtype=object)
+        exact = logs[1:] - logs[0] if n_classes == 2 else logs - logs.mean()
+        apart = (np.atleast_2d(model.decision_function(X).T).T.astype(object) - exact).astype(float)
+    assert np.linalg.norm(apart, axis=1).max() <= certificate.inputs["log_odds"]
 
 
 def test_the_bound_is_within_ten_times_the_truth_for_enough_landmarks():

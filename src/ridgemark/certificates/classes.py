@@ -11,6 +11,7 @@ from ridgemark.certificates.dual import FittedRows
 from ridgemark.certificates.record import Certificate, check_failure_probability, in_words, rounded_up, stated
 from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, NumericalError
+from ridgemark.linalg import sum_rounding
 from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import CurvatureSystem, LandmarkFit
@@ -38,6 +39,8 @@ class ClassRows(FittedRows):
         The indicators, and the log-odds with balanced constants.
     moved : float
         Root mean square of the change of the probabilities by the balance.
+    shift : array of shape (t,)
+        The change of the constants by the balance.
     """
 
     def __init__(self, passes: RowPasses, fit: LandmarkFit, loss: Loss) -> None:
@@ -46,9 +49,10 @@ class ClassRows(FittedRows):
 
     def _residuals(self, targets: Floats) -> tuple[Floats, Floats]:
         given = self.values + self.fit.intercept
-        self.targets, self.predictor = targets, given
+        self.targets, self.shift = targets, np.zeros(targets.shape[1])
         if self.fit.fit_intercept:
-            self.predictor = given + self._balance(given)
+            self.shift = self._balance(given)
+        self.predictor = given + self.shift
         slopes = self.loss.slopes(targets, self.predictor)
         change = slopes - self.loss.slopes(targets, given)
         self.moved = math.sqrt(float(self.weights @ (change**2).sum(axis=1)) / self.total_weight)
@@ -56,7 +60,7 @@ class ClassRows(FittedRows):
 
     def _balance(self, predictor: Floats) -> Floats:
         """Return the change of the constants for which the slopes sum to zero, by Newton's method."""
-        t, shift, least = predictor.shape[1], np.zeros(predictor.shape[1]), math.inf
+        shift, least = np.zeros(predictor.shape[1]), math.inf
         best = shift
         for _ in range(_MOST_STEPS):
             at = predictor + shift
@@ -66,10 +70,14 @@ class ClassRows(FittedRows):
                 least, best = size, shift
             else:
                 break
-            units = (np.broadcast_to(unit, at.shape) for unit in np.eye(t))
-            matrix = np.stack([self.weights @ self.loss.curvature_product(at, unit) for unit in units])
-            shift = shift - np.clip(np.linalg.lstsq(matrix, slopes, rcond=None)[0], -1.0, 1.0)
+            step = np.linalg.lstsq(self._curvature_of_constants(at), slopes, rcond=None)[0]
+            shift = shift - np.clip(step, -1.0, 1.0)
         return best
+
+    def _curvature_of_constants(self, predictor: Floats) -> Floats:
+        """Return the second derivative of the loss by the constants, shape (t, t)."""
+        units = (np.broadcast_to(unit, predictor.shape) for unit in np.eye(predictor.shape[1]))
+        return np.stack([self.weights @ self.loss.curvature_product(predictor, unit) for unit in units])
 
     @property
     def objective(self) -> float:
@@ -77,20 +85,43 @@ class ClassRows(FittedRows):
         loss = float(self.weights @ self.loss.values(self.targets, self.predictor))
         return loss + float(self.fit.scaled_ridge[0]) / 2 * float((self.fit.solution.coefficients**2).sum())
 
+    def _row_rounding(self) -> tuple[Floats, Floats, Floats]:
+        """Return `sqrt(k(x_i, x_i))`, shape (n, 1), and the rounding errors of the log-odds and of `w l'`, (n, t)."""
+        roots = np.sqrt(self.weights)[:, None]
+        lengths = np.divide(self.lengths[:, None], roots, out=np.zeros_like(roots), where=roots > 0)
+        of_values = lengths * self.share[:, None] * self.function_size
+        of_values = of_values + 4 * EPS * (np.abs(self.values) + np.abs(self.predictor))
+        return lengths, of_values, self.weights[:, None] * (self.loss.steepest * of_values + 8 * EPS)
+
     def dual_rounding(self) -> Floats:
         """Return a bound, per target, on the norm of f_a due to the rounding of alpha: of eta, of p and of the balance.
 
         `sum_i |d alpha_i| sqrt(k(x_i, x_i))`.
         """
-        roots, ridge = np.sqrt(self.weights)[:, None], self.fit.scaled_ridge
-        lengths = np.divide(self.lengths[:, None], roots, out=np.zeros_like(roots), where=roots > 0)
-        of_values = lengths * self.share[:, None] * self.function_size
-        of_values = of_values + 4 * EPS * (np.abs(self.values) + np.abs(self.predictor))
-        of_slopes = self.weights[:, None] * (self.loss.steepest * of_values + 8 * EPS)
+        lengths, _, of_slopes = self._row_rounding()
         unbalanced = np.abs(self.weights @ self.residual) + of_slopes.sum(axis=0)
         if not self.fit.fit_intercept:
             unbalanced = np.zeros_like(unbalanced)
-        return ((lengths * of_slopes).sum(axis=0) + 4.0 * unbalanced * float(lengths.max())) / ridge
+        return ((lengths * of_slopes).sum(axis=0) + 4.0 * unbalanced * float(lengths.max())) / self.fit.scaled_ridge
+
+    def log_odds_rounding(self) -> float:
+        """Bound the distance, at any row, of the log-odds given from those of f with constants that are balanced.
+
+        The constants were moved until rounding left slopes that sum to a vector of length at most d. Over a distance t
+        the curvature h along a change of the constants falls by the factor exp(-v t) at most, v the largest difference
+        of two entries of a change of length one, so `h (1 - exp(-v t))/v <= d`. Infinite where h is below v d.
+        """
+        _, of_values, of_slopes = self._row_rounding()
+        rounding = float(np.sqrt((of_values**2).sum(axis=1)).max())
+        if not self.fit.fit_intercept:
+            return rounding
+        unbalanced = np.linalg.norm(np.abs(self.weights @ self.residual) + of_slopes.sum(axis=0))
+        curvature, widest = self._curvature_of_constants(self.predictor), 1.0 if self.loss.scalar else math.sqrt(2.0)
+        least = float(np.linalg.eigvalsh(curvature)[0 if self.loss.scalar else 1])  # equal constants change nothing
+        least -= sum_rounding(len(self.weights)) * float(np.trace(curvature))
+        share = widest * float(unbalanced) / least if least > 0 else math.inf
+        left = -math.log1p(-share) / widest if share < 1 else math.inf
+        return rounding + float(np.linalg.norm(self.shift)) + left
 
     def _check_count(self) -> None:
         n_rows, fitted = int(np.count_nonzero(self.weights)), self.fit.moments.n_rows
@@ -160,18 +191,23 @@ def audit_classes(
 def _log_odds(rows: ClassRows, gap: float) -> dict[str, Any]:
     """Return bounds on the log-odds: at most m at any row, and their mean square weighted by the curvature.
 
-    `|f - f*| <= N = sqrt(2 G/s)`, so log-odds at x are within `N sqrt(k(x, x))`, with an intercept
-    `N (sqrt(k(x, x)) + max_i sqrt(k(x_i, x_i)))`; and for two classes
-    `sum_i w_i p_i (1 - p_i) (eta_i - eta*_i)^2 <= (G/2) m/(1 - exp(-m))`.
+    `|f - f*| <= N = sqrt(2 G/s)`, so log-odds at x are within `N sqrt(k(x, x))`, but for the constants. With an
+    intercept both fits give any set of classes the same total probability. So the changes of the K constants, sorted,
+    have no gap above `sqrt(2) N L`, `L = max_i sqrt(k(x_i, x_i))`: else the classes beyond it would be more probable at
+    all rows. The length of such changes, which sum to zero, is at most `N L sqrt(K (K^2 - 1)/6)`; of two classes N L.
+    For two classes `sum_i w_i p_i (1 - p_i) (eta_i - eta*_i)^2 <= (G/2) m/(1 - exp(-m))`. A change of the log-odds by
+    r, as by rounding, changes `p (1 - p)` by the factor exp(r) at most.
     """
-    norm = math.sqrt(2.0 * gap / float(rows.fit.scaled_ridge[0]))
+    norm, n_classes = math.sqrt(2.0 * gap / float(rows.fit.scaled_ridge[0])), max(2, rows.targets.shape[1])
     present = rows.weights > 0
     longest = float(np.sqrt((rows.diagonal[present] / rows.weights[present]).max()))
-    most = norm * longest * (2.0 if rows.fit.fit_intercept else 1.0)
-    found = {"gap": gap, "log_odds_norm": norm, "log_odds": most}
+    constants = math.sqrt(n_classes * (n_classes**2 - 1) / 6) if rows.fit.fit_intercept else 0.0
+    most, rounding = norm * longest * (1.0 + constants), rows.log_odds_rounding()
+    found = {"gap": gap, "log_odds_norm": norm, "log_odds": most + rounding}
     if rows.loss.scalar:
         factor = most / -math.expm1(-most) if most > 0 else 1.0
-        found["curvature_weighted"] = math.sqrt(gap / 2.0 * factor / rows.total_weight)
+        weighted = math.sqrt(gap / 2.0 * factor / rows.total_weight)
+        found["curvature_weighted"] = weighted * math.exp(rounding / 2) + rounding / 2 if rounding < 1 else math.inf
     return found
 
 
