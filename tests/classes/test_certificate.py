@@ -118,6 +118,14 @@ def test_bounds_on_the_log_odds_count_rounding_and_constants_that_are_not_solved
     assert np.linalg.norm(apart, axis=1).max() <= certificate.inputs["log_odds"]
 
 
+def test_a_certificate_of_classes_does_not_speak_of_the_risk_of_squared_errors():
+    X, labels = labelled(300, 2)
+    model = NystromClassifier("gaussian", bandwidth=3.0, ridge=1.0, n_landmarks=200, random_state=0).fit(X, labels)
+    certificate = model.certify(X, labels)
+    assert certificate.inputs["theorem_3"] is None
+    assert "Theorem 3" not in str(certificate)
+
+
 def test_the_bound_is_within_ten_times_the_truth_for_enough_landmarks():
     X, labels = labelled(400, 2)
     model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, n_landmarks=25, random_state=0).fit(X, labels)

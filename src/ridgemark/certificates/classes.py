@@ -217,7 +217,8 @@ def _issue(rows: ClassRows, bound: float, inputs: dict[str, Any]) -> Certificate
     said = f"fitted probabilities are within {rounded_up(bound)} (RMS) of exact kernel logistic regression"
     implied = math.sqrt(rows.loss.steepest * rows.objective / rows.total_weight)
     own = np.sqrt(rows.weights @ rows.targets**2 / rows.total_weight)
-    facts = {"target_rms": own.tolist(), "unmeasured": [implied] * len(own), **inputs}
+    # Theorem 3 is about squared errors.
+    facts = {"target_rms": own.tolist(), "unmeasured": [implied] * len(own), "theorem_3": None, **inputs}
     without = np.array([implied]), "the loss"
     claim = in_words(f"{said} on these rows", rho)
     return stated("audit", rows.fit, np.array([bound]), claim, without, facts, rows.cost)
