@@ -123,3 +123,14 @@ def test_at_theorem_4s_epsilon_its_own_count_of_draws_is_enough():
         if epsilon < 0.5:
             assert bounds.theorem_4_count(n, n * trace, 0.5, epsilon, rho) <= p
     assert bounds.theorem_4_epsilon(100, 20, 100.0, 1e-3, 0.1) >= 0.5
+
+
+def test_numbers_at_the_ends_of_the_floating_point_range_give_numbers_or_refusals():
+    smallest = 5e-324
+    assert bounds.theorem_2_failure_probability(10, 5, t=1e200, largest_eigenvalue=1.0, squared_frobenius_norm=1.0) == 0
+    assert bounds.theorem_2_failure_probability(10, 5, 0.1, smallest, smallest) == 0
+    assert bounds.theorem_3_minimum_lambda(2, largest_eigenvalue=0.0, smallest_score=smallest) == 0
+    assert bounds.theorem_4_multiplicative_factor(1, 0.0, lambda_=smallest, epsilon=0.1) == 0
+    assert bounds.theorem_4_epsilon(1, 10**9, trace=0.0, lambda_=1e-16, rho=0.1) < 1e-300
+    with pytest.raises(ParameterError, match="exceeds the floating-point range"):
+        bounds.theorem_4_count(10, 0.9, lambda_=smallest, epsilon=smallest, rho=0.25)

@@ -44,7 +44,8 @@ def theorem_2_failure_probability(
     """
     _check(n=n, p=p, beta=beta)
     _check(_POSITIVE, t=t, largest_eigenvalue=largest_eigenvalue, squared_frobenius_norm=squared_frobenius_norm)
-    exponent = (p * t**2 / 2.0) / (largest_eigenvalue * (squared_frobenius_norm / beta + t / 3.0))
+    # Ratios first: t^2 and products of small numbers may leave the floating-point range.
+    exponent = p / 2.0 * (t / largest_eigenvalue) * (t / (squared_frobenius_norm / beta + t / 3.0))
     return min(1.0, n * math.exp(-exponent))
 
 
@@ -83,7 +84,7 @@ def theorem_3_minimum_lambda(n: int, largest_eigenvalue: float, smallest_score: 
     holds without it (see `condition_free_risk_factor`).
     """
     _check(n=n, largest_eigenvalue=largest_eigenvalue, smallest_score=smallest_score)
-    return 2.0 * (1.0 + 1.0 / smallest_score) * largest_eigenvalue / n
+    return 2.0 * (largest_eigenvalue + largest_eigenvalue / smallest_score) / n
 
 
 def theorem_3_risk_factor(epsilon: float) -> float:
@@ -135,7 +136,7 @@ def theorem_4_count(n: int, trace: float, lambda_: float, epsilon: float, rho: f
     """Return Theorem 4's number of draws with `p_i = K_ii/tr K`: `8 (tr K/(n lambda epsilon) + 1/6) log(n/rho)`."""
     _check(n=n, trace=trace, lambda_=lambda_, rho=rho)
     _check(_BELOW_HALF, epsilon=epsilon)
-    return _ceil(8.0 * (trace / (n * lambda_ * epsilon) + 1.0 / 6.0) * math.log(n / rho))
+    return _ceil(8.0 * (trace / (n * lambda_) / epsilon + 1.0 / 6.0) * math.log(n / rho))
 
 
 def theorem_4_epsilon(n: int, p: int, trace: float, lambda_: float, rho: float) -> float:
@@ -164,7 +165,7 @@ def theorem_4_multiplicative_factor(n: int, smallest_eigenvalue: float, lambda_:
     _check(n=n, smallest_eigenvalue=smallest_eigenvalue, lambda_=lambda_)
     _check(_BELOW_HALF, epsilon=epsilon)
     shift = n * lambda_ * epsilon
-    return max(0.0, (smallest_eigenvalue - shift) / (smallest_eigenvalue + shift))
+    return (smallest_eigenvalue - shift) / (smallest_eigenvalue + shift) if smallest_eigenvalue > shift else 0.0
 
 
 # --- The introduction's comparison: orders of kernel evaluations ---------------------------------------------
