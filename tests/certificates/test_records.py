@@ -215,8 +215,8 @@ def test_options_out_of_range_are_refused():
     with pytest.raises(ParameterError, match="at least one row of 300 kernel entries, got 299"):
         _audit(problem, kernel_entries=299)
     for certify in (audit, operator_certificate):
-        with pytest.raises(ParameterError, match=r"failure_probability must lie between 0 and 1, got 1\.5"):
-            certify(problem.passes, problem.fit, rng=rng, failure_probability=1.5)
+        with pytest.raises(ParameterError, match=r"failure_probability must lie between 0 and 0\.5, got 0\.7"):
+            certify(problem.passes, problem.fit, rng=rng, failure_probability=0.7)
 
 
 def test_distances_need_an_audit_the_same_features_and_a_kernel_with_a_diagonal():

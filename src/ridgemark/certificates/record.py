@@ -158,9 +158,9 @@ def spent(cost: Mapping[str, float]) -> str:
 
 
 def check_failure_probability(value: float) -> None:
-    """Raise an error unless the value lies between 0 and 1, both excluded."""
-    if not 0 < value < 1:
-        raise ParameterError(f"failure_probability must lie between 0 and 1, got {value!r}")
+    """Raise an error unless the value lies between 0 and 0.5, both excluded, as Theorem 3 has it."""
+    if not 0 < value < 0.5:
+        raise ParameterError(f"failure_probability must lie between 0 and 0.5, got {value!r}")
 
 
 def what_would_help(fit: LandmarkFit, kind: Kind = "audit") -> str:
