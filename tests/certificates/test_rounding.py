@@ -6,7 +6,7 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.certificates import audit, distance_at, operator_certificate, trace_certificate
-from ridgemark.kernels import Gaussian, Matern12, Matern32, Matern52, Polynomial
+from ridgemark.kernels import Gaussian, Linear, Matern12, Matern32, Matern52, Polynomial
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from tests.certificates.problems import Fitted
@@ -131,3 +131,14 @@ def test_an_audit_holds_for_targets_whose_rounding_errors_have_squares_below_the
             off = [abs(value - mpmath.mpf(float(f))) for value, f in zip(exact, model.predict(X), strict=True)]
             assert mpmath.sqrt(mpmath.fsum(value**2 for value in off) / 12) <= audit.bound, seed
             assert all(value <= bound for value, bound in zip(off, distances, strict=True)), seed
+
+
+def test_distances_at_points_hold_where_gap_times_variance_is_below_the_range():
+    rng = np.random.default_rng(0)
+    X, y = 1e-60 * rng.normal(size=(8, 3)), 1e-130 * rng.normal(size=8)
+    model = NystromRidge(Linear(), ridge=1.0, n_landmarks=1, fit_intercept=False, random_state=0).fit(X, y)
+    distances = model.distance_to_exact(X, model.certify(X, y), X, y)
+    with mpmath.workdps(400):
+        exact = kernel_ridge(Linear(), X, y, mpmath.mpf(8))
+        off = [abs(value - mpmath.mpf(float(f))) for value, f in zip(exact, model.predict(X), strict=True)]
+        assert all(value <= bound for value, bound in zip(off, distances, strict=True))

@@ -105,7 +105,8 @@ class PointwiseDistance(CrossTask):
         )
         variance = xp.stack(variances, axis=1) + (share * diagonal)[:, None] * (2.0 + self.amplified)
         rounding = (predicted * xp.sqrt(diagonal))[:, None] * self.own_size + 4 * EPS * abs(self.intercept)
-        return xp.sqrt(self.gaps * variance[:, self.which]) + rounding
+        # Roots first: the product of a small gap and a small variance may fall below the floating-point range.
+        return xp.sqrt(self.gaps) * xp.sqrt(variance[:, self.which]) + rounding
 
 
 def _variance(cross: Array, diagonal: Array, factor: Array, fit_intercept: bool, backend: Backend) -> Array:
