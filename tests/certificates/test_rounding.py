@@ -1,5 +1,7 @@
 """Certificates hold for the floating-point numbers returned, compared with kernel ridge regression in 50 digits."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -142,3 +144,17 @@ def test_distances_at_points_hold_where_gap_times_variance_is_below_the_range():
         exact = kernel_ridge(Linear(), X, y, mpmath.mpf(8))
         off = [abs(value - mpmath.mpf(float(f))) for value, f in zip(exact, model.predict(X), strict=True)]
         assert all(value <= bound for value, bound in zip(off, distances, strict=True))
+
+
+def test_a_trace_counts_the_rounding_of_centring_features_far_from_zero():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = 1e6 + 1e-4 * rng.normal(size=(6, 2)), rng.normal(size=6)
+        model = NystromRidge(Linear(origin=0.0), ridge=1e-12, n_landmarks=1, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rounding
+            predicted = model.fit(X, y).predict(X)
+        with mpmath.workdps(DIGITS):
+            exact = kernel_ridge(Linear(), X, y, 6 * mpmath.mpf(1e-12), None, True)
+            off = np.array([float(value - mpmath.mpf(float(f))) for value, f in zip(exact, predicted, strict=True)])
+        assert np.sqrt(np.mean(off**2)) <= model.certificate_.bound, seed

@@ -81,5 +81,9 @@ def residual_rounding(fit: LandmarkFit) -> float:
 
 
 def condition(fit: LandmarkFit) -> Floats:
-    """Return a bound on the condition number of the matrix of the landmark problem, per target."""
-    return 1.0 + fit.size / fit.scaled_ridge
+    """Return a bound on the condition number of the matrix of the landmark problem, per target.
+
+    Of the matrix before centring, relative to which that of an intercept is rounded.
+    """
+    size = max(fit.size, float(np.linalg.norm(fit.moments.gram)))
+    return 1.0 + size / fit.scaled_ridge
