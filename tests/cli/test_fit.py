@@ -435,6 +435,13 @@ def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_pat
     assert "faster: --landmarks 100" in errors[0]
 
 
+def test_one_row_is_fitted(ridgemark, tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,3\n", encoding="utf-8")
+    code, _, errors = ridgemark("fit", tmp_path / "x.csv", "--target", "y", "--output", tmp_path / "m")
+    assert (code, errors) == (0, [])
+    assert load(tmp_path / "m").predict(open_rows(tmp_path / "x.csv", target="y")) == 3
+
+
 def test_more_rows_take_longer_and_more_landmarks_more_memory():
     few, many = (np.zeros((n, 2)) for n in (1000, 100_000))
     small, large = (open_rows(X, target=1) for X in (few, many))
