@@ -128,11 +128,12 @@ class Place:
         )
 
     def not_of_kind(self, value: object, kind: str, row: int) -> DataTypeError:
-        """Refuse a value in a column that held numbers, booleans or dates in the fit."""
+        """Refuse a value in a column that holds numbers, booleans or dates; other remedies than its own need a fit."""
         held = {"number": "numbers", "boolean": "true and false", "date": "dates"}[kind]
         return DataTypeError(
             f"{self.cell(row)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
-            f"correct the value, name the column in categorical_features, or {LEAVE_OUT}"
+            "correct the value; or, in the fit, name the column in categorical_features (command line: --categorical) "
+            f"or {LEAVE_OUT}"
         )
 
     def unseen(self, value: object, row: int) -> DataError:
