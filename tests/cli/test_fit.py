@@ -205,6 +205,8 @@ def test_several_targets_have_a_column_each(folder, ridgemark, tmp_path):
     header, rows = read_csv(out)
     assert header == [f"{what}_{name}" for name in "ya" for what in ("prediction", "lower", "upper")]
     assert rows.shape == (150, 6)
+    _, printed, _ = ridgemark("effects", tmp_path / "m", folder / "new.csv")
+    assert re.findall(r"Average effects on (\w+) over", printed) == ["y", "a"]
 
 
 def test_columns_without_names_are_known_by_position(ridgemark, tmp_path):
