@@ -90,7 +90,7 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
     if re.search(rb"[\0-\x08\x0e-\x1f]", text):
         raise SourceFileError(
             f"{source} is not plain text, or not UTF-8; a CSV file must be text in UTF-8; "
-            "use the extension of its format"
+            "save it as such, or use the extension of its format"
         )
     if re.search(rb"\r[^\n]", text):
         raise SourceFileError(f"{source} ends its lines with carriage returns only; save it with line feeds")

@@ -106,7 +106,7 @@ class Place:
 
     def missing(self, row: int, column: int = 0) -> DataError:
         """Refuse an empty or null cell."""
-        rule = "every row needs its target" if self.of_target else "every value must be a number"
+        rule = "every row needs its target" if self.of_target else "every cell must have a value"
         return DataError(f"{self.cell(row, column)} is missing; {rule}; {self.remedy}")
 
     def no_number(self, value: object, row: int) -> DataTypeError:
@@ -140,7 +140,7 @@ class Place:
         """Refuse a level that the fit has not seen."""
         return DataError(
             f"{self.cell(row)} is {shown(value)}, a level that the fit has not seen; correct it, drop the row, "
-            "or let unseen levels be ignored"
+            'or fit with unknown="ignore" (command line: --unknown ignore)'
         )
 
     def decimal_comma(self, text: str, row: int) -> DataError:
