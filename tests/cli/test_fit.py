@@ -312,6 +312,15 @@ def test_scores_without_a_ridge_take_it_by_leave_one_out_or_from_a_model(folder,
     assert "give --ridge, a --model, or a --target" in errors[0]
 
 
+@pytest.mark.parametrize(
+    "option", [("--kernel", "laplacian"), ("--bandwidth", 3), ("--drop", "a"), ("--unknown", "error")]
+)
+def test_scores_of_a_model_refuse_options_that_the_model_knows(option, folder, model_file, ridgemark):
+    code, _, errors = ridgemark("scores", folder / "rows.csv", "--model", model_file, *option)
+    assert code == 2
+    assert errors[0].startswith(f"ridgemark: {option[0]} cannot be given with --model, whose own is taken; leave one")
+
+
 def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
     arguments = ("--ridge", "1e-3", "--columns", "a,b", "--output", tmp_path / "s.csv", "--json", "--top", "3")
     code, out, _ = ridgemark("scores", folder / "rows.csv", *arguments)
