@@ -177,6 +177,12 @@ def test_a_file_that_is_not_csv_is_refused_on_opening(write: Any, text: bytes, e
     assert expected in refusal(path)
 
 
+def test_names_with_a_line_break_are_not_split_at_another_delimiter(write: Any) -> None:
+    path = write('a,"b\nc"\n1,2\n')
+    assert list(open_rows(path).feature_names) == ["a", "b\nc"]
+    assert "the first row of 'd.csv' cannot be split at ';'; give the character" in refusal(path, delimiter=";")
+
+
 def test_a_row_without_end_is_refused_in_bounded_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIDGEMARK_MAX_ROW_BYTES", "1000")
     monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 100)

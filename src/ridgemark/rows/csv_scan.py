@@ -101,7 +101,13 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
             f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
         ) from error
     delimiter = delimiter or max(",;\t|".replace(decimal, ""), key=re.sub('"[^"]*"', "", row).count)
-    cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
+    try:
+        cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
+    except csv.Error as error:  # a line break that is in quotes only with another delimiter
+        raise SourceFileError(
+            f"the first row of {source} cannot be split at {delimiter!r}; give the character between its cells as "
+            "delimiter=... (command line: --delimiter)"
+        ) from error
     if len(cells) > MAX_COLUMNS.value:
         raise DataError(f"the first line of {source} has {len(cells):,} columns; {MAX_COLUMNS.remedy}")
     return cells, delimiter
