@@ -151,3 +151,9 @@ def test_uniform_draws_are_those_of_equal_weights(count, size):
     expected = draw_distinct(np.ones(count), size, np.random.default_rng(count))
     for name in ("indices", "counts", "probabilities", "n_draws"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "seven", [1, 2]])
+def test_a_random_state_that_is_not_one_is_refused_with_those_that_are(seed):
+    with pytest.raises(ParameterError, match=r"random_state must be None, an integer from 0 to 2\*\*32 - 1, .*, got "):
+        make_generator(seed)

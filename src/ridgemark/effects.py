@@ -251,11 +251,12 @@ class EffectsSummary:
         lines = []
         for t in range(self.average.shape[1]):
             several = self.average.shape[1] > 1
-            of_target = f" on {self.targets[t]}" if self.targets else f" on target {t}" if several else ""
+            of_target = f" on {_escaped(self.targets[t])}" if self.targets else f" on target {t}" if several else ""
             cells = [heads]
             for one in self.to_record()[t * len(self.effects) : (t + 1) * len(self.effects)]:
                 words = [format(one[name], ".2f" if name == "t_value" else ".4g") for name in names]
-                cells.append([one["column"], one["unit"], *words, *(f"{number:.4g}" for number in one["quartiles"])])
+                names_and_units = [_escaped(one["column"]), _escaped(one["unit"])]
+                cells.append([*names_and_units, *words, *(f"{number:.4g}" for number in one["quartiles"])])
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += [f"Average effects{of_target} over {self.n_rows:,} rows, and quartiles over the rows", ""]
             for row in cells:
@@ -264,6 +265,11 @@ class EffectsSummary:
                 lines.append("  ".join([*left, *right]).rstrip())
             lines.append("")
         return "\n".join(lines[:-1])
+
+
+def _escaped(text: str) -> str:
+    """Return text in one line, its control characters as escapes."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def effect_values(passes: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats, effects: Sequence[Effect]) -> Floats:

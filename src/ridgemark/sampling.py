@@ -33,7 +33,14 @@ def make_generator(random_state: Any) -> np.random.Generator:
     """Return a generator for scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31))
+    try:
+        state = check_random_state(random_state)
+    except ValueError as error:
+        raise ParameterError(
+            "random_state must be None, an integer from 0 to 2**32 - 1, a RandomState or a Generator of numpy, "
+            f"got {random_state!r}"
+        ) from error
+    return np.random.default_rng(state.randint(2**31))
 
 
 def separate_generator(random_state: Any) -> np.random.Generator:

@@ -282,7 +282,7 @@ def test_wrong_options_are_refused(options, words):
 def test_unknown_labels_are_refused_in_calibration():
     X, labels = labelled(100, 2)
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, np.array(["no", "yes"])[labels])
-    with pytest.raises(DataError, match="the label of row 2 is none of the 2 classes"):
+    with pytest.raises(DataError, match="the label of row 2 is none of the 2 classes of the fit; correct it, or drop"):
         model.calibrate(X[:3], ["yes", "no", "perhaps"])
 
 

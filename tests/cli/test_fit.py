@@ -205,6 +205,8 @@ def test_several_targets_have_a_column_each(folder, ridgemark, tmp_path):
     header, rows = read_csv(out)
     assert header == [f"{what}_{name}" for name in "ya" for what in ("prediction", "lower", "upper")]
     assert rows.shape == (150, 6)
+    _, printed, _ = ridgemark("effects", tmp_path / "m", folder / "new.csv")
+    assert re.findall(r"Average effects on (\w+) over", printed) == ["y", "a"]
 
 
 def test_columns_without_names_are_known_by_position(ridgemark, tmp_path):
@@ -308,6 +310,15 @@ def test_scores_without_a_ridge_take_it_by_leave_one_out_or_from_a_model(folder,
     code, _, errors = ridgemark("scores", rows, "--columns", "a")
     assert (code, len(errors)) == (2, 1)
     assert "give --ridge, a --model, or a --target" in errors[0]
+
+
+@pytest.mark.parametrize(
+    "option", [("--kernel", "laplacian"), ("--bandwidth", 3), ("--drop", "a"), ("--unknown", "error")]
+)
+def test_scores_of_a_model_refuse_options_that_the_model_knows(option, folder, model_file, ridgemark):
+    code, _, errors = ridgemark("scores", folder / "rows.csv", "--model", model_file, *option)
+    assert code == 2
+    assert errors[0].startswith(f"ridgemark: {option[0]} cannot be given with --model, whose own is taken; leave one")
 
 
 def test_scores_equal_those_in_python(folder, ridgemark, tmp_path):
@@ -433,6 +444,13 @@ def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_pat
     assert re.fullmatch(r"700 rows: \S+ \S+ to \S+ \S+ and about 0\.1 GiB; faster: --bandwidth median, .*", errors[0])
     _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments, "--bandwidth", 1, "--force")
     assert "faster: --landmarks 100" in errors[0]
+
+
+def test_one_row_is_fitted(ridgemark, tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,3\n", encoding="utf-8")
+    code, _, errors = ridgemark("fit", tmp_path / "x.csv", "--target", "y", "--output", tmp_path / "m")
+    assert (code, errors) == (0, [])
+    assert load(tmp_path / "m").predict(open_rows(tmp_path / "x.csv", target="y")) == 3
 
 
 def test_more_rows_take_longer_and_more_landmarks_more_memory():

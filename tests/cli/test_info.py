@@ -65,3 +65,10 @@ def test_a_file_that_is_no_model_is_refused(folder, ridgemark):
     code, _, errors = ridgemark("info", folder / "rows.csv")
     assert (code, len(errors)) == (2, 1)
     assert "holds data, not a model" in errors[0]
+
+
+def test_a_model_saved_without_sums_has_no_intervals(saved, ridgemark, tmp_path):
+    path = load(saved / "searched").save(tmp_path / "m", sums=False)
+    assert lines(ridgemark("info", saved / "searched")[1])["intervals"] == "yes"
+    assert lines(ridgemark("info", path)[1])["intervals"] == "no"
+    assert json.loads(ridgemark("info", path, "--json")[1])["intervals"] is False

@@ -233,7 +233,9 @@ def test_a_data_file_that_cannot_be_used_is_named_in_one_line(tmp_path, arrays, 
     assert [path.name for path in tmp_path.iterdir()] == ["gas-batch2.npz"]
 
 
-@pytest.mark.parametrize("option", [("--repeats", "0"), ("--repeats", "x"), ("--seed", "-1"), ("--nonsense",)])
+@pytest.mark.parametrize(
+    "option", [("--repeats", "0"), ("--repeats", "x"), ("--seed", "-1"), ("--seed", 2**32), ("--nonsense",)]
+)
 def test_a_bad_option_is_refused(tmp_path, option, refused):
     refused("Invalid value|No such option", "--output", tmp_path / "out", *option)
 

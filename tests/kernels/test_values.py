@@ -239,7 +239,7 @@ def test_precomputed_takes_columns_of_what_it_is_given():
         (Gaussian(np.nan), "got nan"),
         (Gaussian("wide"), "got 'wide'"),
         (Gaussian([1.0, 2.0]), r"one value for each of the 3 features, got shape \(2,\)"),
-        (Matern32([1.0, -2.0, 1.0]), "for feature 1"),
+        (Matern32([1.0, -2.0, 1.0]), "got -2.0 for feature 1"),
         (Polynomial(degree=0), "degree must be an integer of at least 1, got 0"),
         (Polynomial(degree=1.5), "got 1.5"),
         (Polynomial(offset=-1.0), "offset must be"),

@@ -76,3 +76,13 @@ def test_a_bound_that_says_nothing_is_not_shown():
     close = fitted(SMOOTH, bandwidth=3.0, ridge=1e-2)
     assert "distance to exact, at most" in fit_page(close, RunRecord(), "1.0")
     assert distance_words(close).startswith("within RMS ")
+
+
+@pytest.mark.parametrize(
+    ("times", "share"), [(1e-4, "below 0.1%"), (0.0214, "2.2%"), (0.996, "100%"), (2.21, "230%"), (139.5, "14,000%")]
+)
+def test_the_distance_is_a_share_of_the_error_without_an_exponent(times, share, monkeypatch):
+    model = fitted(SMOOTH, certify_with="audit")
+    bounds = np.atleast_1d(model.certificate_.bound)
+    monkeypatch.setattr("ridgemark.report.fit_words.leave_one_out_error", lambda _: bounds / times)
+    assert f", {share} of the error" in distance_words(model)

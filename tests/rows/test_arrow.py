@@ -45,7 +45,7 @@ KINDS = pytest.mark.parametrize("kind", [table_itself, parquet, ipc_file])
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        (pa.array([1, None]), "row 1, column 'x' of {} is missing; every value must be a number; fill it in or drop"),
+        (pa.array([1, None]), "row 1, column 'x' of {} is missing; every cell must have a value; fill it in or drop"),
         (pa.array([1.5, None]), "row 1, column 'x' of {} is missing"),
         (pa.array([1.0, float("nan")]), "row 1, column 'x' of {} is NaN"),
         (pa.array([1.0, float("-inf")]), "row 1, column 'x' of {} is -inf"),

@@ -159,7 +159,10 @@ def test_a_stray_carriage_return_is_refused(write: Any) -> None:
         (b"a,b\n", "'d.csv' has a header but no rows; at least one row is needed"),
         (b"a,b", "'d.csv' has a header but no rows"),
         (b'a,"b\n1,2\n', "line 1 of 'd.csv' opens a quoted field that is never closed"),
-        ("a,b\n1,2\n".encode("utf-16"), "'d.csv' is not plain text, or not UTF-8"),
+        (
+            "a,b\n1,2\n".encode("utf-16"),
+            "'d.csv' is not plain text, or not UTF-8; a CSV file must be text in UTF-8; save",
+        ),
         ("é,b\n1,2\n".encode("latin-1"), "the first line of 'd.csv' is not in UTF-8 (byte 0); save the file as UTF-8"),
         (b"a,b\r1,2\r", "carriage returns only; save it with line feeds"),
         (b"PAR1\x15\x04", "'d.csv' is not plain text"),
@@ -172,6 +175,12 @@ def test_a_stray_carriage_return_is_refused(write: Any) -> None:
 def test_a_file_that_is_not_csv_is_refused_on_opening(write: Any, text: bytes, expected: str) -> None:
     path = write(text)
     assert expected in refusal(path)
+
+
+def test_names_with_a_line_break_are_not_split_at_another_delimiter(write: Any) -> None:
+    path = write('a,"b\nc"\n1,2\n')
+    assert list(open_rows(path).feature_names) == ["a", "b\nc"]
+    assert "the first row of 'd.csv' cannot be split at ';'; give the character" in refusal(path, delimiter=";")
 
 
 def test_a_row_without_end_is_refused_in_bounded_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ridgemark.rows import open_rows
 from tests.rows.cases import refusal, values
 
-MISSING = "row 1, column 'x' of the DataFrame is missing; every value must be a number; fill it in or drop the row"
+MISSING = "row 1, column 'x' of the DataFrame is missing; every cell must have a value; fill it in or drop the row"
 
 
 def pandas_frame(column: Any, dtype: Any = None) -> Any:

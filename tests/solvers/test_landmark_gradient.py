@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
+from ridgemark.errors import ParameterError
 from ridgemark.kernels import Gaussian, Precomputed
 from ridgemark.losses import loss_sums
 from ridgemark.operators import Cross, nystrom_factor
@@ -117,6 +118,14 @@ def test_the_solver_chosen_is_the_cheaper_one():
     assert choose_solver(36_000, 10_000, 8) == "gradient"
     few, many = solver_cost(10_000, 1_000, 5), solver_cost(20_000, 1_000, 5)
     assert few.direct < many.direct and few.gradient < many.gradient
+
+
+@pytest.mark.parametrize(
+    ("counts", "name"), [((0, 1, 1), "n_rows"), ((9, 0, 1), "n_landmarks"), ((9, 9, "x"), "n_features")]
+)
+def test_a_cost_of_no_rows_or_landmarks_is_refused(counts, name):
+    with pytest.raises(ParameterError, match=f"{name} must be a number of at least 1, got "):
+        solver_cost(*counts)
 
 
 def test_the_kernel_of_the_landmarks_is_given_up_before_the_products(data, monkeypatch):

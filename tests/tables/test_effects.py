@@ -39,3 +39,12 @@ def test_effects_are_those_of_changed_tables():
     step = 1e-5  # rounding of predictions over it is some 1e-6
     slope = (model.predict(X.assign(x=X["x"] + step)) - model.predict(X.assign(x=X["x"] - step))) / (2 * step)
     assert effects[:, 0] == pytest.approx(slope, abs=1e-5)
+
+
+def test_names_and_levels_with_line_breaks_stay_in_one_line_of_the_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a\nb": rng.normal(size=60), "town": ["Bonn\ncity", "Rome\x1b[31m"] * 30})
+    model = NystromRidge(bandwidth="median", random_state=0).fit(X, X["a\nb"].to_numpy() + rng.normal(size=60))
+    *_, first, second = str(model.effects_summary()).splitlines()
+    assert first.startswith(r"a\nb    per unit")
+    assert second.startswith(r"town    Bonn\ncity -> Rome\x1b[31m  ")

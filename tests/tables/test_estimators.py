@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, load, open_rows
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, load, open_rows
 from ridgemark.errors import ColumnWarning, DataError, ParameterError
 from tests.tables.cases import QUICK, fitted, messy, quietly
 
@@ -154,6 +154,23 @@ def test_the_first_batch_decides_the_schema_and_no_column_is_dropped():
     assert model.encoded_names_ == names
 
 
+CLASS_ANSWERS = ["predict", "predict_proba", "decision_function", "predict_set", "effects", "effects_summary"]
+ANSWERS = [(NystromRidge, name) for name in ("predict", "effects", "effects_summary")]
+ANSWERS += [(NystromClassifier, name) for name in CLASS_ANSWERS]
+
+
+@pytest.mark.parametrize(("estimator", "method"), ANSWERS)
+def test_every_answer_counts_levels_and_gaps_that_the_fit_has_not_seen_in_one_warning(estimator, method, numbers):
+    X, y = numbers
+    frame = pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Rome"] * 100})
+    model = estimator(**QUICK).fit(frame, y > 0)
+    new = pd.DataFrame({"a": [None, 0.5], "town": ["Oslo", "Oslo"]})
+    with pytest.warns(ColumnWarning) as warned:
+        getattr(model, method)(new)
+    (message,) = [str(one.message) for one in warned]
+    assert message.startswith("column 'a' has 1 value missing, where the fit had none; column 'town' has 2 values not")
+
+
 def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
     X, y = numbers
     frame = pd.DataFrame(X, columns=list("abc")).assign(d=pd.Series([None] * 100 + ["u", "v"] * 50, dtype="string"))
@@ -240,9 +257,8 @@ def test_options_of_a_source_decide_how_its_columns_are_read(numbers, tmp_path):
     model = fitted(source)
     assert model.encoded_names_ == ["a", *(f"code={k}" for k in range(5)), "text"]
     later = pd.DataFrame({"a": [0.5], "code": [7], "text": ["3"]})
-    with pytest.raises(
-        DataError, match=r"row 0, column 'code' of the DataFrame is '7', a level that the fit has not seen"
-    ):
+    message = r"row 0, column 'code' of the DataFrame is '7', a level that the fit has not seen; .* --unknown ignore"
+    with pytest.raises(DataError, match=message):
         load(model.save(tmp_path / "m")).predict(later)
     source.schema_options = {"drop": ["text", "code"]}
     assert fitted(source).encoded_names_ == ["a"]

@@ -72,7 +72,7 @@ def _speed(as_json: bool, rows: int, features: int, landmarks: int, repeats: int
 def _line(found: dict[str, float]) -> str:
     parts = [f"{found['ridgemark_seconds']:.3g} s", f"{found['over_bare']:.2f} times the bare arithmetic"]
     if "times_faster" in found:
-        parts.append(f"{found['times_faster']:.2f} times faster than scikit-learn")
+        parts.append(f"{found['times_faster']:.2f} times as fast as scikit-learn")
     return ", ".join(parts)
 
 

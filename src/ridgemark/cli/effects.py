@@ -1,6 +1,7 @@
 """`ridgemark effects`: what each column does to the predictions, on average over rows and at each row."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
         summary = fitted.effects_summary(source)
     fitted.set_params(progress=False)
     targets: Sequence[Any] = run.target_names or range(summary.average.shape[1])
+    if run.target_names is not None and len(targets) > 1 and not summary.targets:
+        summary = replace(summary, targets=tuple(run.target_names))
     if hasattr(fitted, "classes_"):
         targets = fitted.classes_.tolist()[-summary.average.shape[1] :]
     names = [" ".join([effect.name, *effect.levels[1:]]) for effect in summary.effects]

@@ -69,7 +69,7 @@ def estimate(
     n = source.n_rows
     if n_landmarks == "auto":
         most = min(max(ALL_ROWS_UP_TO, int(_MOST * n)), n, work_limit(n), memory_limit(DEFAULT_MEMORY_BUDGET))
-        least = int(_LEAST * most)
+        least = max(1, int(_LEAST * most))
     else:
         most = least = min(n, int(n_landmarks))
     speed = measured_speed(source.n_features, clock)

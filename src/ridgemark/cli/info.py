@@ -27,11 +27,12 @@ def command(model: Path, as_json: bool) -> None:
     fitted, run = load_model(model, "predict")
     size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)
     columns = f"{fitted.n_features_in_}, without names" if names is None else f"{len(names)}: {listed(names)}"
-    classes, known = hasattr(fitted, "classes_"), "yes" if hasattr(fitted, "calibration_") else "no"
+    classes = hasattr(fitted, "classes_")
+    known = hasattr(fitted, "calibration_") and (classes or fitted._model.sums is not None)
     lines = [
         ("model", _what(fitted, run)),
         *((label, value) for label, value in fit_lines(fitted, run) if label not in ("cost", "intervals")),
-        ("sets of labels" if classes else "intervals", interval_shortage(fitted) or known),
+        ("sets of labels" if classes else "intervals", interval_shortage(fitted) or ("yes" if known else "no")),
         ("columns", columns),
         ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
     ]
@@ -43,7 +44,7 @@ def command(model: Path, as_json: bool) -> None:
     about = {
         "estimator": type(fitted).__name__,
         "feature_names": None if names is None else list(map(str, names)),
-        "intervals": hasattr(fitted, "calibration_"),
+        "intervals": known,
         "bytes": size,
     }
     print_result(as_json, record | about, lines)

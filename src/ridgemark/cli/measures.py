@@ -129,9 +129,10 @@ def held_out_classes(model: Any, source: RowSource, name: str) -> dict[str, Any]
     """Return the errors on test rows, whose labels must be those of the fit, and the coverage of sets of labels."""
     labelled, _ = model._open(source, None, None, reset=False)
     everything = np.arange(source.n_rows)
-    shares = class_loss(len(model.classes_)).indicators(labelled.take(everything).targets)
+    block = labelled.take(everything)
+    shares = class_loss(len(model.classes_)).indicators(block.targets)
     weights = row_weights(without_features(source).take(everything))
-    found = class_errors(model, model.predict_log_proba(source), shares, weights)
+    found = class_errors(model, model.predict_log_proba(encoded_rows(block.features)), shares, weights)
     return {"data": name} | found
 
 

@@ -122,9 +122,9 @@ def output_option(help: str) -> Command:
     return click.option("--output", "-o", required=True, type=OUTPUT, help=help)
 
 
-def count_option(name: str, help: str, default: int | None = None, lowest: int = 1, metavar: str = "COUNT") -> Command:
+def count_option(name: str, help: str, default: int | None = None, lowest: int = 1) -> Command:
     """Return an option whose value is an integer of at least `lowest`."""
-    return option(name, click.IntRange(min=lowest), help, metavar, default)
+    return option(name, click.IntRange(min=lowest), help, "COUNT", default)
 
 
 def device_option(default: str | None = None) -> Command:
@@ -183,7 +183,7 @@ data_option = click.option(
 )
 role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
-seed_option = count_option("--seed", "Random seed.", 0, 0, "NUMBER")
+seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
 force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 write_options = together(force_option, json_option)

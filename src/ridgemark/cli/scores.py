@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, load_model, open_like, open_to_fit
@@ -16,6 +17,8 @@ from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.functions import leverage_scores
 from ridgemark.rows import RowSource
 from ridgemark.rows.places import shown
+
+_KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "missing", "unknown")
 
 
 @shared.command("scores", "rows.csv --target y --output scores.csv")
@@ -85,6 +88,7 @@ def _problem(
     """Return the rows, lambda, kernel and bandwidth, and where lambda comes from."""
     given: float | None = options["ridge"]
     if options["model"] is not None:
+        _refuse_what_the_model_knows(click.get_current_context())
         fitted, run = load_model(options["model"], "predict")
         rows = open_like(run, Columns.of(fitted), data, options, with_target=False, with_weight=True)
         source = encoded_source(fitted, rows)
@@ -104,6 +108,13 @@ def _problem(
     if given is not None:
         return source, given, kernel, "given"
     return source, float(np.min(fitted.ridge_)), kernel, origin
+
+
+def _refuse_what_the_model_knows(context: click.Context) -> None:
+    """Refuse options beside --model that would be ignored."""
+    for name in _KNOWN_TO_MODELS:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} cannot be given with --model, whose own is taken; leave one of them out")
 
 
 def _between(lower: float, upper: float, digits: str) -> str:

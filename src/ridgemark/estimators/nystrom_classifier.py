@@ -237,7 +237,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         X : array, sparse matrix, DataFrame or RowSource
             The rows.
         """
-        values = in_range(effect_values(*self._effect_rows(X)), "the effect", _RESCALE)
+        passes, *function = self._effect_rows(X)
+        values = in_range(effect_values(passes, *function), "the effect", _RESCALE)
+        self._warn_of_unseen(passes.source)
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @computing
@@ -258,7 +260,9 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         labels = self.classes_.tolist()[-dual_coef.shape[1] :]  # of two classes the second
         targets = tuple(f"the log-odds of {label!r}" for label in labels)
-        return average_effects(passes, cross_kernel, dual_coef, columns, targets)
+        summary = average_effects(passes, cross_kernel, dual_coef, columns, targets)
+        self._warn_of_unseen(passes.source)
+        return summary
 
     @computing
     def score(self, X, y=None, sample_weight=None):
@@ -336,7 +340,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
         check_is_fitted(self, "dual_coef_")
-        return in_range(self._values(self._rows(X)), "the log-odds", _RESCALE)
+        source = self._rows(X)
+        values = in_range(self._values(source), "the log-odds", _RESCALE)
+        self._warn_of_unseen(source)
+        return values
 
 
 def _solution(fitted, certificate, tolerance):

@@ -18,8 +18,9 @@ from ridgemark.sampling import make_generator
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
     """Features `b(x) = k(x, Z) W^-1/2` of landmarks Z, for which `b(x)' b(z)` approximates `k(x, z)`.
 
-    W is the kernel of the landmarks with each other. Stands in for scikit-learn's `Nystroem`, with landmarks drawn by
-    leverage scores, a rank rule that knows the kernel's scale, and a precomputed kernel with fewer landmarks than rows.
+    W is the kernel of the landmarks with each other. Stands in for scikit-learn's `Nystroem`, with landmarks chosen as
+    `NystromRidge` does, a rank rule that knows the kernel's scale, and a precomputed kernel with fewer landmarks than
+    rows.
 
     Parameters
     ----------
@@ -28,7 +29,8 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     bandwidth : "median", float or array of shape (n_features,), default="median"
         The kernel's bandwidth.
     ridge : float, default=1e-3
-        Regularisation lambda of the leverage scores: a smaller one spreads landmarks more evenly.
+        Regularisation lambda at which `n_landmarks="auto"` counts dimensions, and at which "bless" and
+        `Leverage(match_ridge=False)` take scores; other selections of a given number do not depend on it.
     n_landmarks : int or "auto", default=100
         Number of landmarks and of features.
     selection : str, Selection or array of points, default="auto"

@@ -150,7 +150,9 @@ class RegressionModel(LandmarkModel):
         sums = self._sums("distance_to_exact")
         points = self._passes(self._rows(X))
         training = self._passes_of_fit(X_fit, y_fit, sample_weight)
-        return in_form(self._model, distance_at(points, training, sums, certificate, rows_among(self._model, training)))
+        bounds = distance_at(points, training, sums, certificate, rows_among(self._model, training))
+        self._warn_of_unseen(points.source)
+        return in_form(self._model, bounds)
 
     @lazy_on_dask
     def effects(self, X=None, return_std=False):
@@ -172,6 +174,7 @@ class RegressionModel(LandmarkModel):
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         values = effect_values(passes, cross_kernel, dual_coef, columns)
         values = in_form(self._model, in_range(values, "the effect", _RESCALE))
+        self._warn_of_unseen(passes.source)
         if not return_std:
             return values
         errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
@@ -194,7 +197,9 @@ class RegressionModel(LandmarkModel):
         EffectsSummary
         """
         passes, *_, columns = self._effect_rows(X)
-        return summarise_effects(passes, self._sums("effects_summary"), columns)
+        summary = summarise_effects(passes, self._sums("effects_summary"), columns)
+        self._warn_of_unseen(passes.source)
+        return summary
 
     @np.errstate(over="ignore", invalid="ignore")
     def diagnose(self):

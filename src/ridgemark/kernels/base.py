@@ -225,7 +225,7 @@ def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
             f"got shape {widths.shape}"
         )
     if len(wrong := np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))):
-        got = f"got {widths[wrong[0]]!r} for feature {wrong[0]}"
+        got = f"got {float(widths[wrong[0]])} for feature {wrong[0]}"
         raise ParameterError(f"{owner}: every bandwidth must be positive and finite, {got}")
     return widths
 

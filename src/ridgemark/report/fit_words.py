@@ -148,7 +148,9 @@ def distance_words(model: Any) -> str | None:
     beside = ""
     if errors is not None and min(errors) > 0:
         percent = 100 * float((bounds / errors).max())
-        beside = f", {rounded_up(percent, 2)}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
+        share = rounded_up(percent, 2)
+        share = f"{float(share):,.0f}" if 99 < percent < 1e9 else share  # 230, not 2.3e+02
+        beside = f", {share}% of the error" if percent >= 0.1 else ", below 0.1% of the error"
     risk = None if certificate is None else certificate.inputs.get("failure_probability")
     probably = "" if risk is None else f" (with probability {1 - risk:g})"
     kind = "logistic" if hasattr(model, "classes_") else "ridge"

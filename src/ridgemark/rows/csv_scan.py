@@ -90,7 +90,7 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
     if re.search(rb"[\0-\x08\x0e-\x1f]", text):
         raise SourceFileError(
             f"{source} is not plain text, or not UTF-8; a CSV file must be text in UTF-8; "
-            "use the extension of its format"
+            "save it as such, or use the extension of its format"
         )
     if re.search(rb"\r[^\n]", text):
         raise SourceFileError(f"{source} ends its lines with carriage returns only; save it with line feeds")
@@ -101,7 +101,13 @@ def split_cells(text: bytes, source: str, delimiter: str | None, decimal: str) -
             f"the first line of {source} is not in UTF-8 (byte {error.start}); save the file as UTF-8"
         ) from error
     delimiter = delimiter or max(",;\t|".replace(decimal, ""), key=re.sub('"[^"]*"', "", row).count)
-    cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
+    try:
+        cells = tuple(cell.strip() for cell in next(csv.reader([row], delimiter=delimiter)))
+    except csv.Error as error:  # a line break that is in quotes only with another delimiter
+        raise SourceFileError(
+            f"the first row of {source} cannot be split at {delimiter!r}; give the character between its cells as "
+            "delimiter=... (command line: --delimiter)"
+        ) from error
     if len(cells) > MAX_COLUMNS.value:
         raise DataError(f"the first line of {source} has {len(cells):,} columns; {MAX_COLUMNS.remedy}")
     return cells, delimiter

@@ -75,7 +75,9 @@ def require_file(path: str | os.PathLike[str]) -> Path:
             f"{shown(found)} is not the name of a file that can be read; give the path of a data file"
         ) from error
     if found.is_dir():
-        raise SourceFileError(f"{shown(found)} is a directory; give a file, or a directory with .parquet files")
+        raise SourceFileError(
+            f"{shown(found)} is a directory; give a file, or a directory with .parquet files in it, not in its folders"
+        )
     if not found.is_file():
         raise SourceFileError(
             f"{shown(found)} is not a regular file and can be read only once; save the rows to a file first"

@@ -99,7 +99,8 @@ class LabelRows(BaseRows):
         if not known[weights > 0].all():
             row = int(np.flatnonzero(~known & (weights > 0))[0])
             raise DataError(
-                f"the label of row {block.indices[row]} is none of the {len(self._numbers)} classes of the fit"
+                f"the label of row {block.indices[row]} is none of the {len(self._numbers)} classes of the fit; "
+                "correct it, or drop the row"
             )
         if self._class_weights is not None:
             weights = weights * self._class_weights[which]

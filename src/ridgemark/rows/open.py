@@ -133,7 +133,7 @@ def _open_file(found: Path, target: Any, columns: Any, weight: Any, skip: bool) 
         return select_rows(features, _values(target), columns, _values(weight), skip)
     if name.endswith(_ARROW):
         return ArrowRows([found], target, columns, weight, skip)
-    remedy = f"rename it by its format: {', '.join(_EXTENSIONS)}"
+    remedy = f"save it in one of these formats, or rename it where it is in one: {', '.join(_EXTENSIONS)}"
     if name.endswith(_COMPRESSED):
         remedy = "decompress it first; of compressed text only .csv.gz and .tsv.gz are read"
     raise SourceFileError(f"{shown(found)} has no known extension; {remedy}")

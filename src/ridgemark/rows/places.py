@@ -106,7 +106,7 @@ class Place:
 
     def missing(self, row: int, column: int = 0) -> DataError:
         """Refuse an empty or null cell."""
-        rule = "every row needs its target" if self.of_target else "every value must be a number"
+        rule = "every row needs its target" if self.of_target else "every cell must have a value"
         return DataError(f"{self.cell(row, column)} is missing; {rule}; {self.remedy}")
 
     def no_number(self, value: object, row: int) -> DataTypeError:
@@ -128,18 +128,19 @@ class Place:
         )
 
     def not_of_kind(self, value: object, kind: str, row: int) -> DataTypeError:
-        """Refuse a value in a column that held numbers, booleans or dates in the fit."""
+        """Refuse a value in a column that holds numbers, booleans or dates; other remedies than its own need a fit."""
         held = {"number": "numbers", "boolean": "true and false", "date": "dates"}[kind]
         return DataTypeError(
             f"{self.cell(row)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
-            f"correct the value, name the column in categorical_features, or {LEAVE_OUT}"
+            "correct the value; or, in the fit, name the column in categorical_features (command line: --categorical) "
+            f"or {LEAVE_OUT}"
         )
 
     def unseen(self, value: object, row: int) -> DataError:
         """Refuse a level that the fit has not seen."""
         return DataError(
             f"{self.cell(row)} is {shown(value)}, a level that the fit has not seen; correct it, drop the row, "
-            "or let unseen levels be ignored"
+            'or fit with unknown="ignore" (command line: --unknown ignore)'
         )
 
     def decimal_comma(self, text: str, row: int) -> DataError:

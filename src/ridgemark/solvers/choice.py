@@ -3,6 +3,9 @@
 import math
 from typing import Literal, NamedTuple
 
+from ridgemark.errors import ParameterError
+from ridgemark.parameters import real_number
+
 _ENTRY = 200.0  # operations for one kernel value, besides 2 for each feature
 # Products with B'WB until conjugate gradients converge: `8 + 45/(1 + q/p)`, for q rows in the preconditioner besides
 # the landmarks; measured for ridges of 1e-5 to 1e-9 on made-up rows, also with long tails.
@@ -38,6 +41,9 @@ def solver_cost(n_rows: int, n_landmarks: int, n_features: int, n_targets: int =
     >>> cost.gradient < cost.direct
     True
     """
+    for name, count in (("n_rows", n_rows), ("n_landmarks", n_landmarks), ("n_features", n_features)):
+        if not real_number(count) >= 1:
+            raise ParameterError(f"{name} must be a number of at least 1, got {count!r}")
     n, p, entry = float(n_rows), float(n_landmarks), 2.0 * n_features + _ENTRY
 
     def sums(rows: float, landmarks: float) -> float:
