@@ -34,11 +34,11 @@ def small_set(name):
 class Refits:
     """A problem whose leave-one-out loss is found by refits."""
 
-    def __init__(self, X, labels, width, weights=None):
+    def __init__(self, X, labels, width, weights=None, n_landmarks=50):
         self.n_classes = int(labels.max()) + 1
         self.X, self.Y = X, indicators(labels, self.n_classes)
         self.weights = np.ones(len(X)) if weights is None else weights
-        self.factor = nystrom_factor(Gaussian(width), X[:50], np.arange(50))
+        self.factor = nystrom_factor(Gaussian(width), X[:n_landmarks], np.arange(n_landmarks))
         self.loss = class_loss(self.n_classes)
         self.newton = self.on(np.ones(len(X), dtype=bool))
         self.sample = self.newton.drawn.sample
@@ -142,8 +142,21 @@ def test_classes_left_out_one_by_one_move_as_far_as_jointly(monkeypatch):
     alone = problem.newton.solve(0.6, fit.solution)
     assert isinstance(alone.system, TargetSystems)
     assert problem.one_step(alone) == pytest.approx(jointly, rel=0.01)
-    monkeypatch.setattr(Newton, "joint_share", lambda *given: 1.0)
+    monkeypatch.setattr("ridgemark.path.log_loss._jointly", lambda leverage, *given: leverage)
     assert problem.one_step(alone) > 1.03 * jointly
+
+
+@pytest.mark.parametrize("scaled_ridge", [0.1, 0.01])
+def test_a_row_far_from_others_moves_as_far_with_one_class_as_with_all(monkeypatch, scaled_ridge):
+    """All rows are landmarks, of a narrow kernel: less than their own leverage would hide what leaving them out adds."""
+    X, labels = labelled(200, 4)
+    problem = Refits(X, labels, 0.3, n_landmarks=200)
+    fit = problem.newton.solve(scaled_ridge, problem.zero)
+    jointly = problem.one_step(fit)
+    monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
+    alone = problem.newton.solve(scaled_ridge, fit.solution)
+    assert isinstance(alone.system, TargetSystems)
+    assert problem.one_step(alone) == pytest.approx(jointly, rel=0.1)
 
 
 def test_rows_that_hardly_change_are_not_left_out_of_each_class(monkeypatch):
@@ -233,6 +246,23 @@ def test_a_flat_valley_is_not_walked():
     seen = []
     walk_downhill(lambda k: seen.append(k) or 1.0, 20, 41)
     assert set(seen) == {18, 20, 22}
+
+
+def test_a_gain_that_does_not_count_ends_a_walk():
+    losses, seen = 0.01 * 0.9 ** np.arange(41), []
+    walk_downhill(lambda k: seen.append(k) or losses[k], 4, 41, least_gain=0.001)
+    assert max(seen) < 10
+
+
+def test_of_ridges_that_predict_all_labels_for_sure_the_largest_is_taken():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    labels = X[:, 0] > 0
+    X[:, 0] += np.where(labels, 1.0, -1.0)
+    model = NystromClassifier("gaussian", bandwidth=3.0, n_landmarks=100, random_state=0, ridge=[1e-4, 1e-6, 1e-8])
+    path = model.fit(X, labels).ridge_path_
+    assert path.loo_loss[2] < 0.1 * path.loo_loss[1] < 0.01 * path.loo_loss[0]
+    assert 300 * path.loo_loss[1] < 0.5 < 300 * path.loo_loss[0]
+    assert path.chosen == 1
 
 
 def test_the_estimator_finds_the_best_of_the_ridges_searched():

@@ -59,7 +59,7 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
         first = max(0, _suggested(prepared, recipe, ridges, newton) - _ABOVE) if searched else 0
         search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
         if searched:
-            walk_downhill(search.evaluate, first, len(ridges.values))
+            walk_downhill(search.evaluate, first, len(ridges.values), search.least_gain)
         else:
             for position in range(len(ridges.values)):
                 search.evaluate(position)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats, backend_of
+from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.losses import ClassLoss, Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
@@ -19,6 +19,9 @@ from ridgemark.solvers.curvature import System
 _STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
+# Decrease of the sum of the losses that does not count. Where nearly all rows are predicted for sure, the few that are
+# not decide, and ridges without end seem better and better.
+_LEAST_GAIN = 0.5
 _SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
 _NO_ROW = 1e-9  # share of a class in equal rows of which none has it, by rounding
@@ -69,10 +72,9 @@ class LeftOutPredictor(MatrixTask):
     With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
     D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
     other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
-    their diagonals take the place of the matrices, D_g is the weight of the row in the system, given along the rows,
-    and the change is multiplied by `share`, as targets that change one by one move too far. A target that changes by at
-    most a tenth, and the loss by at most 1e-5, stays as it is. Rows must be distinct, with the weight and the mean
-    target of their group.
+    their diagonals take the place of the matrices, and D_g is the weight of the row in the system, given along the
+    rows. One target that changes alone moves too far, see `_jointly`. A target that changes by at most a tenth, and the
+    loss by at most 1e-5, stays as it is. Rows must be distinct, with the weight and the mean target of their group.
     """
 
     what: ClassVar[str] = "leave-one-out"
@@ -80,7 +82,6 @@ class LeftOutPredictor(MatrixTask):
     loss: Loss
     solution: RidgeSolution
     system: System
-    share: float = 1.0
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, xp, system = workspace.backend, workspace.backend.xp, self.system
@@ -92,11 +93,12 @@ class LeftOutPredictor(MatrixTask):
             kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * xp.stack(curved, axis=2)
             return predictor + (leverages @ xp.linalg.solve(kept, slopes[:, :, None]))[:, :, 0]
         if isinstance(system, TargetSystems):
-            change = abs(slopes) * system.most_leverage(features)
-            seen = change * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
+            most = system.most_leverage(features)
+            seen = abs(slopes) * most * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
             leverages = system.leverage(features, xp.any(seen, axis=1)[:, None] if system.alike else seen)
             kept = backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
-            return predictor + self.share * slopes * leverages / kept
+            factor = 1.0 if system.alike else predictor.shape[1] / (predictor.shape[1] - 1.0)
+            return predictor + slopes * _jointly(leverages / kept, most, factor)
         return predictor + self._change(features, predictor, slopes, weights)[0]
 
     def _slopes(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats, Floats]:
@@ -129,13 +131,23 @@ class LabelInfluence(LeftOutPredictor):
         return workspace.backend.xp.concat([predictor + change, (1.0 - kept)[:, None], influence[:, None]], axis=1)
 
 
+def _jointly(alone: Array, most: Array, factor: float) -> Array:
+    """Return the leverage of a row left out where all targets change, from that where one target changes alone.
+
+    `1/t = 1/T + k`, with T the leverage that a row far from all others has, and k the curvature of the other rows,
+    which is c times as large where all K targets change: K/(K - 1) where all classes are equally probable. So far rows
+    keep their leverage, and others have `t/c`.
+    """
+    backend = backend_of(alone)
+    far = backend.within(backend.ratio(alone, most), 0.0, 1.0)  # t/T
+    return alone / (factor - (factor - 1.0) * far)
+
+
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
-    share, along = 1.0, tuple[Floats, ...]()
-    if isinstance(system, TargetSystems):
-        share, along = newton.joint_share(fit.solution, system), (system.weights,)
-    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system, share)
+    along = (system.weights,) if isinstance(system, TargetSystems) else ()
+    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system)
     return features.passes.map(task, along=along)
 
 
@@ -147,8 +159,9 @@ class LossSearch:
     are. So `sum_k max(0, d_k - n_k) w_k` is added to the loss that chooses, w_k the mean share of a row of the class in
     the total weight: as if one row were lost for each dimension in excess. Of two classes the smaller counts.
 
-    Only the system of the best one is kept: it has as many numbers as the second derivative. It is the preconditioner
-    of the fits at ridges up to a decade away.
+    Losses that differ by at most `least_gain` count as equal, and the largest ridge is taken. Only the system of the
+    best one is kept: it has as many numbers as the second derivative. It is the preconditioner of the fits at ridges up
+    to a decade away.
     """
 
     def __init__(self, newton: Newton, ridges: Ridges, start: RidgeSolution) -> None:
@@ -161,6 +174,7 @@ class LossSearch:
         self.totals: dict[int, float] = {}  # the losses, plus what dimensions in excess add
         self._class_rows, self._row_share = rows_of_classes(newton)
         self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
+        self.least_gain = _LEAST_GAIN / np.count_nonzero(self._weights)
 
     def evaluate(self, position: int) -> float:
         """Return the leave-one-out loss of one ridge, plus what dimensions in excess add."""
@@ -194,7 +208,7 @@ class LossSearch:
         losses, totals, training = (
             np.array([values[k] for k in tried]) for values in (self.losses, self.totals, self.training)
         )
-        chosen = int(np.argmax(totals <= (1.0 + _AS_GOOD) * totals.min()))
+        chosen = int(np.argmax(totals <= totals.min() + max(_AS_GOOD * totals.min(), self.least_gain)))
         values = self.ridges.values
         path = LossPath(
             values[tried], losses, training / total_weight, "loo", chosen, float(values.min()), float(values.max())
@@ -217,12 +231,12 @@ def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
     return (counts, each) if targets.shape[1] > 1 else (counts[fewest], each[fewest])
 
 
-def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> None:
+def walk_downhill(evaluate: Callable[[int], float], start: int, count: int, least_gain: float = 0.0) -> None:
     """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
 
     Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
     first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
-    only where the parabola through the three nearest ones promises a gain.
+    only where the parabola through the three nearest ones promises a gain. A gain must exceed `least_gain`.
     """
     known: dict[int, float] = {}
 
@@ -235,7 +249,7 @@ def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> N
         return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [known[one] for one in nearest], k))
 
     def better(here: int, stride: int) -> int | None:
-        enough = seen(here) / (1.0 + _WORTH)
+        enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)
         for k in (here + stride, here - stride):
             larger = min(known) - stride
             if len(known) == 2 and larger >= 0:
@@ -249,7 +263,8 @@ def walk_downhill(evaluate: Callable[[int], float], start: int, count: int) -> N
         while (found := better(here, stride)) is not None:
             here = found
         beside = [k for k in (here, here + stride, here - stride) if k in known]
-        if max(known[k] for k in beside) <= (1.0 + _WORTH) * min(known[k] for k in beside):
+        lowest = min(known[k] for k in beside)
+        if max(known[k] for k in beside) <= max((1.0 + _WORTH) * lowest, lowest + least_gain):
             return
         here = min(beside, key=lambda k: known[k])
 
