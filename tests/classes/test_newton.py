@@ -172,7 +172,7 @@ def test_rows_drawn_by_leverage_make_better_systems_than_those_drawn_by_curvatur
             )
         system = newton.system(fit.solution, 3e-3, nearby)
         begin = float((point.gradient * system.solve(point.gradient)).sum())
-        _, products[name] = newton._conjugate(newton.held, point.predictor, -point.gradient, system, goal * begin, 100)
+        _, products[name] = newton._conjugate(newton.held, point.predictor, -point.gradient, system, goal * begin)
     assert products["leverage"] < products["curvature"] / 2
 
 

@@ -141,14 +141,14 @@ def test_classes_left_out_one_by_one_move_as_far_as_jointly(monkeypatch):
     monkeypatch.setattr("ridgemark.solvers.newton._FEW_UNKNOWNS", 0)
     alone = problem.newton.solve(0.6, fit.solution)
     assert isinstance(alone.system, TargetSystems)
-    assert problem.one_step(alone) == pytest.approx(jointly, rel=0.01)
+    assert problem.one_step(alone) == pytest.approx(jointly, rel=0.02)
     monkeypatch.setattr("ridgemark.path.log_loss._jointly", lambda leverage, *given: leverage)
     assert problem.one_step(alone) > 1.03 * jointly
 
 
 @pytest.mark.parametrize("scaled_ridge", [0.1, 0.01])
 def test_a_row_far_from_others_moves_as_far_with_one_class_as_with_all(monkeypatch, scaled_ridge):
-    """All rows are landmarks, of a narrow kernel: less than their own leverage would hide what leaving them out adds."""
+    """All rows are landmarks, of a narrow kernel: with half its leverage a row would seem to be known without it."""
     X, labels = labelled(200, 4)
     problem = Refits(X, labels, 0.3, n_landmarks=200)
     fit = problem.newton.solve(scaled_ridge, problem.zero)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, backend_of
+from ridgemark.backends import Floats, backend_of
 from ridgemark.losses import ClassLoss, Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
@@ -19,11 +19,12 @@ from ridgemark.solvers.curvature import System
 _STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
-# Decrease of the sum of the losses that does not count. Where nearly all rows are predicted for sure, the few that are
-# not decide, and ridges without end seem better and better.
+# Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows
+# are predicted for sure, the few that are not decide, and every smaller ridge seems better.
 _LEAST_GAIN = 0.5
 _SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
+_BISECTIONS = 20  # to the sixth digit
 _NO_ROW = 1e-9  # share of a class in equal rows of which none has it, by rounding
 _SEEN, _MOVED = 1e-5, 0.1  # change of a loss, and of a log-odds, that is looked at where a row is left out
 # Decrease of the objective that the last step of a fit along the path may promise, as a share; the first where a step
@@ -71,10 +72,8 @@ class LeftOutPredictor(MatrixTask):
 
     With `D_g = W_g l''` the curvature of a group of equal rows, `t_g = 1/sum D + bc'(Bc'DBc + s)^-1 bc`, centred with
     D, and `s_g = W_g l'` their slope, it is `eta + s_g t_g/(1 - D_g t_g)`: the Newton step from the solution on the
-    other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`; with systems of each target alone
-    their diagonals take the place of the matrices, and D_g is the weight of the row in the system, given along the
-    rows. One target that changes alone moves too far, see `_jointly`. A target that changes by at most a tenth, and the
-    loss by at most 1e-5, stays as it is. Rows must be distinct, with the weight and the mean target of their group.
+    other rows. Where t_g and D_g are matrices, `eta + t_g (1 - D_g t_g)^-1 s_g`. Rows must be distinct, with the weight
+    and the mean target of their group.
     """
 
     what: ClassVar[str] = "leave-one-out"
@@ -92,13 +91,6 @@ class LeftOutPredictor(MatrixTask):
             curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
             kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * xp.stack(curved, axis=2)
             return predictor + (leverages @ xp.linalg.solve(kept, slopes[:, :, None]))[:, :, 0]
-        if isinstance(system, TargetSystems):
-            most = system.most_leverage(features)
-            seen = abs(slopes) * most * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
-            leverages = system.leverage(features, xp.any(seen, axis=1)[:, None] if system.alike else seen)
-            kept = backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
-            factor = 1.0 if system.alike else predictor.shape[1] / (predictor.shape[1] - 1.0)
-            return predictor + slopes * _jointly(leverages / kept, most, factor)
         return predictor + self._change(features, predictor, slopes, weights)[0]
 
     def _slopes(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats, Floats, Floats]:
@@ -116,6 +108,26 @@ class LeftOutPredictor(MatrixTask):
         return slopes * (leverage / kept)[:, None], kept
 
 
+class OneByOne(LeftOutPredictor):
+    """For every row and target, with the system of this target alone: five arrays of shape (rows, t), side by side.
+
+    They are the predictor; the slope s_g; the leverage t_g, zero where the predictor would change by at most a tenth
+    and the loss by at most 1e-5; `1 - D_g t_g`, with D_g the weight of the row in the system, given along the rows; and
+    T_g, the leverage of a row as far from all others.
+    """
+
+    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+        assert isinstance(self.system, TargetSystems)
+        backend, xp = workspace.backend, workspace.backend.xp
+        features, weights, predictor, own = self._slopes(block, workspace)
+        slopes, most = weights[:, None] * own, self.system.most_leverage(features)
+        seen = abs(slopes) * most * backend.at_least(abs(own), _SEEN / _MOVED) > _SEEN
+        leverages = self.system.leverage(features, xp.any(seen, axis=1)[:, None] if self.system.alike else seen)
+        kept = backend.at_least(1.0 - block.along[0] * leverages, _LEAST_KEPT)
+        every = predictor * 0.0
+        return xp.concat([predictor, slopes, leverages + every, kept + every, most + every], axis=1)
+
+
 class LabelInfluence(LeftOutPredictor):
     """For every row its predictor left out (t columns), its leverage `h = D_g t_g`, and how far it moves the fit.
 
@@ -131,24 +143,37 @@ class LabelInfluence(LeftOutPredictor):
         return workspace.backend.xp.concat([predictor + change, (1.0 - kept)[:, None], influence[:, None]], axis=1)
 
 
-def _jointly(alone: Array, most: Array, factor: float) -> Array:
-    """Return the leverage of a row left out where all targets change, from that where one target changes alone.
-
-    `1/t = 1/T + k`, with T the leverage that a row far from all others has, and k the curvature of the other rows,
-    which is c times as large where all K targets change: K/(K - 1) where all classes are equally probable. So far rows
-    keep their leverage, and others have `t/c`.
-    """
-    backend = backend_of(alone)
-    far = backend.within(backend.ratio(alone, most), 0.0, 1.0)  # t/T
-    return alone / (factor - (factor - 1.0) * far)
-
-
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
-    along = (system.weights,) if isinstance(system, TargetSystems) else ()
-    task = LeftOutPredictor(features.evaluate, features.n_columns, newton.loss, fit.solution, system)
-    return features.passes.map(task, along=along)
+    given = features.evaluate, features.n_columns, newton.loss, fit.solution, system
+    if not isinstance(system, TargetSystems):
+        return features.passes.map(LeftOutPredictor(*given))
+    predictor, slopes, leverage, kept, most = np.split(
+        features.passes.map(OneByOne(*given), along=(system.weights,)), 5, axis=1
+    )
+    squares = slopes**2
+    curved = (slopes * newton.loss.curvature_product(predictor, slopes)).sum(axis=1) * newton.drawn.sample.row_counts()
+    along = curved / np.maximum(squares.sum(axis=1), np.finfo(np.float64).tiny)
+    total = newton.joint_share(fit.solution, system) * float((squares * leverage).sum())
+    return predictor + slopes * _jointly(leverage / kept, most, along[:, None], squares, total)
+
+
+def _jointly(alone: Floats, most: Floats, along: Floats, squares: Floats, total: float) -> Floats:
+    """Return the leverages of rows left out where all targets change, from those where one target changes alone.
+
+    `1/t = 1/T + k`, with T the leverage of a row as far from all others, and k the curvature of the other rows. That is
+    about c times as large where all targets change, so t is divided by `c - (c - 1) t/T`: a far row moves as far as
+    with one target. With c, between 0.1 and 10, the leverages of rows that are not left out, `t/(1 + d t)` with d the
+    curvature of a row along its slopes s, have the known `total = sum_i s_i^2 t_i/(1 + d_i t_i)`.
+    """
+    far, low, high = np.minimum(alone / np.maximum(most, np.finfo(np.float64).tiny), 1.0), -1.0, 1.0
+    for _ in range(_BISECTIONS):
+        factor = 10.0 ** ((low + high) / 2)
+        leverages = alone / (factor - (factor - 1.0) * far)
+        above = float((squares * leverages / (1.0 + along * leverages)).sum()) > total
+        low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
+    return leverages
 
 
 class LossSearch:
@@ -174,7 +199,7 @@ class LossSearch:
         self.totals: dict[int, float] = {}  # the losses, plus what dimensions in excess add
         self._class_rows, self._row_share = rows_of_classes(newton)
         self._targets, self._weights = newton.drawn.sample.targets(), newton.drawn.sample.row_counts()
-        self.least_gain = _LEAST_GAIN / np.count_nonzero(self._weights)
+        self.least_gain = _LEAST_GAIN * float(self._weights[self._weights > 0].min() / self._weights.sum())
 
     def evaluate(self, position: int) -> float:
         """Return the leave-one-out loss of one ridge, plus what dimensions in excess add."""

@@ -26,6 +26,7 @@ _SMALL = 1e-6  # relative change of the coefficients after which the error is ne
 _LOOSE, _TIGHT = 0.1, 1e-4  # share of g'F F'g that conjugate gradients leave: of the first step and of the last
 _FINE = 1e-3  # share of the decrease at which Newton's method ends that conjugate gradients may leave
 _MOST_PRODUCTS = 100  # of one step
+_SHARED = 0.01  # error of the share that targets left out jointly have in those left out one by one
 _WORN = 20  # products with one system, at least, after which it is summed anew: that takes about as long
 _SUMMED = 9  # to sum a system takes as long as rank/9 products with the same rows
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
@@ -152,6 +153,28 @@ class Newton:
         totals = self.rows.backend.to_host(self._weights @ self.drawn.curvature(point.predictor))
         means = totals / self._plain.total_weight
         return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
+
+    def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
+        """Return `v'H^-1 v / v'F F'v`, by which changes of single targets are multiplied where a row is left out.
+
+        H is the second derivative for all targets jointly, and F F' the inverse of the systems of each target alone, by
+        which targets change too much. `v = sum_i e_i z_i s_i` has the slopes s_i of the sampled rows and random signs
+        e_i. The expected values of both products are sums of `s_i'(leverage) s_i`; their errors nearly cancel in the
+        ratio.
+        """
+        vectors, counts = _as_vectors(at), self.drawn.sample.row_counts()
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], len(counts))
+        backend, targets = self.drawn.sampled.backend, self.drawn.sample.targets()
+        slopes = self.loss.slopes(backend.from_host(targets), self.drawn.sampled.values(vectors))
+        v = self.drawn.sampled.sums(backend.from_host(signs * counts)[:, None] * slopes)
+        v[-1] *= self.fit_intercept
+        begin = float((v * _centred(system.solve(v))).sum())
+        if not begin > 0.0:
+            return 1.0
+        rows = self.held or self.drawn.sampled
+        weight = 1.0 if self.held else float(self.passes.row_counts().sum() / counts.sum())
+        x, _ = self._conjugate(rows, rows.values(vectors), v, system, _SHARED * begin, weight=weight)
+        return float((v * x).sum()) / begin
 
     def solve(
         self, scaled_ridge: float, start: RidgeSolution, tol: float = ROUNDED, system: System | None = None
@@ -281,14 +304,21 @@ class Newton:
         return step, first, products
 
     def _conjugate(
-        self, rows: FeatureRows, predictor: Array, right: Floats, system: System, goal: float, most: float
+        self,
+        rows: FeatureRows,
+        predictor: Array,
+        right: Floats,
+        system: System,
+        goal: float,
+        most: float = _MOST_PRODUCTS,
+        weight: float = 1.0,
     ) -> tuple[Floats, int]:
         """Return X with `H X = V` up to a residual R with `R'F F'R <= goal`, and the number of products."""
         residual, x = right.copy(), np.zeros_like(right)
         direction, products = _centred(system.solve(residual)), 0
         size, parts = float((residual * direction).sum()), self.loss.curvature_parts(predictor)
         while (size > goal or not products) and products < most:
-            image = self._curved(rows, parts, direction, system.scaled_ridge)
+            image = self._curved(rows, parts, direction, system.scaled_ridge, weight)
             along = float((direction * image).sum())
             if not along > 0.0:  # rounding
                 break
@@ -301,9 +331,9 @@ class Newton:
             direction = solved + size / before * direction
         return x, products
 
-    def _curved(self, rows: FeatureRows, parts: Array, vectors: Floats, scaled_ridge: float) -> Floats:
-        """Return `H V`, H the second derivative of the objective of the rows."""
-        image = rows.curved(self.loss, parts, vectors)
+    def _curved(self, rows: FeatureRows, parts: Array, vectors: Floats, scaled_ridge: float, weight: float) -> Floats:
+        """Return `H V`, H the second derivative of the objective of the rows, each counted with a further weight."""
+        image = weight * rows.curved(self.loss, parts, vectors)
         image[:-1] += scaled_ridge * vectors[:-1]
         image[-1] *= self.fit_intercept
         return image
