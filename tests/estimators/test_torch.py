@@ -345,9 +345,9 @@ def test_own_kernels_stay_on_the_host():
 
 
 def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
+    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda", .* or "auto"'):
         NystromRidge(**OPTIONS, device="gpu").fit(X, Y)
-    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda" or "auto"'):
+    with pytest.raises(ParameterError, match=r'device must be "cpu", "cuda", .* or "auto"'):
         leverage_scores(X, ridge=1e-3, device="gpu")
     if not torch.cuda.is_available():
         with pytest.raises(ParameterError, match=r"device='cuda' needs a GPU that torch finds"):

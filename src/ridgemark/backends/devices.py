@@ -38,7 +38,7 @@ def computing_on(backend: Backend) -> Iterator[None]:
 def check_device(device: Any) -> None:
     """Raise an error unless this is the name of a device; the machine need not have it."""
     if not (isinstance(device, str) and (device in ("cpu", "auto") or device.partition(":")[0] == "cuda")):
-        raise ParameterError(f'device must be "cpu", "cuda" or "auto", got {device!r}')
+        raise ParameterError(f'device must be "cpu", "cuda", "cuda:1" and so on, or "auto", got {device!r}')
 
 
 def device_backend(device: Any) -> Backend:

@@ -51,7 +51,8 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.option(
     "--ridge",
     shared.numbers_or("loo", "gcv"),
-    "Regularisation lambda, the ridge: a number, candidates separated by commas, or loo or gcv to search 14 decades.",
+    "Regularisation lambda, the ridge: a number, candidates separated by commas, or loo or gcv to search 14 decades; "
+    "with --classify loo searches ten.",
     "NUMBER",
     "loo",
 )
