@@ -21,7 +21,7 @@ _AS_GOOD = 1e-4  # relative difference of losses that does not count
 _WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 # Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows
 # are predicted for sure, the few that are not decide, and every smaller ridge seems better.
-_LEAST_GAIN = 0.5
+_LEAST_GAIN = 0.25
 _SERVES = 10.5  # factor between two ridges up to which the system of one is a good preconditioner for the other
 _LEAST_KEPT = 1e-8  # smallest share that other rows have in a prediction, where rounding leaves less
 _BISECTIONS = 20  # to the sixth digit
