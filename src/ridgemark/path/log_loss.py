@@ -113,7 +113,7 @@ class OneByOne(LeftOutPredictor):
 
     They are the predictor; the slope s_g; the leverage t_g, zero where the predictor would change by at most a tenth
     and the loss by at most 1e-5; `1 - D_g t_g`, with D_g the weight of the row in the system, given along the rows; and
-    T_g, the leverage of a row as far from all others.
+    T_g, the leverage that the row would have if no other row were near it.
     """
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
@@ -162,10 +162,10 @@ def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
 def _jointly(alone: Floats, most: Floats, along: Floats, squares: Floats, total: float) -> Floats:
     """Return the leverages of rows left out where all targets change, from those where one target changes alone.
 
-    `1/t = 1/T + k`, with T the leverage of a row as far from all others, and k the curvature of the other rows. That is
-    about c times as large where all targets change, so t is divided by `c - (c - 1) t/T`: a far row moves as far as
-    with one target. With c, between 0.1 and 10, the leverages of rows that are not left out, `t/(1 + d t)` with d the
-    curvature of a row along its slopes s, have the known `total = sum_i s_i^2 t_i/(1 + d_i t_i)`.
+    `1/t = 1/T + k`, with T the leverage that the row would have if no other row were near it, and k the curvature of
+    the other rows. Where all targets change, k is about c times as large, so t is divided by `c - (c - 1) t/T`: a row
+    far from all others keeps its leverage. A row that is not left out has the leverage `t/(1 + d t)`, d its curvature
+    along its slopes s. The factor c, between 0.1 and 10, is that for which `sum_i s_i^2 t_i/(1 + d_i t_i)` is `total`.
     """
     far, low, high = np.minimum(alone / np.maximum(most, np.finfo(np.float64).tiny), 1.0), -1.0, 1.0
     for _ in range(_BISECTIONS):

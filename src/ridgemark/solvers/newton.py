@@ -155,7 +155,7 @@ class Newton:
         return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
 
     def joint_share(self, at: RidgeSolution, system: TargetSystems) -> float:
-        """Return `v'H^-1 v / v'F F'v`, by which changes of single targets are multiplied where a row is left out.
+        """Return `v'H^-1 v / v'F F'v`: the leverages of rows where all targets change, over those of single targets.
 
         H is the second derivative for all targets jointly, and F F' the inverse of the systems of each target alone, by
         which targets change too much. `v = sum_i e_i z_i s_i` has the slopes s_i of the sampled rows and random signs
