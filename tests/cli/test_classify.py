@@ -50,6 +50,22 @@ def test_labels_tested_on_rows_of_the_fit_are_said_to_be_so(files, fit):
     assert "training rows" not in " ".join([lines, *errors])
 
 
+def test_test_rows_of_weight_zero_are_left_out(files, fit):
+    for name in ("train", "test"):
+        table = pd.read_csv(files / f"{name}.csv")
+        table["w"] = 3 * (table["a"] > 0)
+        table.to_csv(files / f"{name}.csv", index=False)
+    table[table["w"] > 0].to_csv(files / "test without.csv", index=False)
+    found = []
+    for name in ("test.csv", "test without.csv"):
+        code, printed, errors = fit("--classify", "--weight", "w", "--test", files / name, "--force", "--json")
+        assert code == 0, errors
+        found.append(json.loads(printed))
+    assert found[0]["held_out"] == found[1]["held_out"]
+    assert np.sum(found[0]["held_out"]["confusion"]) == pd.read_csv(files / "test.csv")["w"].sum()
+    assert np.sum(found[0]["left_out"]["confusion"]) == pd.read_csv(files / "train.csv")["w"].sum()
+
+
 def test_probabilities_and_labels_are_written(files, fit, ridgemark):
     fit("--classify")
     model, rows = load(files / "model"), pd.read_csv(files / "test.csv")[["a", "b"]]
