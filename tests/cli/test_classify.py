@@ -232,3 +232,27 @@ def test_labels_with_leading_zeros_stay_text(labels, ridgemark, tmp_path):
     assert {*(tmp_path / "p.csv").read_text().splitlines()} == {"prediction", *labels}
     assert ridgemark(*fit, tmp_path / "numbers")[0] == 0
     assert not hasattr(load(tmp_path / "numbers"), "classes_")
+
+
+@pytest.mark.parametrize("labels", [("01", "1"), ("False", "True"), ("1", "2")])
+def test_text_labels_of_a_typed_file_are_text_in_a_csv_file(labels, ridgemark, tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "y": np.array(labels)[(x > 0).astype(int)]})
+    table.to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.parquet", "-t", "y", *OPTIONS, "--classify", "-o", tmp_path / "m")
+    code, printed, errors = ridgemark(*fit, "--test", tmp_path / "rows.csv", "--json")
+    assert code == 0, errors
+    assert json.loads(printed)["held_out"]["repeated"] == 60
+    assert ridgemark("certify", tmp_path / "m", tmp_path / "rows.csv")[0] == 0
+
+
+@pytest.mark.parametrize("option", [(), ("--delimiter", ",")])
+def test_what_is_said_of_a_csv_file_is_not_asked_of_typed_test_rows(option, ridgemark, tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "y": np.where(x > 0, "01", "1")})
+    table.to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.csv", "-t", "y", *OPTIONS, "--classify", "-o", tmp_path / "m", *option)
+    code, _, errors = ridgemark(*fit, "--test", tmp_path / "rows.parquet")
+    assert code == 0, errors

@@ -90,11 +90,12 @@ def command(
     begin = time.perf_counter()
     source = _open_rows(data, options)
     about = _about(data, source, options)
-    columns = Columns(source.n_features, source.n_targets, source.feature_names)
+    labels = text_labels(source)
+    columns = Columns(source.n_features, source.n_targets, source.feature_names, labels is not None)
     other = None
     if test is not None:
-        other = open_test(about, columns, test, csv_form(test, options), encoding_of(source))
-    if (labels := text_labels(source)) is not None and not options["classify"]:
+        other = open_test(about, columns, test, {}, encoding_of(source))
+    if labels is not None and not options["classify"]:
         click.echo(f"ridgemark: {said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
     _announce(source, other, options)
