@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ridgemark import load, open_rows
+from ridgemark import NystromClassifier, load, open_rows
+from ridgemark.cli.measures import sample_of_classes
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
@@ -189,6 +190,15 @@ def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark
         assert words in page, words
     assert ridgemark("report", files / "model", "--output", files / "again.html")[0] == 0
     assert f"{right:.1%} right" in (files / "again.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("repeats", [1, np.arange(1, 5)])
+def test_effects_on_the_page_count_rows_as_often_as_they_are_there(repeats):
+    X, labels = (np.repeat(values, np.resize(repeats, 80), axis=0) for values in labelled(80, 2))
+    rows = open_rows(X, target=labels.astype(float))
+    model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, random_state=0).fit(rows)
+    found = [one["average"] for one in sample_of_classes(model, rows)["effects"]]
+    assert found == pytest.approx(model.effects_summary(X).average[:, 0])
 
 
 def test_info_and_effects_of_classes_are_told(files, fit, ridgemark):

@@ -154,7 +154,8 @@ def sample_of_classes(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the errors on rows of the fit, each left out, and the most influential rows."""
     diagnosis = model.diagnose(source)
     errors = class_errors(model, diagnosis.log_probabilities, diagnosis.shares, diagnosis.weights)
-    rows = encoded_rows(encoded_source(model, source).take(diagnosis.rows[:_EFFECTS]).features)
+    some = encoded_source(model, source).take(diagnosis.rows[:_EFFECTS])
+    rows = encoded_rows(some.features, diagnosis.weights[:_EFFECTS])
     return errors | {"top": diagnosis.to_record()["top"], "effects": model.effects_summary(rows).to_record()}
 
 
