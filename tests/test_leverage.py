@@ -242,6 +242,14 @@ def test_the_verdict_distinguishes_even_from_uneven_scores():
     assert "too small to tell" in blind.verdict()
 
 
+def test_rows_of_weight_zero_do_not_change_what_is_said_of_the_others():
+    X, weights = _rows("cloud", 400), np.repeat([1.0, 0.0], [100, 300])
+    with_all = leverage_scores(X, bandwidth=1.5, ridge=0.5, n_landmarks=90, sample_weight=weights, random_state=0)
+    others = leverage_scores(X[:100], bandwidth=1.5, ridge=0.5, n_landmarks=90, random_state=0)
+    assert with_all.verdict() == others.verdict()
+    assert with_all.theorem_4() == others.theorem_4()
+
+
 def test_equal_scores_of_any_size_are_even():
     assert "even" in exact_bracket(np.full(1000, 0.01), 1.0, 1000.0).verdict()
 

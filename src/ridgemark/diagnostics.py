@@ -236,7 +236,7 @@ class ClassDiagnosis:
     shares : array of shape (m, K)
         Shares of the labels among the row and its equals.
     weights : array of shape (m,)
-        Weights of the row and its equals.
+        Weights of the row and its equals, as given, times those of their classes.
     log_probabilities : array of shape (m, K)
         Of every class, from a fit without the row, in one Newton step.
     leverage : array of shape (m,)
@@ -324,9 +324,10 @@ def diagnose_classes(
         predictor = left_out_predictor(newton, of_targets)
     rows, dimension = passes.distinct_rows().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
-    leverage, cook_distance = found[:, -2], found[:, -1] / dimension
+    unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
+    leverage, cook_distance, weights = found[:, -2], unit * found[:, -1] / dimension, unit * sample.row_counts()
     if not (np.isfinite(leverage).all() and np.isfinite(cook_distance).all()):
         raise NumericalError("the influence of a row exceeds the floating-point range; choose a larger ridge")
     order = _by_either(leverage, -(shares * logs).sum(axis=1))
     landmarks = np.isin(rows, [] if landmark_indices is None else landmark_indices)
-    return ClassDiagnosis(*(rows, labels, shares, sample.row_counts(), logs, leverage, cook_distance, order, landmarks))
+    return ClassDiagnosis(rows, labels, shares, weights, logs, leverage, cook_distance, order, landmarks)

@@ -74,6 +74,20 @@ def test_influence_is_how_far_a_refit_moves():
         assert found.cook_distance[place] == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_a_diagnosis_count_as_repeated_rows(n_classes):
+    X, codes = labelled(150, n_classes)
+    weights = np.random.default_rng(0).integers(1, 6, 150)
+    rows = np.repeat(np.arange(150), weights)
+    model = NystromClassifier(**PLAIN, ridge=1e-2)
+    found = model.fit(X, codes, weights).diagnose(X, codes, weights)
+    repeated = model.fit(X[rows], codes[rows]).diagnose(X[rows], codes[rows])
+    order, other = np.argsort(found.rows), np.argsort(repeated.rows)
+    assert np.array_equal(found.weights[order], weights)
+    assert np.array_equal(repeated.weights[other], weights)
+    assert repeated.cook_distance[other] == pytest.approx(found.cook_distance[order], rel=1e-6)
+
+
 def test_rows_that_are_not_those_of_the_fit_are_not_diagnosed():
     X, codes = labelled(100, 2)
     model = NystromClassifier(**PLAIN, ridge=1e-3).fit(X, codes, sample_weight=np.arange(100) % 3)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ridgemark import load, open_rows
+from ridgemark import NystromClassifier, load, open_rows
+from ridgemark.cli.measures import sample_of_classes
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
@@ -48,6 +49,22 @@ def test_labels_tested_on_rows_of_the_fit_are_said_to_be_so(files, fit):
     assert json.loads(printed)["held_out"]["repeated"] == 300
     _, lines, errors = fit("--classify", "--test", files / "test.csv", "--force")
     assert "training rows" not in " ".join([lines, *errors])
+
+
+def test_test_rows_of_weight_zero_are_left_out(files, fit):
+    for name in ("train", "test"):
+        table = pd.read_csv(files / f"{name}.csv")
+        table["w"] = 3 * (table["a"] > 0)
+        table.to_csv(files / f"{name}.csv", index=False)
+    table[table["w"] > 0].to_csv(files / "test without.csv", index=False)
+    found = []
+    for name in ("test.csv", "test without.csv"):
+        code, printed, errors = fit("--classify", "--weight", "w", "--test", files / name, "--force", "--json")
+        assert code == 0, errors
+        found.append(json.loads(printed))
+    assert found[0]["held_out"] == found[1]["held_out"]
+    assert np.sum(found[0]["held_out"]["confusion"]) == pd.read_csv(files / "test.csv")["w"].sum()
+    assert np.sum(found[0]["left_out"]["confusion"]) == pd.read_csv(files / "train.csv")["w"].sum()
 
 
 def test_probabilities_and_labels_are_written(files, fit, ridgemark):
@@ -175,6 +192,15 @@ def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark
     assert f"{right:.1%} right" in (files / "again.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("repeats", [1, np.arange(1, 5)])
+def test_effects_on_the_page_count_rows_as_often_as_they_are_there(repeats):
+    X, labels = (np.repeat(values, np.resize(repeats, 80), axis=0) for values in labelled(80, 2))
+    rows = open_rows(X, target=labels.astype(float))
+    model = NystromClassifier("gaussian", bandwidth=1.0, ridge=1e-3, random_state=0).fit(rows)
+    found = [one["average"] for one in sample_of_classes(model, rows)["effects"]]
+    assert found == pytest.approx(model.effects_summary(X).average[:, 0])
+
+
 def test_info_and_effects_of_classes_are_told(files, fit, ridgemark):
     fit("--classify")
     code, printed, errors = ridgemark("info", files / "model")
@@ -216,3 +242,27 @@ def test_labels_with_leading_zeros_stay_text(labels, ridgemark, tmp_path):
     assert {*(tmp_path / "p.csv").read_text().splitlines()} == {"prediction", *labels}
     assert ridgemark(*fit, tmp_path / "numbers")[0] == 0
     assert not hasattr(load(tmp_path / "numbers"), "classes_")
+
+
+@pytest.mark.parametrize("labels", [("01", "1"), ("False", "True"), ("1", "2")])
+def test_text_labels_of_a_typed_file_are_text_in_a_csv_file(labels, ridgemark, tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "y": np.array(labels)[(x > 0).astype(int)]})
+    table.to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.parquet", "-t", "y", *OPTIONS, "--classify", "-o", tmp_path / "m")
+    code, printed, errors = ridgemark(*fit, "--test", tmp_path / "rows.csv", "--json")
+    assert code == 0, errors
+    assert json.loads(printed)["held_out"]["repeated"] == 60
+    assert ridgemark("certify", tmp_path / "m", tmp_path / "rows.csv")[0] == 0
+
+
+@pytest.mark.parametrize("option", [(), ("--delimiter", ",")])
+def test_what_is_said_of_a_csv_file_is_not_asked_of_typed_test_rows(option, ridgemark, tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"x": x, "y": np.where(x > 0, "01", "1")})
+    table.to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.csv", "-t", "y", *OPTIONS, "--classify", "-o", tmp_path / "m", *option)
+    code, _, errors = ridgemark(*fit, "--test", tmp_path / "rows.parquet")
+    assert code == 0, errors

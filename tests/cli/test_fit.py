@@ -209,6 +209,17 @@ def test_several_targets_have_a_column_each(folder, ridgemark, tmp_path):
     assert re.findall(r"Average effects on (\w+) over", printed) == ["y", "a"]
 
 
+def test_an_array_of_several_targets_is_fitted(ridgemark, tmp_path):
+    table = np.random.default_rng(0).normal(size=(60, 4))
+    np.savez(tmp_path / "rows.npz", X=table[:, :2], y=table[:, 2:])
+    code, _, errors = ridgemark("fit", tmp_path / "rows.npz", "--bandwidth", "median", "--output", tmp_path / "m")
+    assert code == 0, errors
+    assert ridgemark("predict", tmp_path / "m", tmp_path / "rows.npz", "--output", tmp_path / "p.csv")[0] == 0
+    header, rows = read_csv(tmp_path / "p.csv")
+    assert header == ["prediction_y 0", "prediction_y 1"]
+    assert np.array_equal(rows, load(tmp_path / "m").predict(table[:, :2]))
+
+
 def test_columns_without_names_are_known_by_position(ridgemark, tmp_path):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(80, 4))

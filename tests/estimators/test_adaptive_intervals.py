@@ -129,6 +129,15 @@ def test_without_rows_before_guaranteed_widths_know_no_noise():
     assert not known.noise.solution.coefficients.any()
 
 
+def test_a_factor_on_all_weights_does_not_change_guaranteed_intervals():
+    X, y = _two_halves(200, 3)
+    model = NystromRidge("gaussian", bandwidth=1.0, selection="uniform", n_landmarks=20, ridge=1e-3, random_state=0)
+    ends = model.fit(X, y).calibrate(X, y).predict_interval(2 * X)
+    for weight in (0.7, 3.3):
+        assert model.fit(X, y, weight).calibrate(X, y, weight).calibration_.guaranteed
+        assert model.predict_interval(2 * X) == pytest.approx(ends, rel=1e-8)
+
+
 def test_guaranteed_intervals_contain_the_jackknife_plus():
     _, model = _calibrated_by_others()
     known, fit = model.calibration_, model._model.sums

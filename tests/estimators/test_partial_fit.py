@@ -24,6 +24,21 @@ def _in_batches(model, X, y, w=None):
     return model
 
 
+def test_importances_are_those_of_all_batches(data):
+    X, y, _ = data
+    options = {"bandwidth": 1.5, "selection": X[::15]}
+    whole = NystromRidge(**options).fit(X, y)
+    batches = NystromRidge(**options).partial_fit(X[:-1], y[:-1]).partial_fit(X[-1:], y[-1:])
+    assert batches.feature_importances_ == pytest.approx(whole.feature_importances_, abs=1e-3)
+
+
+def test_a_batch_of_one_row_leaves_importances(data):
+    X, y, _ = data
+    model = NystromRidge(bandwidth=1.5, ridge=1e-3, selection=X[::15]).fit(X[:-1], y[:-1])
+    before = model.feature_importances_
+    assert model.partial_fit(X[-1:], y[-1:]).feature_importances_ == pytest.approx(before, abs=0.1)
+
+
 @pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
 @pytest.mark.parametrize("ridge", [1e-2, 1e-5, 1e-8, "gcv", [1e-3, 1e-4]], ids=str)
 @pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -7,7 +7,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from ridgemark import NystromRidge, open_rows
+from ridgemark import NystromClassifier, NystromRidge, open_rows
 from ridgemark.cli.fit import fit_and_measure
 from ridgemark.cli.measures import held_out
 from ridgemark.fitted import RunRecord
@@ -59,6 +59,13 @@ def test_the_answers_are_those_of_the_model(measured):
 def test_what_is_not_known_has_no_card():
     gradient = NystromRidge(bandwidth=1.5, solver="gradient", ridge=1e-2, n_landmarks=30, random_state=0).fit(X, Y)
     assert list(cards(fit_page(gradient, RunRecord(), "1.0"))) == ["What matters?"]
+
+
+def test_many_rows_of_a_class_are_counted_in_full():
+    labels = (X[:90, 0] > 0) + 0.0
+    model = NystromClassifier("gaussian", bandwidth=1.0, random_state=0)
+    run = fit_and_measure(model, open_rows(X[:90], labels, weight=np.full(90, 1234.0)))
+    assert f">{1234 * int(labels.sum()):,}</td>" in fit_page(model, run, "1.0")
 
 
 def test_coverage_is_shown_in_groups_of_the_prediction(measured):

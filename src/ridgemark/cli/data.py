@@ -75,17 +75,20 @@ def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = Non
 
 
 class Columns(NamedTuple):
-    """Numbers of the columns that a model was or will be fitted on, and the feature names where known."""
+    """Columns that a model was or will be fitted on: numbers, feature names where known, whether labels are text."""
 
     n_features: int
     n_targets: int
     feature_names: Sequence[str] | None
+    text_labels: bool
 
     @classmethod
     def of(cls, model: Any) -> Columns:
         """Return the columns of a fitted model."""
-        n_targets = 1 if hasattr(model, "classes_") else np.size(model.intercept_)
-        return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None))
+        labels = getattr(model, "classes_", ())
+        n_targets = 1 if len(labels) else np.size(model.intercept_)
+        text = any(isinstance(label, str) for label in labels)
+        return cls(model.n_features_in_, n_targets, getattr(model, "feature_names_in_", None), text)
 
 
 def open_like(
@@ -107,7 +110,7 @@ def open_like(
         target = options.get("target") or run.target
     if with_target if with_weight is None else with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
-    form = csv_form(path, options, run)
+    form = csv_form(path, options, run) | ({"labels": "text"} if fitted.text_labels and is_csv(path) else {})
     source = open_data(path, target, columns, weight, **form)
     if columns is None and not with_target and source.n_features > fitted.n_features:
         roles = [*(run.target or ()), run.weight if weight is None else weight]

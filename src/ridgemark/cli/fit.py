@@ -90,11 +90,12 @@ def command(
     begin = time.perf_counter()
     source = _open_rows(data, options)
     about = _about(data, source, options)
-    columns = Columns(source.n_features, source.n_targets, source.feature_names)
+    labels = text_labels(source)
+    columns = Columns(source.n_features, source.n_targets, source.feature_names, labels is not None)
     other = None
     if test is not None:
-        other = open_test(about, columns, test, csv_form(test, options), encoding_of(source))
-    if (labels := text_labels(source)) is not None and not options["classify"]:
+        other = open_test(about, columns, test, {}, encoding_of(source))
+    if labels is not None and not options["classify"]:
         click.echo(f"ridgemark: {said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
     _announce(source, other, options)
@@ -221,7 +222,9 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
         columns = None if names is None else [shared.key(name) for name in names]
     if columns is None and options["drop"] is not None:
         columns = list(source.choice.features)
-    called = (one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"])
+    called = [one if isinstance(one, str) else f"column {one}" for one in options["target"] or ["y"]]
+    if len(called) < source.n_targets:  # one array of an archive holds them all
+        called = [f"{called[0]} {k}" for k in range(source.n_targets)]
     return RunRecord(
         data=data.name,
         target=options["target"],

@@ -88,7 +88,7 @@ def held_out(model: Any, source: RowSource, name: str) -> dict[str, Any]:
 
 
 def class_errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, Any]:
-    """Return the errors of log-probabilities (n, K) on rows with shares of labels, and weights.
+    """Return the errors of log-probabilities (n, K) on rows with shares of labels, and weights; zero leaves a row out.
 
     `rms` is that of the probabilities, as the certificate bounds it. `sets` has the share of rows whose label is in its
     set of labels, the mean number of labels, and the share of sets of one.
@@ -96,6 +96,7 @@ def class_errors(model: Any, logs: Any, shares: Any, weights: Any) -> dict[str, 
     `confusion` counts rows by label and by the most probable one. `calibration` has for ten groups of rows, by the
     probability of the second of two classes or of the most probable one, its mean and how often it was right.
     """
+    logs, shares, weights = (values[weights > 0] for values in (logs, shares, weights))
     labels, counted, found = model.classes_, weights[:, None] * shares, logs.argmax(axis=1)
     total, units, squares = counted.sum(), np.eye(len(labels)), (np.exp(logs) ** 2).sum(axis=1, keepdims=True)
     sets = conformal_sets(np.exp(logs), model.calibration_, words.COVERAGE)
@@ -153,7 +154,8 @@ def sample_of_classes(model: Any, source: RowSource) -> dict[str, Any]:
     """Return the errors on rows of the fit, each left out, and the most influential rows."""
     diagnosis = model.diagnose(source)
     errors = class_errors(model, diagnosis.log_probabilities, diagnosis.shares, diagnosis.weights)
-    rows = encoded_rows(encoded_source(model, source).take(diagnosis.rows[:_EFFECTS]).features)
+    some = encoded_source(model, source).take(diagnosis.rows[:_EFFECTS])
+    rows = encoded_rows(some.features, diagnosis.weights[:_EFFECTS])
     return errors | {"top": diagnosis.to_record()["top"], "effects": model.effects_summary(rows).to_record()}
 
 

@@ -92,8 +92,9 @@ def numbers_of(classes: Classes, source: RowSource) -> Floats:
     labels, texts = np.array(classes.values), text_labels(source)
     if (labels.dtype.kind == "U") != (texts is not None):
         kinds = ("text", "numbers") if texts is None else ("numbers", "text")
+        remedy = "convert them" + (', or open a CSV file with open_rows(..., labels="text")' if texts is None else "")
         raise DataError(
-            f"the labels of the fit are {kinds[0]} ({classes.values[0]!r}), and those of the rows {kinds[1]}"
+            f"the labels of the fit are {kinds[0]} ({classes.values[0]!r}), and those of the rows {kinds[1]}; {remedy}"
         )
     if texts is None:
         return labels.astype(float)

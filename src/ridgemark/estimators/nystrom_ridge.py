@@ -27,9 +27,11 @@ from ridgemark.fitting import (
     without_matrices,
 )
 from ridgemark.losses import loss_sums
-from ridgemark.passes import Cost
+from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import keep_rows, leave_one_out
-from ridgemark.rows.distinct import count_distinct, merge_smallest
+from ridgemark.rows import ArrayRows
+from ridgemark.rows.base import stack_rows
+from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
 
@@ -115,6 +117,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     feature_importances_ : array of shape (n_features,)
         Each column's share of the mean squared gradient of the prediction times the column's variance; for every
         kernel with known derivatives. They sum to one; a column that becomes several features has the sum of theirs.
+        `partial_fit` takes rows kept of all batches where a ridge is searched by leave-one-out, or else the landmarks
+        and the rows of the last batch.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
@@ -277,7 +281,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
         solution = self._solution(tuned, schema.targets)
         warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
-        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
+        seen = passes if known is None else _rows_seen(rows.sample, choice, passes)
+        importances = feature_importances(seen, choice.kernel, choice.landmarks, solution.dual_coef)
         importances = schema.by_column(importances)
         self._warn_of_unseen(source)
         spent += passes.cost
@@ -337,6 +342,14 @@ def _sample(known, choice, passes, recipe):
     if not searched or (known is not None and known.rows.sample is None):
         return None
     return keep_rows(passes) if known is None else known.rows.sample + keep_rows(passes)
+
+
+def _rows_seen(sample, choice, passes):
+    """Return rows of all batches: those kept, or else the landmarks beside the rows of the last batch."""
+    if sample is not None:
+        return sample.passes(passes.memory_budget)
+    last = passes.take(passes.distinct_rows().indices[:KEPT_HASHES]).features
+    return RowPasses(ArrayRows(stack_rows([choice.landmarks, last])), passes.memory_budget)
 
 
 def _sums_with(known, passes, recipe):

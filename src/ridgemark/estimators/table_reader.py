@@ -17,9 +17,9 @@ def encoded_source(model: Any, source: RowSource) -> RowSource:
     return model._rows(source)
 
 
-def encoded_rows(features: Any) -> RowSource:
+def encoded_rows(features: Any, weights: Any = None) -> RowSource:
     """Return features taken from an `encoded_source` as rows that the model predicts as they are."""
-    rows = ArrayRows(features)
+    rows = ArrayRows(features, None, weights)
     rows.encoded = True
     return rows
 

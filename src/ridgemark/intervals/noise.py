@@ -46,9 +46,13 @@ class NoiseLevel:
 
 
 def constant_noise(fit: LandmarkFit) -> NoiseLevel:
-    """Return noise of one size everywhere. Its unit does not matter, since scores are measured in it."""
+    """Return noise of one size everywhere. Its unit does not matter, since scores are measured in it.
+
+    A row of mean weight has noise of this size, so that a factor on all weights changes nothing.
+    """
     shape, one = fit.solution.coefficients.shape, np.ones(len(fit.scaled_ridge))
-    return NoiseLevel(RidgeSolution(np.zeros(shape), one), one, one * (not _pairwise(fit)), True)
+    variance = fit.moments.total_weight / fit.moments.n_rows * (not _pairwise(fit))
+    return NoiseLevel(RidgeSolution(np.zeros(shape), one), one, variance * one, True)
 
 
 def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample: Indices) -> tuple[NoiseLevel, Floats]:

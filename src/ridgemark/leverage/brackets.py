@@ -107,7 +107,7 @@ class ScoreBracket:
             return "The scores are exact."
         if self.refined:
             return "Theorem 4 does not apply to a refined pilot; the bracket holds anyway."
-        n = len(self.lower)
+        n = self._n_rows
         ridge = self.scaled_ridge / n
         epsilon = bounds.theorem_4_epsilon(n, self.n_draws, self.trace, ridge, failure_probability)
         if epsilon < 0.5:
@@ -118,6 +118,11 @@ class ScoreBracket:
         needed = 16.0 * self.trace / self.scaled_ridge * math.log(n / failure_probability)
         asks = f" (it asks for over {needed:.3g} draws from {n} rows)" if needed <= n else ""
         return f"Theorem 4 gives no guarantee for {self.n_draws} draws at this ridge{asks}; the bracket holds anyway."
+
+    @property
+    def _n_rows(self) -> int:
+        """The number of rows of positive weight."""
+        return len(self.lower) if self.weights is None else int(np.count_nonzero(self.weights))
 
     @property
     def informative(self) -> bool:
@@ -132,7 +137,7 @@ class ScoreBracket:
                 f"the pilot is too small to tell (effective dimension between {lower:.4g} and {upper:.4g}): "
                 "take more landmarks, or refine"
             )
-        n = len(self.lower)
+        n = self._n_rows
         middle = np.sort((self.lower + self.upper) / 2)[::-1]
         few = int(np.searchsorted(np.cumsum(middle), _SHARE * middle.sum())) + 1
         if few * _EVEN >= _SHARE * n:

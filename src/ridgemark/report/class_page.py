@@ -99,6 +99,11 @@ def _name(fit: Any, place: int) -> str:
     return printable(str(fit.model.classes_[place]))[:24]
 
 
+def _count(rows: Any) -> str:
+    """Return a number of rows, or their weight, without an exponent."""
+    return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
+
+
 def _calibration_figure(fit: Any, rows: Any, which: str) -> Html:
     """Return how often labels occur against their probability, in groups of rows."""
     p, share, count = np.array(rows["calibration"]).T
@@ -120,13 +125,13 @@ def _confusion(fit: Any, rows: Any, which: str) -> list[Html]:
     """Return the counts of rows by label and most probable label; of many classes the most frequent confusions."""
     confusion, labels = np.array(rows["confusion"]), [_name(fit, k) for k in range(len(fit.model.classes_))]
     if len(labels) <= _MOST_CLASSES:
-        cells = [[label, *(f"{count:,.4g}" for count in row)] for label, row in zip(labels, confusion, strict=True)]
+        cells = [[label, *(_count(count) for count in row)] for label, row in zip(labels, confusion, strict=True)]
         columns = [Column("label"), *html.number_columns(*(f"as {label}" for label in labels))]
         return [html.table(f"Labels (rows) and most probable labels (columns) of {which}", columns, cells)]
     np.fill_diagonal(confusion, 0.0)
     largest = np.argsort(-confusion, axis=None, kind="stable")[:_MOST_CLASSES]
     pairs = [np.unravel_index(place, confusion.shape) for place in largest]
-    cells = [[labels[j], labels[k], f"{confusion[j, k]:,.4g}"] for j, k in pairs if confusion[j, k] > 0]
+    cells = [[labels[j], labels[k], _count(confusion[j, k])] for j, k in pairs if confusion[j, k] > 0]
     columns = [Column("label"), Column("most probable"), *html.number_columns("rows")]
     return [html.table(f"The most frequent confusions of {which}", columns, cells, stacked=True)] if cells else []
 
@@ -136,7 +141,7 @@ def _by_class(fit: Any, rows: Any, which: str) -> Html:
     confusion = np.array(rows["confusion"])
     own, all_, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     cells = [
-        [_name(fit, k), f"{all_[k]:,.4g}"]
+        [_name(fit, k), _count(all_[k])]
         + ["-" if whole == 0 else f"{own[k] / whole:.1%}" for whole in (all_[k], said[k])]
         + [f"{rows['by_class'][k]:.3g}"]
         for k in range(len(own))
