@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from ridgemark.cli.data import csv_form, is_csv
@@ -25,12 +24,6 @@ from ridgemark.tables.values import measured
 
 _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
-
-classify_option = click.option(
-    "--classify",
-    is_flag=True,
-    help="The target holds labels: fit probabilities of the classes. A text target implies it.",
-)
 
 
 def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:

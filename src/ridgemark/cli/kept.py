@@ -10,8 +10,7 @@ from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
 from ridgemark.rows import CsvRows, RowSource, open_rows
-from ridgemark.rows.arrow import _open as open_arrow
-from ridgemark.rows.arrow import require_pyarrow
+from ridgemark.rows.arrow import open_arrow, require_pyarrow
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import words
 from ridgemark.rows.places import shown

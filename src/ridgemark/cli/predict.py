@@ -36,16 +36,14 @@ def _coverages(text: str) -> list[float]:
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.DATA)
 @shared.output_option("Table to write, .csv, .npy or .parquet.")
-@click.option(
-    "--coverage",
-    "--interval",
-    "coverages",
-    type=_coverages,
-    metavar="SHARES",
-    help="Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
+@shared.option(
+    "--coverage --interval coverages",
+    _coverages,
+    "Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
+    "SHARES",
 )
-@click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
-@click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
+@shared.flag("--std", "Also write the standard deviation of the fitted function.")
+@shared.flag("--proba", "Write the probability of every class, for a model of labels.")
 @shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options

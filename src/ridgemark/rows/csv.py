@@ -15,7 +15,7 @@ from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
 from ridgemark.rows.arrow import CsvParser, require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps, is_large_integer
+from ridgemark.rows.cells import LARGEST_EXACT, has_gaps, is_large_integer
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
@@ -106,7 +106,7 @@ class CsvRows(ScannedRows):
         self.targets, self._labels_are_text = choice.targets, labels == "text"
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
-        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
+        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], files, skipped)
 
     def _check_roles(self) -> None:
         roles = self.choice.weight if text_labels(self) else self.choice.targets + self.choice.weight
