@@ -244,16 +244,9 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
     """Solve for all landmarks at the ridge found by a part of them, to a hundredth of that fit's training error."""
     landmarks, setting = prepared.landmarks, prepared.setting
     tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
-    return landmark_gradient(
-        setting.passes,
-        setting.kernel,
-        Block(0, landmarks.points, taken=landmarks.indices),
-        fit.scaled_ridge,
-        setting.target_origin,
-        fit.fit_intercept,
-        max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max()))),
-        _MOST_PRODUCTS,
-    )
+    tol = max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max())))
+    points = Block(0, landmarks.points, taken=landmarks.indices)
+    return landmark_gradient(setting.passes, setting.kernel, points, fit, tol, _MOST_PRODUCTS)
 
 
 def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]:
