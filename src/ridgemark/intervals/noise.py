@@ -145,7 +145,7 @@ class Widths(SpectralTask):
         if block.along:
             weights = block.along[0][:, None]
             lengths = centred.sum(axis=1)[:, None]
-            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge, backend)
+            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge)
         elif not self.noise.outside:
             spread += shared
         values[:, 2] = backend.xp.sqrt(self.noise.variance * spread)

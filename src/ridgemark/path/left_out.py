@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.backends import Array, Floats, backend_of
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
@@ -156,7 +156,7 @@ class LeftOut(CrossTask):
         backend.xp.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
         leverage, lengths = centred @ self.inverse + self.share_of_constant, centred.sum(axis=1)[:, None]
-        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges, backend)
+        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
@@ -183,21 +183,14 @@ class ChosenLeftOut(LeftOut):
         return workspace.backend.xp.concat(both, axis=1)
 
 
-def kept_share(
-    leverage: Array,
-    lengths: Array,
-    weights: Array,
-    constant: float,
-    scaled_ridge: float | Array,
-    backend: Backend = NUMPY,
-) -> Array:
+def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:
     """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
 
     It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
     rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
     """
-    xp, rest = backend.xp, 1.0 - weights * constant
+    backend, rest = backend_of(leverage), 1.0 - weights * constant
     others = rest > 1e-12
-    length = weights * lengths / xp.where(others, rest, 1.0)
+    length = weights * lengths / backend.xp.where(others, rest, 1.0)
     floor = backend.at_least(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
-    return xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)
+    return backend.xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)
