@@ -7,7 +7,7 @@ for n lambda.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -58,13 +58,8 @@ class Sample:
     def starting_with(self, numbers: NDArray[np.intp]) -> Sample:
         """Return the same rows with these as landmarks."""
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
-        return replace(
-            self,
-            features=self.features[order],
-            targets=self.targets[order],
-            weights=self.weights[order],
-            n_landmarks=len(numbers),
-        )
+        features, targets, weights = (one[order] for one in (self.features, self.targets, self.weights))
+        return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend)
 
     def first(self, n_rows: int, n_landmarks: int) -> Sample:
         """Return the sample's first rows, with fewer landmarks."""
