@@ -15,7 +15,8 @@ from ridgemark.linalg import largest_eigenvalue
 from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.path import LabelInfluence, LeaveOneOut, left_out_predictor
+from ridgemark.path import LeaveOneOut, left_out_predictor
+from ridgemark.path.log_loss import LabelInfluence
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 

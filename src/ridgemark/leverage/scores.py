@@ -131,18 +131,10 @@ def score_bracket(
     task = _score_task(factor, moments, scaled_ridge, landmark_weights, rank)
     along = () if group_weights is None else (group_weights,)
     lower, upper = passes.map(task, along).T  # views of one array: copies would double the memory
-    total = float(lower.sum())
-    return ScoreBracket(
-        lower,
-        upper,
-        scaled_ridge,
-        Bracket(total, max(total, min(float(upper.sum()), total * (1.0 + task.excess) + task.residual_dimension))),
-        passes.weights(),
-        moments.trace_kernel,
-        n_draws,
-        passes.n_passes,
-        passes.n_kernel_evaluations,
-    )
+    total, weights = float(lower.sum()), passes.weights()
+    most = max(total, min(float(upper.sum()), total * (1.0 + task.excess) + task.residual_dimension))
+    cost = n_draws, passes.n_passes, passes.n_kernel_evaluations
+    return ScoreBracket(lower, upper, scaled_ridge, Bracket(total, most), weights, moments.trace_kernel, *cost)
 
 
 class Scores(CrossTask):

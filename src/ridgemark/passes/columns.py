@@ -44,16 +44,10 @@ class Columns:
             return self if self.weight else other
         weight, gap = self.weight + other.weight, other.mean - self.mean
         share = other.weight / weight
+        squares = self.squares + other.squares + self.weight * share * gap**2
         ends = np.sort([self.low, self.high, other.low, other.high], axis=0)
-        at_most_two = (ends[1:] != ends[:-1]).sum(axis=0) <= 1
-        return Columns(
-            weight,
-            self.mean + share * gap,
-            self.squares + other.squares + self.weight * share * gap**2,
-            ends[0],
-            ends[-1],
-            self.two_valued & other.two_valued & at_most_two,
-        )
+        at_most_two = self.two_valued & other.two_valued & ((ends[1:] != ends[:-1]).sum(axis=0) <= 1)
+        return Columns(weight, self.mean + share * gap, squares, ends[0], ends[-1], at_most_two)
 
     def in_units(self, features: Any) -> Any:
         """Return rows, dense or sparse, in units of their columns."""

@@ -17,16 +17,7 @@ from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field
-from ridgemark.tables.values import (
-    Content,
-    content_of,
-    float_values,
-    measured,
-    moments,
-    not_of_kind,
-    parsed,
-    text_levels,
-)
+from ridgemark.tables.values import content_of, float_values, measured, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _ROUNDING = 1e-9  # of sums of weights, relative
@@ -169,7 +160,7 @@ class ColumnLearner:
         """Return how the column is encoded."""
         if self.given == "dropped":
             return Field(self.name, "dropped")
-        content: Content | None = None
+        content: str | None = None
         if self.kind == "text" and self.given is None and not self.typed:
             content = content_of(words(self.texts))
             if content == "text" and not self.allows_text:
@@ -223,7 +214,7 @@ class ColumnLearner:
                 return []
         return other
 
-    def _read_texts(self, content: Content) -> None:
+    def _read_texts(self, content: str) -> None:
         """Replace texts by the values they hold."""
         values = parsed(content, words(self.texts))
         if content == "date":
