@@ -53,29 +53,22 @@ def leave_one_out(
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
     """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    task = ChosenLeftOut(**_left_out_parts(factor, solver, different, target_origin), chosen=chosen)
+    task = ChosenLeftOut(**left_out_parts(factor, solver, different, target_origin), chosen=chosen)
     both = passes.map(task, _along(groups or passes.row_groups()))
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
 
 
-def path_errors(
-    passes: RowPasses,
-    factor: NystromFactor,
-    solver: SpectralSolver,
-    scaled_ridges: Floats,
-    origin: Floats,
-    groups: RowGroups | None = None,
-) -> tuple[Floats, Floats | None]:
-    """Return the weighted mean squared residual of every ridge and target.
+def path_errors(passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None) -> tuple[Floats, Floats | None]:
+    """Return the weighted mean squared residual of every ridge and target, from the `left_out_parts`.
 
     Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
     an array of shape (n, ridges, targets + 1).
     """
-    parts, total = _left_out_parts(factor, solver, scaled_ridges, origin), passes.total_weight
+    total, (_, n_values) = passes.total_weight, parts["fits"].shape
     if passes.beyond_memory:
         return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
     along = _along(groups or passes.row_groups())
-    if passes.holds(4 * len(scaled_ridges) * (len(origin) + 1)):
+    if passes.holds(4 * (n_values + len(parts["scaled_ridges"]))):
         results = passes.map(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
     return passes.reduce(LeftOutErrors(**parts), along) / total, None
@@ -104,7 +97,7 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 
 
-def _left_out_parts(
+def left_out_parts(
     factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> dict[str, Any]:
     """Return the fields of `LeftOut`."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ridgemark.backends import Floats
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
+from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, left_out_parts, path_errors, relative_weights
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
@@ -90,7 +90,8 @@ def loo_path(
     `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample. Where
     residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
-    errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin, groups)
+    parts = left_out_parts(factor, solver, ridges.scaled, target_origin)
+    errors, results = path_errors(passes, parts, groups)
     path = ridge_path(solver, ridges, n_distinct or passes.n_distinct, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
