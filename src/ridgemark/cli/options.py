@@ -105,6 +105,11 @@ def option(names: str, kind: Any, help: str, metavar: str | None = None, default
     return click.option(*names.split(), default=default, show_default=True, type=kind, metavar=metavar, help=help)
 
 
+def choice_option(name: str, words: list[str], help: str) -> Command:
+    """Return an option whose value is one of some words, by default the first."""
+    return option(name, click.Choice(words), help, default=words[0])
+
+
 def flag(name: str, help: str) -> Command:
     """Return an option without a value."""
     return click.option(name, is_flag=True, help=help)
@@ -166,17 +171,11 @@ table_options = together(
     column_option(
         "--drop", "Columns to leave out, separated by commas; a name with a comma in double quotes: '\"area, m2\",id'."
     ),
-    option(
-        "--missing",
-        click.Choice(["fill", "error"]),
-        "Missing values are filled in, with a column that says where, or refused.",
-        default="fill",
+    choice_option(
+        "--missing", ["fill", "error"], "Missing values are filled in, with a column that says where, or refused."
     ),
-    option(
-        "--unknown",
-        click.Choice(["ignore", "error"]),
-        "Levels that the fit has not seen are zeros in a prediction, or refused.",
-        default="ignore",
+    choice_option(
+        "--unknown", ["ignore", "error"], "Levels that the fit has not seen are zeros in a prediction, or refused."
     ),
 )
 data_option = click.option(
