@@ -174,9 +174,7 @@ def diagnose(
         raise NumericalError(
             "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"
         )
-    landmarks = np.zeros(len(residuals), dtype=bool)
-    if landmark_indices is not None:
-        landmarks[landmark_indices] = True
+    landmarks = np.isin(np.arange(len(residuals)), [] if landmark_indices is None else landmark_indices)
     return Diagnosis(
         leverage,
         residuals,

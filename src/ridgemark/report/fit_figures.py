@@ -138,12 +138,8 @@ def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
     """Return observed minus predicted values against predicted ones."""
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     residuals = np.subtract(observed, predicted)
-    chart = Chart(
-        "predicted",
-        "observed - predicted",
-        [Series("residual", predicted, residuals.tolist(), kind="points", colour=1)],
-        [("zero", 0.0)],
-    )
+    series = Series("residual", predicted, residuals.tolist(), kind="points", colour=1)
+    chart = Chart("predicted", "observed - predicted", [series], [("zero", 0.0)])
     return html.figure(
         draw(chart, f"residuals-{target}"),
         f"Residuals of {printable(name)} against predictions for {len(observed)} {which}, from {residuals.min():.3g} "
