@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
-from ridgemark.backends.devices import current_backend
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import NUMPY, Array, Floats, Indices, all_blas_threads, backend_of, current_backend
 from ridgemark.errors import DataError, NumericalError
 
 # Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are

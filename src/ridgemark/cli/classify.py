@@ -16,10 +16,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, spoken, tuning_lines
-from ridgemark.rows import RowSource
-from ridgemark.rows.column import without_features
-from ridgemark.rows.labels import text_labels
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows import RowSource, listed, shown, text_labels, without_features
 from ridgemark.tables.values import measured
 
 _READ = 65536  # rows whose labels are read at a time

@@ -16,9 +16,8 @@ from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRid
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import BaseRows, RowSource, open_rows
+from ridgemark.rows import BaseRows, RowSource, listed, open_rows, shown
 from ridgemark.rows.choice import AllBut
-from ridgemark.rows.places import listed, shown
 from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
 Encoding = Callable[[RowSource], RowSource]

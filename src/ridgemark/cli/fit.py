@@ -27,9 +27,7 @@ from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, interval_shortage, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.rows import RowSource
-from ridgemark.rows.labels import text_labels
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 

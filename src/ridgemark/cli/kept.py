@@ -9,11 +9,10 @@ import numpy as np
 from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
-from ridgemark.rows import CsvRows, RowSource, open_rows
+from ridgemark.rows import CsvRows, RowSource, open_rows, shown
 from ridgemark.rows.arrow import open_arrow, require_pyarrow
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import words
-from ridgemark.rows.places import shown
 
 _BATCH = 65536  # rows of an Arrow file read at once
 

@@ -14,8 +14,7 @@ from ridgemark.cli.output import Tell, check_outputs, print_result, progress, ta
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
 from ridgemark.passes import read_ahead
-from ridgemark.rows import RowSource
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
 _MOST_BLOCKS = 32

@@ -15,8 +15,7 @@ from ridgemark.errors import ParameterError
 from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.functions import leverage_scores
-from ridgemark.rows import RowSource
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown
 
 _KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "missing", "unknown")
 

@@ -7,9 +7,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
@@ -17,8 +16,7 @@ from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
-from ridgemark.rows import ArrayRows, Block
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import ArrayRows, Block, DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import (
@@ -64,7 +62,7 @@ class Setting:
         """Weight of the rows that choose, as a share of all: factor of n lambda from all rows to those."""
         return 1.0 if self.all_rows is None else self.total_weight / self.all_rows.total_weight
 
-    def row_numbers(self, indices: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+    def row_numbers(self, indices: Indices | None) -> Indices | None:
         """Return the numbers, among all rows, of some rows that choose."""
         return indices if indices is None or self.all_rows is None else self.all_rows.sample()[0].numbers[indices]
 

@@ -13,8 +13,7 @@ from ridgemark.operators import Cross, Features
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.path import Ridges, loo_path
 from ridgemark.path.left_out import kept_share
-from ridgemark.rows import ArrayRows, Block
-from ridgemark.rows.distinct import RowGroups, group_rows
+from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of, one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage.brackets import Bracket, ScoreBracket

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import Array, Floats, all_blas_threads, backend_of
 from ridgemark.linalg import congruence, largest_eigenvalue, largest_entry, solve_triangle
 from ridgemark.operators.factor import NystromFactor
 

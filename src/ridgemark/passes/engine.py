@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.devices import current_backend, moved, on_host
+from ridgemark.backends import NUMPY, Backend, current_backend, moved, on_host
 from ridgemark.errors import ParameterError
 from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
@@ -17,8 +16,7 @@ from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
 from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
-from ridgemark.rows.dask import DaskRows
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
 
 Result = TypeVar("Result")
 

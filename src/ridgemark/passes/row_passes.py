@@ -12,9 +12,8 @@ from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import ArrayRows, Block, row_weights
+from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.rows.base import unit_of_weights
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
 
 
 class Survey(Task):

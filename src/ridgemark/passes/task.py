@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Backend, Floats
-from ridgemark.backends.devices import moved
+from ridgemark.backends import NUMPY, Backend, Floats, moved
 from ridgemark.rows import Block, row_weights
 
 

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Array, Floats, backend_of
+from ridgemark.backends import Array, Floats, Indices, backend_of
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
-from ridgemark.rows import Block, row_weights
-from ridgemark.rows.distinct import RowGroups, find_distinct, group_rows, row_hashes
+from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import SpectralSolver
 
 
@@ -80,7 +78,7 @@ def relative_weights(passes: RowPasses) -> Floats:
     return weights * (np.count_nonzero(weights) / weights.sum())
 
 
-def at_chosen(results: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
     """Pick residuals and potentials at each target's ridge from those at all ridges."""
     return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
 
@@ -169,7 +167,7 @@ class LeftOutErrors(LeftOut):
 class ChosenLeftOut(LeftOut):
     """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
 
-    chosen: NDArray[np.intp]
+    chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         both = at_chosen(super().__call__(block, workspace), self.chosen)

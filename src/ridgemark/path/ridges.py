@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, left_out_parts, path_errors, relative_weights
@@ -55,7 +54,7 @@ class RidgePath:
     training_error: Floats
     effective_dimension: Floats
     criterion: str
-    chosen: NDArray[np.intp]
+    chosen: Indices
 
     @property
     def on_edge(self) -> bool:

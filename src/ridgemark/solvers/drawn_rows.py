@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ridgemark.backends import Array, Floats, Indices
-from ridgemark.losses import Loss
-from ridgemark.losses.slopes import thinned
+from ridgemark.losses import Loss, thinned
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows

@@ -10,11 +10,9 @@ from scipy import sparse
 from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import raised_cholesky, solve_cholesky, sum_rounding, symmetric_eigen
-from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, kernel_diagonal
-from ridgemark.operators.held import hold_on_device
+from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, hold_on_device, kernel_diagonal
 from ridgemark.passes import RowPasses
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import ArrayRows, DistinctRows
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.landmark_fit import LandmarkFit
 

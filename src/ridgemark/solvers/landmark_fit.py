@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import Floats, backend_of
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import Floats, all_blas_threads, backend_of
 from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments, RidgeSolution

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import NUMPY, Floats, Indices, backend_of
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Floats, Indices, backend_of, one_blas_thread
 from ridgemark.kernels import Kernel
 from ridgemark.losses import loss_sums
-from ridgemark.operators import Cross, NystromFactor, nystrom_factor
-from ridgemark.operators.held import hold_on_device
+from ridgemark.operators import Cross, NystromFactor, hold_on_device, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.solvers.choice import rows_of_preconditioner

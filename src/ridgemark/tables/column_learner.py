@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
@@ -55,7 +54,7 @@ class ColumnLearner:
         self.numbered = RowNumbers()
         self.place: Place | None = None
 
-    def add(self, column: Column, place: Place, sampled: NDArray[np.intp], weights: Floats | None = None) -> None:
+    def add(self, column: Column, place: Place, sampled: Indices, weights: Floats | None = None) -> None:
         """Add the values of some rows, of which some are sampled for medians; weights are positive."""
         self.place = self.place or place
         gaps = column.gaps
@@ -127,9 +126,7 @@ class ColumnLearner:
         both._check_texts(both.place)
         return both
 
-    def _add_text(
-        self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp], weights: Floats | None
-    ) -> None:
+    def _add_text(self, column: Column, gaps: Array, place: Place, sampled: Indices, weights: Floats | None) -> None:
         positions, levels = text_levels(column, place)
         present = positions[~gaps]
         counts = np.bincount(present, minlength=len(levels))
@@ -142,7 +139,7 @@ class ColumnLearner:
         if not self.typed:
             self._add_sample(levels[positions[sampled]], sampled, weights)
 
-    def _add_sample(self, values: Array, sampled: NDArray[np.intp], weights: Floats | None) -> None:
+    def _add_sample(self, values: Array, sampled: Indices, weights: Floats | None) -> None:
         self.sample.append(values)
         if weights is not None:
             self.sample_weights.append(weights[sampled])

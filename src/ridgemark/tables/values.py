@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, is_large_integer, numbers
 from ridgemark.rows.column import MOMENT, Column, in_utc, words
@@ -98,7 +97,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
-def text_levels(column: Column, place: Place) -> tuple[NDArray[np.intp], Array]:
+def text_levels(column: Column, place: Place) -> tuple[Indices, Array]:
     """Return the level of every row, as a position in the levels, and these; numbers, booleans and dates as text."""
     if column.levels is not None:
         return column.values, column.levels
