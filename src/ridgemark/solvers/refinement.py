@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Flags, Floats
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
@@ -71,7 +70,7 @@ class Refinement:
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
-    void: NDArray[np.bool_]  # (targets,): whether the targets or the training error alone imply as small a bound
+    void: Flags  # (targets,): whether the targets or the training error alone imply as small a bound
 
     @property
     def reached(self) -> RefinementStep:

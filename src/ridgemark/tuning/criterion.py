@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes.device import placed
@@ -55,7 +54,7 @@ class Sample:
         """Return the kernel bound to landmarks, for values with the placed rows."""
         return placed(kernel.bind(landmarks), self.backend, self.features)[1]
 
-    def starting_with(self, numbers: NDArray[np.intp]) -> Sample:
+    def starting_with(self, numbers: Indices) -> Sample:
         """Return the same rows with these as landmarks."""
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
         features, targets, weights = (one[order] for one in (self.features, self.targets, self.weights))
@@ -143,7 +142,7 @@ class Solved:
 
     design: Design
     ridge: float
-    inverse: NDArray[Any]  # F^-1, F = B'diag(w)B + lambda I
+    inverse: Array  # F^-1, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
     residuals: Floats  # e = y - Bc
     shares: Floats  # T = B F^-1
