@@ -10,13 +10,12 @@ from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of, one_bl
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage.brackets import Bracket, ScoreBracket
-from ridgemark.linalg import check_range, cholesky_, copy_with_ridge, inverse_triangle_, sent, symmetric_eigen
+from ridgemark.linalg import EPS, check_range, cholesky_, copy_with_ridge, inverse_triangle_, sent, symmetric_eigen
 from ridgemark.losses import Moments
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
-_EPS = float(np.finfo(np.float64).eps)
 _RELIABLE = 1e-6  # largest relative rounding error at which a feature is still used
 
 
@@ -174,14 +173,14 @@ def _score_task(
     n_reliable, excess = _reliable_features(factor)
     lengths = np.diagonal(moments.gram)
     # The residual trace of rows in the landmarks' span is rounding error; allow for it.
-    unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
+    unexplained = moments.trace_residual + 8 * EPS * moments.trace_kernel
     residual_trace = float(unexplained + lengths[n_reliable:].sum())
     surplus = float(excess * lengths[:n_reliable].sum())
     # K - L is zero at landmarks that are rows, so its rank is at most the number of other distinct rows.
     rank -= 0 if landmark_weights is None else n_reliable
     spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable])
     # More noise only raises a posterior variance, so the rounding error of W is added to the ridge.
-    rounding = 8 * _EPS * len(factor.landmark_kernel)
+    rounding = 8 * EPS * len(factor.landmark_kernel)
     to_upper = None
     if landmark_weights is not None:
         largest = float(np.diagonal(factor.landmark_kernel) @ landmark_weights)  # at least the largest eigenvalue
@@ -218,6 +217,6 @@ def _reliable_features(factor: NystromFactor) -> tuple[int, float]:
     amount. Divided by one plus the excess, `B B'` does not exceed K, and its scores are lower bounds.
     """
     scale = float(np.diagonal(factor.landmark_kernel).max(initial=0.0))
-    excess = 8 * _EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
+    excess = 8 * EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
     n_reliable = int(np.searchsorted(excess, _RELIABLE, side="right"))
     return n_reliable, float(excess[n_reliable - 1]) if n_reliable else 0.0

@@ -1,7 +1,5 @@
 """A task: what a pass does with one block of rows; and what it costs."""
 
-from __future__ import annotations
-
 import math
 import threading
 from abc import ABC, abstractmethod

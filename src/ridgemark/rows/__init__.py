@@ -1,7 +1,7 @@
 """Row sources: arrays, files and data frames as numbered blocks of checked floats."""
 
 from ridgemark.rows.arrays import ArrayRows
-from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSource, block_rows_for, row_weights
+from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSource, block_rows_for, dense, row_weights
 from ridgemark.rows.column import without_features
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import DaskRows, computed, is_dask

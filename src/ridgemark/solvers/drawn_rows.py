@@ -3,8 +3,6 @@
 As most rows are sure of most classes, a system needs few of them: those of large leverage in it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
