@@ -62,8 +62,7 @@ class TableReader(BaseEstimator):
 
     def _points(self):
         """Return the rows that the model keeps, dense."""
-        return dense(
-            next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
-        )
+        points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
+        return dense(points)
 
     _warn_of_unseen = staticmethod(warn_of_unseen)

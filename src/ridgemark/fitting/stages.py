@@ -19,15 +19,8 @@ from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_pat
 from ridgemark.rows import ArrayRows, Block, DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
-from ridgemark.solvers import (
-    LandmarkFit,
-    LandmarkGradientFit,
-    SpectralSolver,
-    choose_solver,
-    landmark_gradient,
-    solve_landmarks,
-)
-from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT
+from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver, solve_landmarks
+from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.tuning import TuningResult, choose_kernel
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins

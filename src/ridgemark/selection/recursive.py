@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.leverage import landmark_spectrum, posterior_scores
+from ridgemark.leverage.scores import landmark_spectrum, posterior_scores
 from ridgemark.sampling import Draw, draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
