@@ -186,17 +186,11 @@ def _score_task(
         largest = float(np.diagonal(factor.landmark_kernel) @ landmark_weights)  # at least the largest eigenvalue
         to_upper = posterior_factor(factor.landmark_kernel, landmark_weights, scaled_ridge + rounding * largest)
     shrink = 1.0 / (spectrum + scaled_ridge)
-    return Scores(
-        factor.cross_kernel,
-        factor.whitener[:, :n_reliable] @ rotation,
-        to_upper,
-        np.stack([shrink, (spectrum * shrink) * shrink], axis=1),
-        excess,
-        (residual_trace + surplus) / scaled_ridge,
-        residual_dimension(residual_trace / scaled_ridge, rank) + surplus / scaled_ridge,
-        rounding,
-        scaled_ridge,
-    )
+    to_lower = factor.whitener[:, :n_reliable] @ rotation
+    sums = np.stack([shrink, (spectrum * shrink) * shrink], axis=1)
+    gap = (residual_trace + surplus) / scaled_ridge
+    dimension = residual_dimension(residual_trace / scaled_ridge, rank) + surplus / scaled_ridge
+    return Scores(factor.cross_kernel, to_lower, to_upper, sums, excess, gap, dimension, rounding, scaled_ridge)
 
 
 def residual_dimension(ratio: float, rank: int) -> float:

@@ -241,14 +241,10 @@ class TaskRunner:
             return result, here
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(*tasks)
-        for block, (result, here) in executor.in_order(
-            work,
-            self.source.blocks(block_rows, start),
-            -(-n_rows // block_rows),
-            clock,
-            ahead=getattr(self.source, "reads_ahead", False),
-            most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),
-        ):
+        blocks, n_blocks = self.source.blocks(block_rows, start), -(-n_rows // block_rows)
+        ahead = getattr(self.source, "reads_ahead", False)
+        most = max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1)
+        for block, (result, here) in executor.in_order(work, blocks, n_blocks, clock, ahead=ahead, most_workers=most):
             done += block.n_rows
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)

@@ -120,13 +120,9 @@ def ridge_path(
     # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
     rounding = _ROUNDING * float(solver.spectrum.max(initial=0.0)) / ridges.scaled
     lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
-    return RidgePath(
-        ridges.values,
-        loo_error,
-        gcv,
-        np.array([solver.training_error(r) for r in ridges.scaled]),
-        np.array([solver.effective_dimension(r) for r in ridges.scaled]),
-        "gcv" if loo_error is None else "loo",
-        # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
-        np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0),
-    )
+    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
+    chosen = np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
+    training = np.array([solver.training_error(r) for r in ridges.scaled])
+    dimensions = np.array([solver.effective_dimension(r) for r in ridges.scaled])
+    criterion = "gcv" if loo_error is None else "loo"
+    return RidgePath(ridges.values, loo_error, gcv, training, dimensions, criterion, chosen)
