@@ -126,9 +126,7 @@ class Widths(SpectralTask):
     """
 
     what: ClassVar[str] = "intervals"
-    scaled_ridge: Floats  # (targets,)
     fits: Floats  # (rank, targets): coefficients of f
-    target_mean: Floats  # (targets,)
     noise: NoiseLevel
     noise_fits: Floats  # (rank, targets): coefficients of sigma
     noise_mean: Floats  # (targets,)
@@ -158,9 +156,7 @@ def widths(fit: LandmarkFit, noise: NoiseLevel) -> Widths:
     form = spectral_form(fit)
     return Widths(
         **form,
-        scaled_ridge=fit.scaled_ridge,
         fits=form["inverse"] * solver.rotated,
-        target_mean=fit.target_origin + solver.target_mean,
         noise=noise,
         noise_fits=solver.rotation.T @ noise.solution.coefficients,
         noise_mean=noise.solution.intercept + solver.feature_mean @ noise.solution.coefficients,
