@@ -145,16 +145,12 @@ def _tuned(tuning: Any) -> list[Html]:
     ]
     again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
     families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]
-    of_levels = [
-        Column("level"),
-        *html.number_columns("judged error", "gain", "standard errors", "rows better"),
-        Column("taken"),
-    ]
+    numbers = html.number_columns("judged error", "gain", "standard errors", "rows better")
     of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "error compared last")
     figure = figures.tuning_figure(tuning)
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
-        *([html.table("Levels", of_levels, levels, stacked=True)] if levels else []),
+        *([html.table("Levels", [Column("level"), *numbers, Column("taken")], levels, stacked=True)] if levels else []),
         html.table("Families tried", [Column("family"), *of_families], families, stacked=True),
         *([] if figure is None else [figure]),
     ]
