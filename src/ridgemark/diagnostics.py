@@ -15,7 +15,8 @@ from ridgemark.linalg import largest_eigenvalue
 from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.path import LabelInfluence, LeaveOneOut, left_out_predictor
+from ridgemark.path import LeaveOneOut, left_out_predictor
+from ridgemark.path.log_loss import LabelInfluence
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, systems_of_moments
 
 
@@ -173,9 +174,7 @@ def diagnose(
         raise NumericalError(
             "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"
         )
-    landmarks = np.zeros(len(residuals), dtype=bool)
-    if landmark_indices is not None:
-        landmarks[landmark_indices] = True
+    landmarks = np.isin(np.arange(len(residuals)), [] if landmark_indices is None else landmark_indices)
     return Diagnosis(
         leverage,
         residuals,

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from ridgemark.backends import Array, Backend, Floats, backend_of
 from ridgemark.errors import NumericalError, ParameterError
@@ -19,7 +18,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.kernels.gradient import Gradient
 from ridgemark.operators import CrossTask
 from ridgemark.passes import RowPasses, Summed, Workspace
-from ridgemark.rows import Block, row_weights
+from ridgemark.rows import Block, dense, row_weights
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
 from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
@@ -360,4 +359,4 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
 
 
 def _dense(rows: Any) -> Array:
-    return backend_of(rows).double(rows.toarray() if sparse.issparse(rows) else rows)
+    return backend_of(rows).double(dense(rows))

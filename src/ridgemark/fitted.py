@@ -4,8 +4,6 @@ An estimator holds one of them and its parameters. A method that changes the fit
 one statement, so that a model is never half of one fit and half of another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property

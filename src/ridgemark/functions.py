@@ -15,8 +15,7 @@ from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.leverage import Bracket, ScoreBracket, exact_bracket
 from ridgemark.parameters import positive_count, real_number
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
-from ridgemark.rows.dask import is_dask
+from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large_integers
 from ridgemark.sampling import make_generator
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.tables import encoded_by_content

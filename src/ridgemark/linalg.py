@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
-from ridgemark.backends.devices import current_backend
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import NUMPY, Array, Floats, Indices, all_blas_threads, backend_of, current_backend
 from ridgemark.errors import DataError, NumericalError
 
+EPS = float(np.finfo(np.float64).eps)
 # Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are
 # often huge and of both signs, in smaller ones.
 SUMMED_AT_ONCE, LANDMARKS_AT_ONCE = 256, 64
@@ -31,7 +30,7 @@ def sum_rounding(n_terms: int, at_once: int = SUMMED_AT_ONCE) -> float:
 
     `m u` for one sum of m terms, u the unit roundoff; `(b + number of blocks) u` with blocks of b terms.
     """
-    return (min(n_terms, at_once) + n_terms / at_once + 4.0) * float(np.finfo(np.float64).eps) / 2.0
+    return (min(n_terms, at_once) + n_terms / at_once + 4.0) * EPS / 2.0
 
 
 def product_in_blocks(left: Array, right: Array, at_once: int = SUMMED_AT_ONCE) -> Array:
@@ -201,7 +200,7 @@ def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
         with all_blas_threads():
             matrix = make()
             diagonal = check_range(backend_of(matrix).diagonal(matrix))
-            ridge = max(ridge, len(matrix) * float(np.finfo(np.float64).eps) * largest_entry(diagonal))
+            ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal))
             diagonal += ridge
             factor = cholesky_(matrix)
         if factor is not None:

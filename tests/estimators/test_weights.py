@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import RidgeCV
 
 from ridgemark import ExactKernelRidge, NystromRidge
-from ridgemark.rows import unit_of_weights
+from ridgemark.rows.base import unit_of_weights
 from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
 from ridgemark.tuning import Tuner
 from tests.helpers import real_data, slowly, standardised

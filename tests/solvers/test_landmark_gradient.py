@@ -35,9 +35,9 @@ def _both(X, Y, landmarks, ridge, weights=None, fit_intercept=True, tol=1e-5, me
     ridges = np.broadcast_to(np.asarray(ridge) * total, Y.shape[1]).astype(float)
     origin = Y.mean(axis=0) if fit_intercept else np.zeros(Y.shape[1])
     rows = passes.take(landmarks)
-    fit = landmark_gradient(passes, kernel, rows, ridges, origin, fit_intercept, tol, 500)
     factor = nystrom_factor(kernel, rows.features, landmarks)
     direct = solve_landmarks(factor, loss_sums(passes, factor, origin), fit_intercept, ridges, origin)
+    fit = landmark_gradient(passes, kernel, rows, direct, tol, 500)
     values = (Cross(passes, factor.cross_kernel) @ f.dual_coef + f.intercept for f in (fit, direct))
     return *values, fit
 

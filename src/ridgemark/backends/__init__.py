@@ -8,10 +8,10 @@ from typing import Any
 
 import array_api_compat
 
-from ridgemark.backends.base import Array, Backend, Floats, Indices
+from ridgemark.backends.base import Array, Backend, Flags, Floats, Indices
+from ridgemark.backends.devices import StaysOnHost, computing_on, current_backend, device_backend, moved, on_host
 from ridgemark.backends.numpy import NUMPY
-
-__all__ = ["NUMPY", "Array", "Backend", "Floats", "Indices", "backend_of"]
+from ridgemark.backends.threads import all_blas_threads, one_blas_thread, worker_threads
 
 
 def backend_of(values: Any) -> Backend:

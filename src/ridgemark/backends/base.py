@@ -16,6 +16,7 @@ Array: TypeAlias = Any
 """An array of the backend in use: a NumPy array, a tensor, ..."""
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
+Flags: TypeAlias = NDArray[np.bool_]
 
 
 _module = cache(import_module)

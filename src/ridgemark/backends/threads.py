@@ -8,8 +8,8 @@ matrices.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import threadpoolctl
@@ -87,12 +87,5 @@ def _blas_threads() -> int:
     return max((int(library["num_threads"]) for library in libraries), default=1)
 
 
-@dataclass
-class _SharedLimit:
-    lock: Any = field(default_factory=threading.Lock)
-    users: int = 0
-    limiter: Any = None
-    allowed: int = 0  # the limit before the first caller entered; 0 if there are none
-
-
-_limit = _SharedLimit()
+# Shared by all callers; `allowed` is the limit before the first one entered, 0 if there are none.
+_limit = SimpleNamespace(lock=threading.Lock(), users=0, limiter=None, allowed=0)

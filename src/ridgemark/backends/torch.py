@@ -44,7 +44,7 @@ class TorchBackend(Backend):
         if self.device.type == "cuda" and 0 < values.nbytes <= _PINNED:
             # From page-locked memory the copy is queued, and the processor goes on with the next block. torch gives the
             # memory to another tensor only after the copy has ended.
-            staged = torch.empty(values.shape, dtype=_dtype(values), pin_memory=True)
+            staged = torch.empty(values.shape, dtype=torch.from_numpy(np.empty(0, values.dtype)).dtype, pin_memory=True)
             np.copyto(staged.numpy(), values)
             return staged.to(self.device, non_blocking=True).to(dtype or staged.dtype)
         # torch warns of arrays that are read-only, and takes no negative strides.
@@ -57,7 +57,7 @@ class TorchBackend(Backend):
             return values.cpu().numpy()
         values = values.contiguous()
         # Memory that is used for the first time costs more than the copy, and less in several threads.
-        host = np.empty(values.shape, dtype=_numpy_dtype(values))
+        host = np.empty(values.shape, dtype=torch.empty(0, dtype=values.dtype).numpy().dtype)
         step = max(1, _PIECE * len(values) // values.nbytes)
         with ThreadPoolExecutor(_COPYING) as pool:
             list(pool.map(lambda first: _copy_rows(values, host, first, first + step), range(0, len(values), step)))
@@ -168,14 +168,6 @@ def _copy_rows(values: Array, host: NDArray[Any], first: int, last: int) -> None
     staged = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
     staged.copy_(rows)
     np.copyto(host[first:last], staged.numpy())
-
-
-def _numpy_dtype(values: Array) -> np.dtype[Any]:
-    return torch.empty(0, dtype=values.dtype).numpy().dtype
-
-
-def _dtype(values: NDArray[Any]) -> torch.dtype:
-    return torch.from_numpy(np.empty(0, values.dtype)).dtype
 
 
 def cuda_backend(device: str) -> TorchBackend | None:

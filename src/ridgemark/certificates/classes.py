@@ -9,9 +9,8 @@ from ridgemark.backends import Floats
 from ridgemark.certificates.audit import KERNEL_ENTRIES, sampled_defect, whole_defect
 from ridgemark.certificates.dual import FittedRows
 from ridgemark.certificates.record import Certificate, check_failure_probability, in_words, rounded_up, stated
-from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, NumericalError
-from ridgemark.linalg import sum_rounding
+from ridgemark.linalg import EPS, sum_rounding
 from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import CurvatureSystem, LandmarkFit

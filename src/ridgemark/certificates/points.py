@@ -6,11 +6,10 @@ import numpy as np
 
 from ridgemark.backends import Array, Backend, Floats, Indices
 from ridgemark.certificates.record import Certificate, fingerprint
-from ridgemark.certificates.rounding import EPS
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import CrossKernel
 from ridgemark.leverage import posterior_factor
-from ridgemark.linalg import LANDMARKS_AT_ONCE, SUMMED_AT_ONCE, sum_rounding
+from ridgemark.linalg import EPS, LANDMARKS_AT_ONCE, SUMMED_AT_ONCE, sum_rounding
 from ridgemark.operators import CrossTask, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights

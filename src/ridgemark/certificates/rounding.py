@@ -8,11 +8,9 @@ number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.linalg import sum_rounding
+from ridgemark.linalg import EPS, sum_rounding
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def landmark_rounding(factor: NystromFactor) -> float:

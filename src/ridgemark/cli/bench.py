@@ -24,7 +24,7 @@ def _names(text: str) -> list[str]:
 
 
 @shared.command("bench", "--accuracy --rows 2000")
-@click.option("--accuracy", is_flag=True, help="Measure test errors in place of time.")
+@shared.flag("--accuracy", "Measure test errors in place of time.")
 @shared.count_option("--rows", "Number of rows, by default 50,000; with --accuracy at most so many train.", None, 100)
 @shared.count_option("--features", "Number of features, by default 20.", None, 3)
 @shared.count_option("--landmarks", "Number of landmarks, by default 500.")

@@ -13,11 +13,10 @@ from ridgemark.cli.output import print_json, progress
 @shared.command("certify", "model.ridgemark rows.csv --kind audit")
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.DATA)
-@shared.option(
+@shared.choice_option(
     "--kind",
-    click.Choice(["audit", "operator", "trace"]),
+    ["audit", "operator", "trace"],
     "audit: for these targets. operator: for every signal, with a risk factor. trace: no extra cost, but loose.",
-    default="audit",
 )
 @shared.role_options
 @shared.device_option()

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from ridgemark.cli.data import csv_form, is_csv
@@ -17,20 +16,11 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, spoken, tuning_lines
-from ridgemark.rows import RowSource
-from ridgemark.rows.column import without_features
-from ridgemark.rows.labels import text_labels
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows import RowSource, listed, shown, text_labels, without_features
 from ridgemark.tables.values import measured
 
 _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
-
-classify_option = click.option(
-    "--classify",
-    is_flag=True,
-    help="The target holds labels: fit probabilities of the classes. A text target implies it.",
-)
 
 
 def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:

@@ -16,9 +16,8 @@ from ridgemark.estimators import ExactKernelRidge, NystromClassifier, NystromRid
 from ridgemark.estimators.saving import load_model as load_with_run
 from ridgemark.estimators.table_reader import encoded_source, warn_of_unseen
 from ridgemark.fitted import RunRecord
-from ridgemark.rows import BaseRows, RowSource, open_rows
+from ridgemark.rows import BaseRows, RowSource, listed, open_rows, shown
 from ridgemark.rows.choice import AllBut
-from ridgemark.rows.places import listed, shown
 from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
 Encoding = Callable[[RowSource], RowSource]
@@ -92,23 +91,15 @@ class Columns(NamedTuple):
 
 
 def open_like(
-    run: RunRecord,
-    fitted: Columns,
-    path: Path,
-    options: Mapping[str, Any],
-    with_target: bool,
-    with_weight: bool | None = None,
+    run: RunRecord, fitted: Columns, path: Path, options: Mapping[str, Any], with_target: bool, with_weight: bool = True
 ) -> RowSource:
     """Open a file with the columns of a fit, as the options, its record or the names of its features tell.
 
-    With targets, their number and the names of the features must be those of the fit. Weights come with targets,
-    unless `with_weight` says otherwise.
+    With targets, their number and the names of the features must be those of the fit.
     """
     columns = _known_columns(run, fitted, path) if options.get("columns") is None else options["columns"]
-    target = weight = None
-    if with_target:
-        target = options.get("target") or run.target
-    if with_target if with_weight is None else with_weight:
+    target, weight = (options.get("target") or run.target) if with_target else None, None
+    if with_weight:
         weight = options.get("weight") if options.get("weight") is not None else run.weight
     form = csv_form(path, options, run) | ({"labels": "text"} if fitted.text_labels and is_csv(path) else {})
     source = open_data(path, target, columns, weight, **form)
@@ -133,7 +124,7 @@ def open_to_predict(model: Any, run: RunRecord, path: Path, options: Mapping[str
     fitted, table = Columns.of(model), model._model.schema.table
     columns = _known_columns(run, fitted, path)
     if options["columns"] is not None or columns is None or table is None or all(field.parts for field in table.fields):
-        return encoded_source(model, open_like(run, fitted, path, options, with_target=False))
+        return encoded_source(model, open_like(run, fitted, path, options, with_target=False, with_weight=False))
     used = [k for k, field in enumerate(table.fields) if field.parts]
     source = open_data(path, None, [columns[k] for k in used], None, **csv_form(path, options, run))
     assert isinstance(source, BaseRows)

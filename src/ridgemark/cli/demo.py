@@ -125,11 +125,8 @@ def _compare(model: Any, seen: ArmRows, new: ArmRows, seed: int) -> _Compared:
     }
     predicted = {name: np.asarray(one.predict(others)) for name, one in models.items()}
     squares = {name: (values - new.signal) ** 2 for name, values in predicted.items()}
-    bounds = {
-        _PLAIN: bound(models[_PLAIN]),
-        _UNIFORM: bound(models[_UNIFORM]),
-        _OURS: float(np.max(model.certificate_.bound)),
-    }
+    bounds = {name: bound(models[name]) for name in (_PLAIN, _UNIFORM)}
+    bounds[_OURS] = float(np.max(model.certificate_.bound))
     counts = [count for count in _COUNTS if count < _LANDMARKS]
     shown = np.r_[np.flatnonzero(new.rare), np.arange(150)][:250]
     return _Compared(
@@ -147,25 +144,16 @@ def _compare(model: Any, seen: ArmRows, new: ArmRows, seed: int) -> _Compared:
 
 
 def _comparison_section(found: _Compared) -> html.Section:
-    metric = Chart(
-        "predicted",
-        "acceleration without noise",
-        [
-            Series(name, found.predicted[name], found.signal, kind="points", colour=colour)
-            for name, colour in ((_PLAIN, 1), (_OURS, 0))
-        ],
-        diagonal="equal",
-    )
-    landmarks = Chart(
-        "landmarks",
-        "distance to exact, at most (RMS)",
-        [
-            Series("chosen (the default)", found.counts, found.bounds["chosen"], colour=0),
-            Series("drawn uniformly", found.counts, found.bounds["uniform"], colour=1),
-        ],
-        log_x=True,
-        log_y=True,
-    )
+    points = [
+        Series(name, found.predicted[name], found.signal, kind="points", colour=colour)
+        for name, colour in ((_PLAIN, 1), (_OURS, 0))
+    ]
+    metric = Chart("predicted", "acceleration without noise", points, diagonal="equal")
+    lines = [
+        Series("chosen (the default)", found.counts, found.bounds["chosen"], colour=0),
+        Series("drawn uniformly", found.counts, found.bounds["uniform"], colour=1),
+    ]
+    landmarks = Chart("landmarks", "distance to exact, at most (RMS)", lines, log_x=True, log_y=True)
     times, closer = found.error[_PLAIN] / found.error[_OURS], found.bound[_UNIFORM] / found.bound[_OURS]
     figures = [
         html.figure(
@@ -191,12 +179,8 @@ def _comparison_section(found: _Compared) -> html.Section:
         "usual range."
     )
     caption = f"Errors (RMS) from the signal without noise at {_HELD_OUT:,} new states"
-    blocks = [
-        html.paragraph(known),
-        html.side_by_side(figures),
-        html.table(caption, columns, found.rows(), stacked=True),
-    ]
-    return "Compared with the plain choice", "compared", blocks
+    table = html.table(caption, columns, found.rows(), stacked=True)
+    return "Compared with the plain choice", "compared", [html.paragraph(known), html.side_by_side(figures), table]
 
 
 def _print(found: _Compared) -> None:

@@ -12,8 +12,7 @@ from ridgemark.report.fit_words import spoken
 from ridgemark.rows import DEFAULT_MEMORY_BUDGET, BaseRows, RowSource
 from ridgemark.selection.count import ALL_ROWS_UP_TO, FEWEST, memory_limit, work_limit
 from ridgemark.selection.pilot import PILOT
-from ridgemark.solvers import choose_solver, solver_cost
-from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT
+from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, choose_solver, solver_cost
 from ridgemark.tuning import Tuner
 from ridgemark.tuning.criterion import Sample, evaluate
 from ridgemark.tuning.draw import MOST_FEATURES

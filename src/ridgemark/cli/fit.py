@@ -12,16 +12,8 @@ from typing import Any
 import click
 import numpy as np
 
+from ridgemark.cli import classify
 from ridgemark.cli import options as shared
-from ridgemark.cli.classify import (
-    check_labels,
-    class_lines,
-    classify_option,
-    measure_classes,
-    padded_labels,
-    said_of_text,
-    with_class_names,
-)
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
 from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, repeated_share, sample_of, summary
@@ -35,9 +27,7 @@ from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, interval_shortage, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
-from ridgemark.rows import RowSource
-from ridgemark.rows.labels import text_labels
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
@@ -68,7 +58,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
     f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond.",
 )
 @shared.test_option
-@classify_option
+@shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
 @shared.option("--checkpoint", shared.PATH, "File from which a fit that was killed goes on; removed when it has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.device_option("cpu")
@@ -96,7 +86,7 @@ def command(
     if test is not None:
         other = open_test(about, columns, test, {}, encoding_of(source))
     if labels is not None and not options["classify"]:
-        click.echo(f"ridgemark: {said_of_text(labels, about.target_names or ())}", err=True)
+        click.echo(f"ridgemark: {classify.said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
     _announce(source, other, options)
     with progress() as tell:
@@ -104,7 +94,7 @@ def command(
         estimator: Any = NystromClassifier if options["classify"] else NystromRidge
         model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)
         model.fit(source, checkpoint=options["checkpoint"])
-        about = with_class_names(about, model) if options["classify"] else about
+        about = classify.with_class_names(about, model) if options["classify"] else about
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
@@ -120,7 +110,7 @@ def command(
 def _announce(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
     """Refuse what cannot be fitted, and say how long a fit may take."""
     if options["classify"]:
-        check_labels(source, test, options)
+        classify.check_labels(source, test, options)
         return
     searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
     if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):
@@ -140,7 +130,7 @@ def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> di
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
     """Open the rows to fit; refuse rows without a target. Labels with leading zeros stay text, in later files too."""
-    if options["classify"] and padded_labels(data, options):
+    if options["classify"] and classify.padded_labels(data, options):
         options["labels"] = "text"
     source = open_to_fit(data, options)
     if source.n_targets == 0:
@@ -200,19 +190,14 @@ def fit_and_measure(model: Any, source: RowSource) -> RunRecord:
 def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = None) -> RunRecord:
     """Calibrate and certify a fitted model; return the record with memory and values of some rows."""
     if hasattr(model, "classes_"):
-        return measure_classes(model, about, source, kind)
+        return classify.measure_classes(model, about, source, kind)
     if model.solver_ == "direct":  # a gradient leaves no sums to look back with
         if not hasattr(model, "calibration_"):
             model.calibrate(source)
         kind = kind or ("audit" if source.n_rows <= AUDITED else "trace")
         keep_certificate(model, model.certify(source, kind=kind))  # type: ignore[no-untyped-call]
-    return replace(
-        about,
-        n_rows=source.n_rows,
-        sample=sample_of(model, source),
-        peak_bytes=peak_memory(),
-        waiting_share=model.waiting_share_,
-    )
+    about = replace(about, n_rows=source.n_rows, sample=sample_of(model, source))
+    return replace(about, peak_bytes=peak_memory(), waiting_share=model.waiting_share_)
 
 
 def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
@@ -238,7 +223,7 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
 def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit in a few lines of labels and values: how good it is, what was tuned, distance to exact, cost."""
     if hasattr(model, "classes_"):
-        return class_lines(model, run)
+        return classify.class_lines(model, run)
     return [
         *quality_lines(model, run.target_names or _numbered(np.size(model.intercept_))),
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),

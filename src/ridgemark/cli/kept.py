@@ -9,12 +9,9 @@ import numpy as np
 from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
-from ridgemark.rows import CsvRows, RowSource, open_rows
-from ridgemark.rows.arrow import _open as open_arrow
-from ridgemark.rows.arrow import require_pyarrow
-from ridgemark.rows.choice import Header
+from ridgemark.rows import CsvRows, RowSource, open_rows, shown
+from ridgemark.rows.arrow import open_arrow, require_pyarrow
 from ridgemark.rows.column import words
-from ridgemark.rows.places import shown
 
 _BATCH = 65536  # rows of an Arrow file read at once
 
@@ -37,7 +34,7 @@ def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any
 def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
     """Return columns of a CSV file by name, as text."""
     source = CsvRows(path, columns=keys, **form)
-    positions = Header(shown(path), len(source.names), source.names).choose(columns=keys).features
+    positions = source.choice.features
     counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
     names = [f"column {j}" if counted else source.names[j] for j in positions]
     cells: dict[str, list[str]] = {name: [] for name in names}

@@ -13,8 +13,7 @@ from ridgemark.estimators.table_reader import encoded_rows, encoded_source
 from ridgemark.fitted import RunRecord
 from ridgemark.losses import class_loss
 from ridgemark.report import fit_words as words
-from ridgemark.rows import Block, RowSource, row_weights
-from ridgemark.rows.column import without_features
+from ridgemark.rows import Block, RowSource, row_weights, without_features
 from ridgemark.rows.distinct import count_distinct, row_hashes, share_in_common
 
 _HASHED = 65536  # rows hashed at a time

@@ -105,6 +105,16 @@ def option(names: str, kind: Any, help: str, metavar: str | None = None, default
     return click.option(*names.split(), default=default, show_default=True, type=kind, metavar=metavar, help=help)
 
 
+def choice_option(name: str, words: list[str], help: str) -> Command:
+    """Return an option whose value is one of some words, by default the first."""
+    return option(name, click.Choice(words), help, default=words[0])
+
+
+def flag(name: str, help: str) -> Command:
+    """Return an option without a value."""
+    return click.option(name, is_flag=True, help=help)
+
+
 def column_option(names: str, help: str) -> Command:
     """Return an option that names columns; given several times, it names all of them."""
     return click.option(
@@ -117,9 +127,9 @@ def column_option(names: str, help: str) -> Command:
     )
 
 
-def output_option(help: str) -> Command:
-    """Return the option that names the file to write, which is required."""
-    return click.option("--output", "-o", required=True, type=OUTPUT, help=help)
+def output_option(help: str, kind: click.Path = OUTPUT) -> Command:
+    """Return the option that names what to write, which is required."""
+    return click.option("--output", "-o", required=True, type=kind, help=help)
 
 
 def count_option(name: str, help: str, default: int | None = None, lowest: int = 1) -> Command:
@@ -161,17 +171,11 @@ table_options = together(
     column_option(
         "--drop", "Columns to leave out, separated by commas; a name with a comma in double quotes: '\"area, m2\",id'."
     ),
-    option(
-        "--missing",
-        click.Choice(["fill", "error"]),
-        "Missing values are filled in, with a column that says where, or refused.",
-        default="fill",
+    choice_option(
+        "--missing", ["fill", "error"], "Missing values are filled in, with a column that says where, or refused."
     ),
-    option(
-        "--unknown",
-        click.Choice(["ignore", "error"]),
-        "Levels that the fit has not seen are zeros in a prediction, or refused.",
-        default="ignore",
+    choice_option(
+        "--unknown", ["ignore", "error"], "Levels that the fit has not seen are zeros in a prediction, or refused."
     ),
 )
 data_option = click.option(
@@ -184,7 +188,7 @@ data_option = click.option(
 role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
 seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
-force_option = click.option("--force", is_flag=True, help="Replace existing output files.")
+force_option = flag("--force", "Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 write_options = together(force_option, json_option)
 fit_options = together(columns_option, form_options, weight_option, table_options)

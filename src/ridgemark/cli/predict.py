@@ -14,8 +14,7 @@ from ridgemark.cli.output import Tell, check_outputs, print_result, progress, ta
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
 from ridgemark.passes import read_ahead
-from ridgemark.rows import RowSource
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown
 
 _BLOCK = 2048  # rows of a block in a pass; parts of whole blocks give the same bits as all rows together
 _MOST_BLOCKS = 32
@@ -36,16 +35,14 @@ def _coverages(text: str) -> list[float]:
 @click.argument("model", type=shared.PATH)
 @click.argument("data", type=shared.DATA)
 @shared.output_option("Table to write, .csv, .npy or .parquet.")
-@click.option(
-    "--coverage",
-    "--interval",
-    "coverages",
-    type=_coverages,
-    metavar="SHARES",
-    help="Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
+@shared.option(
+    "--coverage --interval coverages",
+    _coverages,
+    "Also write prediction intervals with this target coverage, e.g. 0.9, or several: 0.5,0.9.",
+    "SHARES",
 )
-@click.option("--std", is_flag=True, help="Also write the standard deviation of the fitted function.")
-@click.option("--proba", is_flag=True, help="Write the probability of every class, for a model of labels.")
+@shared.flag("--std", "Also write the standard deviation of the fitted function.")
+@shared.flag("--proba", "Write the probability of every class, for a model of labels.")
 @shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options

@@ -25,18 +25,12 @@ _PAGE = "index.html"
 
 
 @shared.command("reproduce", "--output reproduction --data data")
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=shared.PATH,
-    help="Output folder: new, empty, or from an earlier run, whose files are replaced.",
-)
+@shared.output_option("Output folder: new, empty, or from an earlier run, whose files are replaced.", shared.PATH)
 @shared.data_option
 @shared.seed_option
 @shared.count_option("--repeats", "Number of random draws of the columns.", Settings.repeats)
-@click.option("--quick", is_flag=True, help="Quick run of about a minute: smaller grids and designs, 2 repeats.")
-@click.option("--force", is_flag=True, help="Allow an output folder that holds other files.")
+@shared.flag("--quick", "Quick run of about a minute: smaller grids and designs, 2 repeats.")
+@shared.flag("--force", "Allow an output folder that holds other files.")
 @shared.json_option
 def command(output: Path, data: Path | None, seed: int, repeats: int, quick: bool, force: bool, as_json: bool) -> None:
     """Repeat the paper's experiments and write one page and its records.

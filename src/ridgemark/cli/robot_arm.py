@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Flags, Floats
 
 JOINTS = 8
 TARGET = "acceleration"
@@ -23,7 +22,7 @@ class ArmRows:
     inputs: Floats  # (n, 32)
     signal: Floats  # (n,)
     measured: Floats  # (n,)
-    rare: NDArray[np.bool_]  # (n,)
+    rare: Flags  # (n,)
 
     def table(self) -> dict[str, Floats]:
         """Return the columns by name, the measured target last."""

@@ -15,8 +15,7 @@ from ridgemark.errors import ParameterError
 from ridgemark.estimators import NystromRidge
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.functions import leverage_scores
-from ridgemark.rows import RowSource
-from ridgemark.rows.places import shown
+from ridgemark.rows import RowSource, shown
 
 _KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "missing", "unknown")
 
@@ -28,7 +27,7 @@ _KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "mi
 @shared.kernel_options
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
 @shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
-@click.option("--exact", is_flag=True, help="Use the whole kernel matrix; for at most a few thousand rows.")
+@shared.flag("--exact", "Use the whole kernel matrix; for at most a few thousand rows.")
 @shared.column_option("--target -t", "Target column, not a feature; used to choose lambda.")
 @shared.fit_options
 @shared.option("--output -o", shared.OUTPUT, "Table to write (.csv, .npy or .parquet) with columns row, lower, upper.")
@@ -47,15 +46,8 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     with progress() as tell:
         told = {"random_state": seed, "progress": tell, "device": options["device"]}
         source, ridge, kernel, origin = _problem(data, options, told)
-        found = leverage_scores(
-            source,
-            ridge=ridge,
-            **kernel,
-            method="exact" if options["exact"] else "approximate",
-            n_landmarks=options["landmarks"],
-            refine=options["refine"],
-            **told,
-        )
+        how = {"method": "exact" if options["exact"] else "approximate", "refine": options["refine"]}
+        found = leverage_scores(source, ridge=ridge, n_landmarks=options["landmarks"], **kernel, **how, **told)
     kept = getattr(source, "kept", None)
     rows = np.arange(len(found.lower)) if kept is None else kept
     if output is not None:
@@ -90,7 +82,7 @@ def _problem(
     if options["model"] is not None:
         _refuse_what_the_model_knows(click.get_current_context())
         fitted, run = load_model(options["model"], "predict")
-        rows = open_like(run, Columns.of(fitted), data, options, with_target=False, with_weight=True)
+        rows = open_like(run, Columns.of(fitted), data, options, with_target=False)
         source = encoded_source(fitted, rows)
         kernel, origin = {"kernel": fitted.kernel_}, f"of {shown(options['model'])}"
     else:

@@ -18,12 +18,9 @@ from ridgemark.kernels import make_kernel
 from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
-from ridgemark.rows import BaseRows, RowSource, open_rows, refuse_large_integers
+from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large_integers, text_labels, without_features
 from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_finite
-from ridgemark.rows.column import without_features
-from ridgemark.rows.dask import is_dask
-from ridgemark.rows.labels import text_labels
 from ridgemark.rows.open import frame_columns, lazy_remedy
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import check_targets

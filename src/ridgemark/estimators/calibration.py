@@ -11,8 +11,7 @@ from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_o
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import ArrayRows, DistinctRows
 from ridgemark.sampling import make_generator
 
 _LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from ridgemark.backends.threads import worker_threads
 from ridgemark.errors import ParameterError
 from ridgemark.passes import BlockFunction, Journal, RowPasses, open_journal
-from ridgemark.rows import Block, RowSource, row_weights
-from ridgemark.rows.dask import DaskRows
-from ridgemark.rows.distinct import row_hashes
+from ridgemark.rows import Block, DaskRows, RowSource, row_hashes, row_weights
 from ridgemark.rows.files import file_state
 
 _SHOWN = 60  # characters of a parameter in a message

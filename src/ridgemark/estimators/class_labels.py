@@ -14,10 +14,8 @@ from ridgemark.intervals.quantiles import check_coverage
 from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
-from ridgemark.rows import RowSource
+from ridgemark.rows import RowSource, computed, is_dask, text_labels
 from ridgemark.rows.cells import is_missing
-from ridgemark.rows.dask import computed, is_dask
-from ridgemark.rows.labels import text_labels
 from ridgemark.rows.tables import check_no_gaps
 
 

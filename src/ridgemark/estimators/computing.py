@@ -10,9 +10,7 @@ import array_api_compat
 import numpy as np
 from sklearn import get_config
 
-from ridgemark.backends import NUMPY, Backend, backend_of
-from ridgemark.backends.devices import computing_on, device_backend
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Backend, backend_of, computing_on, device_backend, one_blas_thread
 from ridgemark.errors import DataTypeError
 from ridgemark.passes.device import no_memory
 

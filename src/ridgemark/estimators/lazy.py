@@ -8,8 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.estimators.computing import computing
 from ridgemark.fitted import FittedModel
-from ridgemark.rows import open_rows
-from ridgemark.rows.dask import computed, is_dask
+from ridgemark.rows import computed, is_dask, open_rows
 from ridgemark.rows.dask_lazy import lazy_rows
 
 _PLAIN = {"predict", "predict_proba", "predict_log_proba", "decision_function"}  # need coefficients only

@@ -20,9 +20,8 @@ from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
 from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
 from ridgemark.losses import class_loss
-from ridgemark.rows import RowSource
+from ridgemark.rows import RowSource, share_in_common
 from ridgemark.rows.dask import label_rows
-from ridgemark.rows.distinct import share_in_common
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns, or choose a larger ridge"

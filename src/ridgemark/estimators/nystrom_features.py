@@ -9,7 +9,8 @@ from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
-from ridgemark.fitting import Recipe, draw_landmarks, make_problem, settle_kernel
+from ridgemark.fitting import Recipe, settle_kernel
+from ridgemark.fitting.stages import draw_landmarks, make_problem
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.sampling import make_generator

@@ -17,15 +17,8 @@ from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel
 from ridgemark.fitted import FittedModel, Solution
-from ridgemark.fitting import (
-    fit_to_tolerance,
-    prepare,
-    scaled_ridges,
-    settle_kernel,
-    solve_by_gradient,
-    tune,
-    without_matrices,
-)
+from ridgemark.fitting import fit_to_tolerance, prepare, settle_kernel, solve_by_gradient, tune, without_matrices
+from ridgemark.fitting.recipe import scaled_ridges
 from ridgemark.losses import loss_sums
 from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import keep_rows, leave_one_out

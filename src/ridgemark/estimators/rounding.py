@@ -4,16 +4,16 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.kernels import CrossKernel
+from ridgemark.linalg import EPS
 from ridgemark.losses import Moments
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import LandmarkFit
 
-_EPS = float(np.finfo(np.float64).eps)
 _FEW_DIGITS = 64  # machine epsilons: below this share of the kernel less than two digits of a difference are known
 _RUNS, _ROWS = 8, 128  # runs of neighbouring rows that are predicted first, and rows in each
-_ROUNDED = 1e3 * _EPS  # of a target: what rounding may leave of it in the best of fits
+_ROUNDED = 1e3 * EPS  # of a target: what rounding may leave of it in the best of fits
 _MORE = 1.05  # by which factor the training error must exceed that of a constant; iterations stop within a hundredth
 
 
@@ -67,4 +67,4 @@ def _few_rows(passes: RowPasses) -> RowPasses:
 def _constant(moments: Moments) -> bool:
     """Tell whether the features' variance, `tr K/n - |mean feature|^2`, is rounding of `tr K/n`."""
     spread = moments.trace_kernel - float(moments.feature_sum @ moments.feature_sum) / moments.total_weight
-    return spread <= _FEW_DIGITS * _EPS * moments.trace_kernel
+    return spread <= _FEW_DIGITS * EPS * moments.trace_kernel

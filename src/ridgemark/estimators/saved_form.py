@@ -11,10 +11,7 @@ agree with others in a side, where its numbers have a range, or where they may b
 import math
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.certificates import Certificate
 from ridgemark.fitted import (
     Choice,
@@ -42,7 +39,7 @@ class SavedFit(NamedTuple):
     """A `LandmarkFit` without the kernels, which are bound to the landmarks again."""
 
     landmark_kernel: Floats
-    kept: NDArray[np.intp]
+    kept: Indices
     triangle: Floats
     moments: Moments
     fit_intercept: bool

@@ -21,8 +21,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.persistence import Decoder, Encoder, read_model, refusal, refusing, write_model
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.places import listed, shown
+from ridgemark.rows import ArrayRows, listed, shown
 from ridgemark.selection import Selection
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import Tuner

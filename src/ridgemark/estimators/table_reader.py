@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from ridgemark.errors import ColumnWarning, ParameterError, warn_user
 from ridgemark.kernels import make_kernel
-from ridgemark.rows import ArrayRows, BaseRows, RowSource
+from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
 from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
 
 
@@ -64,6 +63,6 @@ class TableReader(BaseEstimator):
     def _points(self):
         """Return the rows that the model keeps, dense."""
         points = next(getattr(self, name) for name in ("landmarks_", "X_fit_", "components_") if hasattr(self, name))
-        return points.toarray() if sparse.issparse(points) else points
+        return dense(points)
 
     _warn_of_unseen = staticmethod(warn_of_unseen)

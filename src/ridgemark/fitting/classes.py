@@ -9,15 +9,7 @@ from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.fitting.stages import Prepared
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
-from ridgemark.path import (
-    LossPath,
-    LossSearch,
-    Ridges,
-    left_out_predictor,
-    ridge_path,
-    rows_of_classes,
-    walk_downhill,
-)
+from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, rows_of_classes, walk_downhill
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 

@@ -8,9 +8,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Flags, Floats
 from ridgemark.certificates import KINDS
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.linalg import check_range
@@ -116,7 +115,7 @@ def default_ridges(mean_diagonal: float, total_weight: float = 1.0, decades: int
     return usable
 
 
-def _in_range(scaled_ridges: Floats) -> NDArray[np.bool_]:
+def _in_range(scaled_ridges: Floats) -> Flags:
     """Return which values of n lambda, with their inverses and products, stay within the floating-point range."""
     return (scaled_ridges > 1e-300) & (scaled_ridges < 1e300)
 

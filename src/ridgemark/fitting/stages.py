@@ -7,9 +7,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
@@ -17,19 +16,11 @@ from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
-from ridgemark.rows import ArrayRows, Block
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import ArrayRows, Block, DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
-from ridgemark.solvers import (
-    LandmarkFit,
-    LandmarkGradientFit,
-    SpectralSolver,
-    choose_solver,
-    landmark_gradient,
-    solve_landmarks,
-)
-from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT
+from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver, solve_landmarks
+from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.tuning import TuningResult, choose_kernel
 
 _ROWS_FOR_ORIGIN = 1000  # distinct rows, in random order, whose mean target and median features are the origins
@@ -64,7 +55,7 @@ class Setting:
         """Weight of the rows that choose, as a share of all: factor of n lambda from all rows to those."""
         return 1.0 if self.all_rows is None else self.total_weight / self.all_rows.total_weight
 
-    def row_numbers(self, indices: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+    def row_numbers(self, indices: Indices | None) -> Indices | None:
         """Return the numbers, among all rows, of some rows that choose."""
         return indices if indices is None or self.all_rows is None else self.all_rows.sample()[0].numbers[indices]
 
@@ -244,16 +235,9 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
     """Solve for all landmarks at the ridge found by a part of them, to a hundredth of that fit's training error."""
     landmarks, setting = prepared.landmarks, prepared.setting
     tol = _SHARE_OF_RESIDUAL * math.sqrt(float(fit.training_error.min()))
-    return landmark_gradient(
-        setting.passes,
-        setting.kernel,
-        Block(0, landmarks.points, taken=landmarks.indices),
-        fit.scaled_ridge,
-        setting.target_origin,
-        fit.fit_intercept,
-        max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max()))),
-        _MOST_PRODUCTS,
-    )
+    tol = max(tol, 1e-12 * float(np.sqrt(fit.centred.target_variance.max())))
+    points = Block(0, landmarks.points, taken=landmarks.indices)
+    return landmark_gradient(setting.passes, setting.kernel, points, fit, tol, _MOST_PRODUCTS)
 
 
 def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]:

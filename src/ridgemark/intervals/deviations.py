@@ -42,7 +42,7 @@ def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:
     approximation for the function; an observation of weight w has the variance s2/w in addition.
     """
     variance = unit_variance(fit, fit.moments.n_rows)
-    return passes.map(Spread(**spectral_form(fit), scaled_ridge=fit.scaled_ridge, variance=variance))
+    return passes.map(Spread(**spectral_form(fit), variance=variance))
 
 
 class SpectralTask(FeatureTask):
@@ -56,6 +56,8 @@ class SpectralTask(FeatureTask):
     rotation: Floats  # (rank, rank): V
     inverse: Floats  # (rank, targets): `1/(s + n lambda)`
     share_of_constant: float  # 1/n with an intercept, otherwise 0
+    scaled_ridge: Floats  # (targets,)
+    target_mean: Floats  # (targets,)
 
     def features(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
         """Return c(x), in scratch memory, and `k(x, x) - |b(x)|^2` for the rows of a block."""
@@ -80,6 +82,8 @@ def spectral_form(fit: LandmarkFit) -> dict[str, Any]:
         "rotation": solver.rotation,
         "inverse": 1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
         "share_of_constant": 1.0 / solver.total_weight if solver.fit_intercept else 0.0,
+        "scaled_ridge": fit.scaled_ridge,
+        "target_mean": fit.target_origin + solver.target_mean,
     }
 
 
@@ -87,7 +91,6 @@ class Spread(SpectralTask):
     """The standard deviations of `standard_deviations`, shape (rows, targets)."""
 
     what: ClassVar[str] = "standard deviations"
-    scaled_ridge: Floats  # (targets,)
     variance: Floats  # (targets,): s2 of the noise of a row of unit weight
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:

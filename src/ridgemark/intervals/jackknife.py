@@ -31,7 +31,6 @@ def jackknife_intervals(
             **spectral_form(fit),
             rotated=solver.rotated,
             known=solver.rotation.T @ known.T,
-            target_mean=fit.target_origin + solver.target_mean,
             residuals=calibration.residuals,
             weights=calibration.weights,
             shifts=calibration.shifts,
@@ -46,7 +45,6 @@ class Jackknife(SpectralTask):
     what: ClassVar[str] = "intervals"
     rotated: Floats  # (rank, targets): `V'Bc'W yc`
     known: Floats  # (rank, m): c(x) of the calibration rows
-    target_mean: Floats  # (targets,)
     residuals: Floats  # (m, targets): of the calibration rows
     weights: Floats  # (m,)
     shifts: Floats  # (m, targets): `W_g r_g`, weight and mean residual of the rows equal to each

@@ -13,8 +13,7 @@ from ridgemark.operators import Cross, Features
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.path import Ridges, loo_path
 from ridgemark.path.left_out import kept_share
-from ridgemark.rows import ArrayRows, Block
-from ridgemark.rows.distinct import RowGroups, group_rows
+from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
@@ -131,9 +130,7 @@ class Widths(SpectralTask):
     """
 
     what: ClassVar[str] = "intervals"
-    scaled_ridge: Floats  # (targets,)
     fits: Floats  # (rank, targets): coefficients of f
-    target_mean: Floats  # (targets,)
     noise: NoiseLevel
     noise_fits: Floats  # (rank, targets): coefficients of sigma
     noise_mean: Floats  # (targets,)
@@ -149,7 +146,7 @@ class Widths(SpectralTask):
         if block.along:
             weights = block.along[0][:, None]
             lengths = centred.sum(axis=1)[:, None]
-            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge, backend)
+            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge)
         elif not self.noise.outside:
             spread += shared
         values[:, 2] = backend.xp.sqrt(self.noise.variance * spread)
@@ -163,9 +160,7 @@ def widths(fit: LandmarkFit, noise: NoiseLevel) -> Widths:
     form = spectral_form(fit)
     return Widths(
         **form,
-        scaled_ridge=fit.scaled_ridge,
         fits=form["inverse"] * solver.rotated,
-        target_mean=fit.target_origin + solver.target_mean,
         noise=noise,
         noise_fits=solver.rotation.T @ noise.solution.coefficients,
         noise_mean=noise.solution.intercept + solver.feature_mean @ noise.solution.coefficients,

@@ -44,16 +44,9 @@ NAMED: dict[str, type[Kernel]] = {
     "auto": Gaussian,  # where no tuning chooses the family
     "gaussian": Gaussian,
     "rbf": Gaussian,  # scikit-learn's name
-    "laplacian": Laplacian,
-    "matern12": Matern12,
-    "matern32": Matern32,
-    "matern52": Matern52,
+    **{one.__name__.lower(): one for one in (Laplacian, Matern12, Matern32, Matern52)},
     "power_exponential": PowerExponential,
-    "linear": Linear,
-    "polynomial": Polynomial,
-    "cosine": Cosine,
-    "bernoulli": Bernoulli,
-    "precomputed": Precomputed,
+    **{one.__name__.lower(): one for one in (Linear, Polynomial, Cosine, Bernoulli, Precomputed)},
 }
 
 

@@ -19,6 +19,7 @@ from scipy import sparse
 from ridgemark.backends import NUMPY, Array, Backend, Floats
 from ridgemark.kernels.base import bandwidths, most_terms, squared_norms, unit_roundoff
 from ridgemark.kernels.projection import Projection
+from ridgemark.rows import dense
 
 # Number of features up to which differences are not slower than the product; the second is for singular kernels,
 # whose near pairs the product form computes twice.
@@ -201,7 +202,7 @@ def _raw_differences(rows: Any, prepared: PreparedLandmarks, backend: Backend, o
     power, factor = prepared.form.power, prepared.form.factor
     scale = prepared.scale**power
     weights, factor = (None, factor * scale) if isinstance(scale, float) else (scale, factor)
-    left, right = _dense(_divided(rows, prepared.unit)), _dense(prepared.raw)
+    left, right = dense(_divided(rows, prepared.unit)), dense(prepared.raw)
     return _multiplied_differences(left, right, weights, factor, power, backend, out)
 
 
@@ -262,7 +263,7 @@ def _scale_rows(rows: Any, prepared: PreparedLandmarks) -> Any:
     """Return rows relative to the landmarks' centre and divided by the bandwidth, sparse if the landmarks are."""
     if prepared.is_sparse:
         return _divided(sparse.csr_matrix(rows), prepared.width)
-    return _moved(_dense(rows), prepared.centre, prepared.width)
+    return _moved(dense(rows), prepared.centre, prepared.width)
 
 
 def _moved(rows: Array, centre: Array, width: Any) -> Array:
@@ -319,7 +320,3 @@ def _sparse_product(x: Any, norms: Array, points: Any, factor: float) -> Array:
 
 def _take(rows: Any, numbers: Array, backend: Backend) -> Any:
     return rows[numbers] if sparse.issparse(rows) else backend.xp.take(rows, numbers, axis=0)
-
-
-def _dense(rows: Any) -> Any:
-    return rows.toarray() if sparse.issparse(rows) else rows

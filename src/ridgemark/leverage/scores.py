@@ -6,18 +6,16 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of, one_blas_thread
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.leverage.brackets import Bracket, ScoreBracket
-from ridgemark.linalg import check_range, cholesky_, copy_with_ridge, inverse_triangle_, sent, symmetric_eigen
+from ridgemark.linalg import EPS, check_range, cholesky_, copy_with_ridge, inverse_triangle_, sent, symmetric_eigen
 from ridgemark.losses import Moments
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Task, Workspace
 from ridgemark.rows import Block, row_weights
 
-_EPS = float(np.finfo(np.float64).eps)
 _RELIABLE = 1e-6  # largest relative rounding error at which a feature is still used
 
 
@@ -131,18 +129,10 @@ def score_bracket(
     task = _score_task(factor, moments, scaled_ridge, landmark_weights, rank)
     along = () if group_weights is None else (group_weights,)
     lower, upper = passes.map(task, along).T  # views of one array: copies would double the memory
-    total = float(lower.sum())
-    return ScoreBracket(
-        lower,
-        upper,
-        scaled_ridge,
-        Bracket(total, max(total, min(float(upper.sum()), total * (1.0 + task.excess) + task.residual_dimension))),
-        passes.weights(),
-        moments.trace_kernel,
-        n_draws,
-        passes.n_passes,
-        passes.n_kernel_evaluations,
-    )
+    total, weights = float(lower.sum()), passes.weights()
+    most = max(total, min(float(upper.sum()), total * (1.0 + task.excess) + task.residual_dimension))
+    cost = n_draws, passes.n_passes, passes.n_kernel_evaluations
+    return ScoreBracket(lower, upper, scaled_ridge, Bracket(total, most), weights, moments.trace_kernel, *cost)
 
 
 class Scores(CrossTask):
@@ -183,30 +173,24 @@ def _score_task(
     n_reliable, excess = _reliable_features(factor)
     lengths = np.diagonal(moments.gram)
     # The residual trace of rows in the landmarks' span is rounding error; allow for it.
-    unexplained = moments.trace_residual + 8 * _EPS * moments.trace_kernel
+    unexplained = moments.trace_residual + 8 * EPS * moments.trace_kernel
     residual_trace = float(unexplained + lengths[n_reliable:].sum())
     surplus = float(excess * lengths[:n_reliable].sum())
     # K - L is zero at landmarks that are rows, so its rank is at most the number of other distinct rows.
     rank -= 0 if landmark_weights is None else n_reliable
     spectrum, rotation = symmetric_eigen(moments.gram[:n_reliable, :n_reliable])
     # More noise only raises a posterior variance, so the rounding error of W is added to the ridge.
-    rounding = 8 * _EPS * len(factor.landmark_kernel)
+    rounding = 8 * EPS * len(factor.landmark_kernel)
     to_upper = None
     if landmark_weights is not None:
         largest = float(np.diagonal(factor.landmark_kernel) @ landmark_weights)  # at least the largest eigenvalue
         to_upper = posterior_factor(factor.landmark_kernel, landmark_weights, scaled_ridge + rounding * largest)
     shrink = 1.0 / (spectrum + scaled_ridge)
-    return Scores(
-        factor.cross_kernel,
-        factor.whitener[:, :n_reliable] @ rotation,
-        to_upper,
-        np.stack([shrink, (spectrum * shrink) * shrink], axis=1),
-        excess,
-        (residual_trace + surplus) / scaled_ridge,
-        residual_dimension(residual_trace / scaled_ridge, rank) + surplus / scaled_ridge,
-        rounding,
-        scaled_ridge,
-    )
+    to_lower = factor.whitener[:, :n_reliable] @ rotation
+    sums = np.stack([shrink, (spectrum * shrink) * shrink], axis=1)
+    gap = (residual_trace + surplus) / scaled_ridge
+    dimension = residual_dimension(residual_trace / scaled_ridge, rank) + surplus / scaled_ridge
+    return Scores(factor.cross_kernel, to_lower, to_upper, sums, excess, gap, dimension, rounding, scaled_ridge)
 
 
 def residual_dimension(ratio: float, rank: int) -> float:
@@ -227,6 +211,6 @@ def _reliable_features(factor: NystromFactor) -> tuple[int, float]:
     amount. Divided by one plus the excess, `B B'` does not exceed K, and its scores are lower bounds.
     """
     scale = float(np.diagonal(factor.landmark_kernel).max(initial=0.0))
-    excess = 8 * _EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
+    excess = 8 * EPS * scale * np.cumsum(np.einsum("ij,ij->j", factor.triangle, factor.triangle))
     n_reliable = int(np.searchsorted(excess, _RELIABLE, side="right"))
     return n_reliable, float(excess[n_reliable - 1]) if n_reliable else 0.0

@@ -2,4 +2,5 @@
 
 from ridgemark.losses.logistic import ClassLoss, Logistic, Softmax, class_loss
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution, SquaredLoss
+from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGram, thinned, with_ones
 from ridgemark.losses.sums import Moments, loss_sums, same_rows

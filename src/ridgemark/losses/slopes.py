@@ -1,7 +1,5 @@
 """Products with the curvature of a loss in one pass, and the sums of its second derivative."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

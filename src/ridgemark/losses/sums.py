@@ -7,9 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Floats, backend_of
-from ridgemark.backends.devices import moved, on_host
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Floats, backend_of, moved, on_host, one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
 from ridgemark.operators.blocks import cross_block, diagonal_block
 from ridgemark.operators.factor import NystromFactor

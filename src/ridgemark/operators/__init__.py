@@ -2,6 +2,7 @@
 
 from ridgemark.operators.blocks import CrossTask, FeatureTask, cross_block, diagonal_block, feature_block
 from ridgemark.operators.factor import NystromFactor, nystrom_factor
+from ridgemark.operators.held import hold_on_device
 from ridgemark.operators.kernel_matrix import KernelMatrix, kernel_diagonal
 from ridgemark.operators.row_matrix import Cross, Features
 from ridgemark.operators.weighting import ShiftedInverse, Weighting

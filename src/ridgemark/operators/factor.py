@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import Array, Indices, backend_of
-from ridgemark.backends.devices import StaysOnHost, current_backend, moved, on_host
+from ridgemark.backends import Array, Indices, StaysOnHost, backend_of, current_backend, moved, on_host
 from ridgemark.errors import DataError
 from ridgemark.kernels import CrossKernel, Kernel
 

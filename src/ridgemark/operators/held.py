@@ -1,7 +1,5 @@
 """A matrix over rows held on a device, in blocks of rows; in single precision where its memory holds no more."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """K: the kernel of all rows with each other; products with it evaluate n^2/2 entries and hold none."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Backend, Floats, backend_of
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import NUMPY, Backend, Floats, all_blas_threads, backend_of
 from ridgemark.kernels import CrossKernel
 from ridgemark.linalg import LANDMARKS_AT_ONCE, product_in_blocks
 from ridgemark.operators.blocks import cross_block, feature_block, tiles

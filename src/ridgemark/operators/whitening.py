@@ -15,12 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.backends.threads import all_blas_threads
-from ridgemark.linalg import congruence, largest_eigenvalue, largest_entry, solve_triangle
+from ridgemark.backends import Array, Floats, all_blas_threads, backend_of
+from ridgemark.linalg import EPS, congruence, largest_eigenvalue, largest_entry, solve_triangle
 from ridgemark.operators.factor import NystromFactor
 
-_EPS = float(np.finfo(np.float64).eps)
 # Largest rounding error, relative to the ridge: a bound where all whitening is deferred, an estimate for a part of it.
 _NEGLIGIBLE = 5e-10
 # Tolerated ratio of actual to predicted rounding error.
@@ -74,7 +72,7 @@ class Whitening:
 
     def rounding(self, gram: Floats) -> float:
         """Return a bound on the rounding error of the trace of the whitened sum."""
-        return 4 * _EPS * float(((self._lengths(gram) @ abs(self.after)) ** 2).sum())
+        return 4 * EPS * float(((self._lengths(gram) @ abs(self.after)) ** 2).sum())
 
     def _lengths(self, gram: Array) -> Array:
         return backend_of(gram).xp.sqrt(gram.diagonal()[self.n_before :])
@@ -143,12 +141,12 @@ def _may_defer_all(kernel: Floats, triangle: Floats, allowed: float) -> bool:
     at_least = (float(kernel.sum()) / len(kernel)) ** 2 * float(
         backend_of(triangle).xp.einsum("ij,ij->j", triangle, triangle).max()
     )
-    return _EPS * at_least <= allowed and _largest_error(largest_eigenvalue(kernel, _STEPS), triangle) <= allowed
+    return EPS * at_least <= allowed and _largest_error(largest_eigenvalue(kernel, _STEPS), triangle) <= allowed
 
 
 def _largest_error(largest: float, after: Floats) -> float:
     """Return `eps |H'H| |T2|^2`, a bound on the rounding error of the sum after deferred whitening."""
-    return _EPS * largest * largest_eigenvalue(after, _STEPS)
+    return EPS * largest * largest_eigenvalue(after, _STEPS)
 
 
 def _likely_error(lengths: Floats, after: Floats) -> float:
@@ -158,7 +156,7 @@ def _likely_error(lengths: Floats, after: Floats) -> float:
     """
     scaled = lengths[:, None] * after
     norm = float(backend_of(scaled).xp.linalg.norm(scaled))
-    return _EPS * math.sqrt(largest_eigenvalue(scaled, _STEPS)) * norm
+    return EPS * math.sqrt(largest_eigenvalue(scaled, _STEPS)) * norm
 
 
 def _residual_lengths(kernel: Floats, before: Floats) -> Floats:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from ridgemark.backends import Floats, backend_of
+from ridgemark.backends import Flags, Floats, backend_of
 from ridgemark.linalg import rounded
 
 
@@ -23,7 +22,7 @@ class Columns:
     squares: Floats  # sum_i w_i (x_ij - mean_j)^2
     low: Floats
     high: Floats
-    two_valued: NDArray[np.bool_]  # no value but low and high
+    two_valued: Flags  # no value but low and high
 
     @classmethod
     def of(cls, features: Any, weights: Floats) -> Columns:
@@ -44,16 +43,10 @@ class Columns:
             return self if self.weight else other
         weight, gap = self.weight + other.weight, other.mean - self.mean
         share = other.weight / weight
+        squares = self.squares + other.squares + self.weight * share * gap**2
         ends = np.sort([self.low, self.high, other.low, other.high], axis=0)
-        at_most_two = (ends[1:] != ends[:-1]).sum(axis=0) <= 1
-        return Columns(
-            weight,
-            self.mean + share * gap,
-            self.squares + other.squares + self.weight * share * gap**2,
-            ends[0],
-            ends[-1],
-            self.two_valued & other.two_valued & at_most_two,
-        )
+        at_most_two = self.two_valued & other.two_valued & ((ends[1:] != ends[:-1]).sum(axis=0) <= 1)
+        return Columns(weight, self.mean + share * gap, squares, ends[0], ends[-1], at_most_two)
 
     def in_units(self, features: Any) -> Any:
         """Return rows, dense or sparse, in units of their columns."""
@@ -61,7 +54,7 @@ class Columns:
         return features.multiply(1.0 / units).tocsr() if sparse.issparse(features) else features / units
 
     @property
-    def constant(self) -> NDArray[np.bool_]:
+    def constant(self) -> Flags:
         """Which columns have one value."""
         return self.low == self.high
 

@@ -12,9 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.devices import on_host
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Backend, on_host, one_blas_thread
 from ridgemark.passes.device import DeviceExecutor, placed
 from ridgemark.passes.task import RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.devices import StaysOnHost, moved
+from ridgemark.backends import NUMPY, Backend, StaysOnHost, moved
 from ridgemark.errors import NumericalError
 from ridgemark.passes.task import Workspace
 from ridgemark.passes.threads import Clock, read_ahead

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend
-from ridgemark.backends.devices import current_backend, moved, on_host
+from ridgemark.backends import NUMPY, Backend, current_backend, moved, on_host
 from ridgemark.errors import ParameterError
 from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
@@ -17,8 +16,7 @@ from ridgemark.passes.journal import Journal, Key
 from ridgemark.passes.progress import Progress
 from ridgemark.passes.task import Cost, RunningSum, Task, Workspace, prepared
 from ridgemark.passes.threads import Clock, ThreadExecutor
-from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, RowSource, block_rows_for
-from ridgemark.rows.dask import DaskRows
+from ridgemark.rows import DEFAULT_MEMORY_BUDGET, Block, DaskRows, RowSource, block_rows_for
 
 Result = TypeVar("Result")
 
@@ -243,14 +241,10 @@ class TaskRunner:
             return result, here
 
         executor = self.executor if backend is NUMPY else DeviceExecutor(*tasks)
-        for block, (result, here) in executor.in_order(
-            work,
-            self.source.blocks(block_rows, start),
-            -(-n_rows // block_rows),
-            clock,
-            ahead=getattr(self.source, "reads_ahead", False),
-            most_workers=max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1),
-        ):
+        blocks, n_blocks = self.source.blocks(block_rows, start), -(-n_rows // block_rows)
+        ahead = getattr(self.source, "reads_ahead", False)
+        most = max(1, self.budget // (block_rows * self._bytes_per_row(task.width)) - 1)
+        for block, (result, here) in executor.in_order(work, blocks, n_blocks, clock, ahead=ahead, most_workers=most):
             done += block.n_rows
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)

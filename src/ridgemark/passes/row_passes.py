@@ -1,9 +1,8 @@
 """Passes over one source: what tasks find, and what every step of a fit asks of the rows themselves."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,8 @@ from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import ArrayRows, Block, row_weights, unit_of_weights
-from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes
+from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
+from ridgemark.rows.base import unit_of_weights
 
 
 class Survey(Task):
@@ -107,11 +106,8 @@ class RowPasses(TaskRunner):
         another where many rows are equal, so that too few distinct ones were found.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(self._each, self.source.n_rows)
+            self._sampled = sample_rows(lambda task: (one for _, one, _ in self._run(task, ())), self.source.n_rows)
         return self._sampled
-
-    def _each(self, task: Task) -> Iterator[Any]:
-        return (result for _, result, _ in self._run(task, ()))
 
     def passes_over_sample(self) -> Self:
         """Return passes over the sample, in memory."""

@@ -1,7 +1,5 @@
 """A task: what a pass does with one block of rows; and what it costs."""
 
-from __future__ import annotations
-
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -12,8 +10,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Backend, Floats
-from ridgemark.backends.devices import moved
+from ridgemark.backends import NUMPY, Backend, Floats, moved
 from ridgemark.rows import Block, row_weights
 
 

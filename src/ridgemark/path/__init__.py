@@ -2,12 +2,5 @@
 
 from ridgemark.path.kept_rows import KeptRows, keep_rows
 from ridgemark.path.left_out import LeaveOneOut, leave_one_out
-from ridgemark.path.log_loss import (
-    LabelInfluence,
-    LossPath,
-    LossSearch,
-    left_out_predictor,
-    rows_of_classes,
-    walk_downhill,
-)
+from ridgemark.path.log_loss import LossPath, LossSearch, left_out_predictor, rows_of_classes, walk_downhill
 from ridgemark.path.ridges import RidgePath, Ridges, loo_path, ridge_path

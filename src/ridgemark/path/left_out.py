@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats
+from ridgemark.backends import Array, Floats, Indices, backend_of
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
-from ridgemark.rows import Block, row_weights
-from ridgemark.rows.distinct import RowGroups, find_distinct, group_rows, row_hashes
+from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import SpectralSolver
 
 
@@ -53,29 +51,22 @@ def leave_one_out(
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
     """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    task = ChosenLeftOut(**_left_out_parts(factor, solver, different, target_origin), chosen=chosen)
+    task = ChosenLeftOut(**left_out_parts(factor, solver, different, target_origin), chosen=chosen)
     both = passes.map(task, _along(groups or passes.row_groups()))
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
 
 
-def path_errors(
-    passes: RowPasses,
-    factor: NystromFactor,
-    solver: SpectralSolver,
-    scaled_ridges: Floats,
-    origin: Floats,
-    groups: RowGroups | None = None,
-) -> tuple[Floats, Floats | None]:
-    """Return the weighted mean squared residual of every ridge and target.
+def path_errors(passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None) -> tuple[Floats, Floats | None]:
+    """Return the weighted mean squared residual of every ridge and target, from the `left_out_parts`.
 
     Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
     an array of shape (n, ridges, targets + 1).
     """
-    parts, total = _left_out_parts(factor, solver, scaled_ridges, origin), passes.total_weight
+    total, (_, n_values) = passes.total_weight, parts["fits"].shape
     if passes.beyond_memory:
         return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
     along = _along(groups or passes.row_groups())
-    if passes.holds(4 * len(scaled_ridges) * (len(origin) + 1)):
+    if passes.holds(4 * (n_values + len(parts["scaled_ridges"]))):
         results = passes.map(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
     return passes.reduce(LeftOutErrors(**parts), along) / total, None
@@ -87,7 +78,7 @@ def relative_weights(passes: RowPasses) -> Floats:
     return weights * (np.count_nonzero(weights) / weights.sum())
 
 
-def at_chosen(results: Floats, chosen: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
     """Pick residuals and potentials at each target's ridge from those at all ridges."""
     return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
 
@@ -104,7 +95,7 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 
 
-def _left_out_parts(
+def left_out_parts(
     factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> dict[str, Any]:
     """Return the fields of `LeftOut`."""
@@ -156,7 +147,7 @@ class LeftOut(CrossTask):
         backend.xp.square(centred, out=centred)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
         leverage, lengths = centred @ self.inverse + self.share_of_constant, centred.sum(axis=1)[:, None]
-        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges, backend)
+        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
@@ -176,28 +167,21 @@ class LeftOutErrors(LeftOut):
 class ChosenLeftOut(LeftOut):
     """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
 
-    chosen: NDArray[np.intp]
+    chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         both = at_chosen(super().__call__(block, workspace), self.chosen)
         return workspace.backend.xp.concat(both, axis=1)
 
 
-def kept_share(
-    leverage: Array,
-    lengths: Array,
-    weights: Array,
-    constant: float,
-    scaled_ridge: float | Array,
-    backend: Backend = NUMPY,
-) -> Array:
+def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:
     """Return `1 - W_g t_g` with `t_g = 1/sum w + c_g'(Bc'WBc + n lambda)^-1 c_g`; 1 where there is no other row.
 
     It is raised to its lower bound `rest n lambda/(n lambda + W_g |c_g|^2/rest)`, `rest = 1 - W_g/sum w`; only
     rounding can make it smaller. `leverage` is t_g, `lengths` |c_g|^2, and `constant` 1/sum w, or 0 without intercept.
     """
-    xp, rest = backend.xp, 1.0 - weights * constant
+    backend, rest = backend_of(leverage), 1.0 - weights * constant
     others = rest > 1e-12
-    length = weights * lengths / xp.where(others, rest, 1.0)
+    length = weights * lengths / backend.xp.where(others, rest, 1.0)
     floor = backend.at_least(rest * scaled_ridge / (scaled_ridge + length), np.finfo(np.float64).tiny)
-    return xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)
+    return backend.xp.where(others, backend.at_least(1.0 - weights * leverage, floor), 1.0)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ridgemark.backends import Floats, backend_of
+from ridgemark.backends import Floats
 from ridgemark.losses import ClassLoss, Loss, RidgeSolution
 from ridgemark.operators.row_matrix import MatrixTask
 from ridgemark.passes import Workspace
@@ -104,7 +104,7 @@ class LeftOutPredictor(MatrixTask):
         assert isinstance(self.system, CurvatureSystem)
         (leverage, lengths), curvature = self.system.leverage(features), weights * self.loss.curvature(predictor)
         constant, ridge = self.system.share_of_constant, self.system.scaled_ridge
-        kept = kept_share(leverage, lengths, curvature, constant, ridge, backend_of(features))
+        kept = kept_share(leverage, lengths, curvature, constant, ridge)
         return slopes * (leverage / kept)[:, None], kept
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, path_errors, relative_weights
+from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, left_out_parts, path_errors, relative_weights
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
@@ -55,7 +54,7 @@ class RidgePath:
     training_error: Floats
     effective_dimension: Floats
     criterion: str
-    chosen: NDArray[np.intp]
+    chosen: Indices
 
     @property
     def on_edge(self) -> bool:
@@ -90,7 +89,8 @@ def loo_path(
     `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample. Where
     residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
-    errors, results = path_errors(passes, factor, solver, ridges.scaled, target_origin, groups)
+    parts = left_out_parts(factor, solver, ridges.scaled, target_origin)
+    errors, results = path_errors(passes, parts, groups)
     path = ridge_path(solver, ridges, n_distinct or passes.n_distinct, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
@@ -120,13 +120,9 @@ def ridge_path(
     # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
     rounding = _ROUNDING * float(solver.spectrum.max(initial=0.0)) / ridges.scaled
     lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
-    return RidgePath(
-        ridges.values,
-        loo_error,
-        gcv,
-        np.array([solver.training_error(r) for r in ridges.scaled]),
-        np.array([solver.effective_dimension(r) for r in ridges.scaled]),
-        "gcv" if loo_error is None else "loo",
-        # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
-        np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0),
-    )
+    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
+    chosen = np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
+    training = np.array([solver.training_error(r) for r in ridges.scaled])
+    dimensions = np.array([solver.effective_dimension(r) for r in ridges.scaled])
+    criterion = "gcv" if loo_error is None else "loo"
+    return RidgePath(ridges.values, loo_error, gcv, training, dimensions, criterion, chosen)

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ridgemark.report import page as html
 from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, printable
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, draw
-from ridgemark.rows import ArrayRows
+from ridgemark.rows import ArrayRows, dense
 
 _POINTS = 200  # points in a plot of scores
 _GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
@@ -74,7 +73,7 @@ def effect_figures(model: Any, summary: Any) -> list[Html]:
     some, table = ArrayRows(points), model._model.schema.table
     some.encoded = True  # kept rows are features, not the columns of a table
     values = np.asarray(model.effects(some)).reshape(len(rows), len(summary.effects), -1)
-    points = points.toarray() if sparse.issparse(points) else points
+    points = dense(points)
     features = np.array([effect.columns[0] for effect in summary.effects])
     importances = model.feature_importances_[features if table is None else table.owners[features]]
     order = [j for j in np.argsort(-importances, kind="stable") if not summary.effects[j].before]
@@ -138,12 +137,8 @@ def residual_figure(rows: Any, which: str, target: int, name: str) -> Html:
     """Return observed minus predicted values against predicted ones."""
     observed, predicted = rows["observed"][target], rows["predicted"][target]
     residuals = np.subtract(observed, predicted)
-    chart = Chart(
-        "predicted",
-        "observed - predicted",
-        [Series("residual", predicted, residuals.tolist(), kind="points", colour=1)],
-        [("zero", 0.0)],
-    )
+    series = Series("residual", predicted, residuals.tolist(), kind="points", colour=1)
+    chart = Chart("predicted", "observed - predicted", [series], [("zero", 0.0)])
     return html.figure(
         draw(chart, f"residuals-{target}"),
         f"Residuals of {printable(name)} against predictions for {len(observed)} {which}, from {residuals.min():.3g} "

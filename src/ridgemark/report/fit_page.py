@@ -7,24 +7,11 @@ import numpy as np
 
 from ridgemark.certificates.record import LARGEST_FACTOR, rounded_up, spent
 from ridgemark.report import fit_figures as figures
+from ridgemark.report import fit_words as words
 from ridgemark.report import page as html
 from ridgemark.report.class_page import class_errors, class_rows, class_sets, loss_path_figure
 from ridgemark.report.fit_answers import fit_answers
-from ridgemark.report.fit_words import (
-    COVERAGE,
-    CRITERIA,
-    LEVELS,
-    distance_words,
-    explained,
-    important_columns,
-    interval_shortage,
-    kernel_words,
-    landmark_words,
-    leave_one_out_error,
-    printable,
-    spoken,
-    target_spread,
-)
+from ridgemark.report.fit_words import COVERAGE, LEVELS, printable
 from ridgemark.report.page import Column, Html
 
 _MOST_NAMES = 24
@@ -61,13 +48,13 @@ class _Fit:
         self.certificate = model.certificate_
         self.targets = list(run.target_names or [f"target {k}" for k in range(np.size(model.intercept_))])
         unknown: list[Any] = [None] * len(self.targets)
-        self.spread = target_spread(model) or unknown
+        self.spread = words.target_spread(model) or unknown
         self.classes = hasattr(model, "classes_")
         self.rows = run.held_out or run.sample
         self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
         left_out = [run.sample["rms"]] * len(self.targets) if self.classes and run.sample else None
-        self.loo = left_out or leave_one_out_error(model) or unknown
-        self.explained = explained(model) or unknown
+        self.loo = left_out or words.leave_one_out_error(model) or unknown
+        self.explained = words.explained(model) or unknown
         self.diagnosis = model.diagnose() if hasattr(model, "loo_residuals_") else None
         self.verdict = None
         if self.diagnosis is not None and self.diagnosis.scores is not None and self.diagnosis.scores.informative:
@@ -113,14 +100,14 @@ def fit_page(
 
 def _fitted(fit: _Fit, version: str) -> list[Html]:
     model, path = fit.model, getattr(fit.model, "ridge_path_", None)
-    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {CRITERIA[path.criterion]}"
+    chosen = "given" if path is None else f"chosen among {len(path.ridges)} by {words.CRITERIA[path.criterion]}"
     ridges = ", ".join(f"{ridge:.4g}" for ridge in np.atleast_1d(model.ridge_))
     facts = [
         ("data", fit.run.data),
         ("target", ", ".join(fit.targets)),
-        ("kernel", kernel_words(model)),
+        ("kernel", words.kernel_words(model)),
         ("lambda", f"{ridges} ({chosen})"),
-        ("landmarks", landmark_words(model)),
+        ("landmarks", words.landmark_words(model)),
         ("effective dimension", "{:.4g} to {:.4g}".format(*model.effective_dimension_)),
         ("coherence", "{:.3g} to {:.3g}".format(*model.coherence_) if hasattr(model, "coherence_") else None),
         ("features", str(model.n_features_in_)),
@@ -158,16 +145,12 @@ def _tuned(tuning: Any) -> list[Html]:
     ]
     again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
     families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]
-    of_levels = [
-        Column("level"),
-        *html.number_columns("judged error", "gain", "standard errors", "rows better"),
-        Column("taken"),
-    ]
+    numbers = html.number_columns("judged error", "gain", "standard errors", "rows better")
     of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "error compared last")
     figure = figures.tuning_figure(tuning)
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
-        *([html.table("Levels", of_levels, levels, stacked=True)] if levels else []),
+        *([html.table("Levels", [Column("level"), *numbers, Column("taken")], levels, stacked=True)] if levels else []),
         html.table("Families tried", [Column("family"), *of_families], families, stacked=True),
         *([] if figure is None else [figure]),
     ]
@@ -186,7 +169,7 @@ def _good(fit: _Fit) -> list[Html]:
 def _sure(fit: _Fit) -> list[Html]:
     if fit.classes:
         return class_sets(fit)
-    if shortage := interval_shortage(fit.model):
+    if shortage := words.interval_shortage(fit.model):
         return [html.note(f"Intervals are {shortage}.")]
     known = fit.model.calibration_
     proved = f"coverage of at least {2 * COVERAGE - 1:.0%} is proved"
@@ -221,8 +204,8 @@ def _errors(fit: _Fit) -> Html:
 
 def _distance(fit: _Fit) -> str:
     """Return the claim of the certificate, or that its bound is not informative."""
-    words = distance_words(fit.model) or ""
-    return f"{words[0].upper()}{words[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
+    said = words.distance_words(fit.model) or ""
+    return f"{said[0].upper()}{said[1:]}." if fit.certificate.vacuous else str(fit.certificate.claim)
 
 
 def _exact(fit: _Fit) -> list[Html]:
@@ -231,7 +214,7 @@ def _exact(fit: _Fit) -> list[Html]:
         return [html.note("This model has no certificate: the gradient solver keeps no sums to compute one.")]
     bound = None if certificate.vacuous else ", ".join(map(rounded_up, np.atleast_1d(certificate.bound)))
     certainty = {"deterministic": "always true", "probability": "true with a probability"}
-    known = {name: words for name, words in _INPUTS.items() if not (fit.classes and name == "target_rms")}
+    known = {name: label for name, label in _INPUTS.items() if not (fit.classes and name == "target_rms")}
     factor, inputs, promise = certificate.risk_factor, certificate.inputs, certificate.inputs["theorem_3"]
     facts = [
         ("distance to exact, at most (RMS)", bound),
@@ -243,7 +226,7 @@ def _exact(fit: _Fit) -> list[Html]:
     return [
         html.note(_distance(fit)),
         _pairs("The certificate", facts),
-        _pairs("Inputs of the certificate", [(words, _value(inputs.get(name))) for name, words in known.items()]),
+        _pairs("Inputs of the certificate", [(label, _value(inputs.get(name))) for name, label in known.items()]),
         *([html.paragraph(f"Before any measurement: {promise}")] if promise is not None else []),
     ]
 
@@ -253,7 +236,7 @@ def _effects(fit: _Fit) -> list[Html]:
     if fit.classes:
         known = (fit.run.sample or {}).get("effects")
         if known and len(fit.model.classes_) > 2:
-            most = {name for name, _ in important_columns(fit.model, _FEW)}
+            most = {name for name, _ in words.important_columns(fit.model, _FEW)}
             known = [one for one in known if one["column"] in most]
         return [_effects_table(known, "on the log-odds")] if known else []
     if not hasattr(fit.model, "calibration_"):
@@ -303,7 +286,7 @@ def _rows(fit: _Fit) -> list[Html]:
 def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:
     peak, waited = run.peak_bytes, run.waiting_share
     return [
-        ("time", spoken(run.seconds) if run.seconds else None),
+        ("time", words.spoken(run.seconds) if run.seconds else None),
         ("memory, at most", f"{peak / 2**20:,.0f} MiB (the whole process)" if peak else None),
         ("passes over the rows", str(model.n_passes_)),
         ("of their time, waiting for rows", None if waited is None else f"{waited:.0%}"),

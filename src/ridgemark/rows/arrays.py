@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError, ParameterError
-from ridgemark.rows.base import Array, BaseRows, Block, Features, Rows, check_total_weight
+from ridgemark.rows.base import Array, BaseRows, Block, Rows, check_total_weight, dense
 from ridgemark.rows.cells import DOUBLE, as_floats, checked_weights, finite_numbers, float_dtype, kept_rows, numbers
 from ridgemark.rows.choice import Header, is_key
 from ridgemark.rows.column import Column, ColumnEncoder, array_column, rows_with_gaps
@@ -178,7 +178,7 @@ class ArrayRows(BaseRows):
 
     def _take(self, rows: Rows) -> Block:
         features = self._features.read(rows, self.dtype)
-        targets = None if self._targets is None else _dense(self._targets.read(rows, DOUBLE))
+        targets = None if self._targets is None else dense(self._targets.read(rows, DOUBLE))
         weights = self._weights_of(rows)
         if isinstance(rows, slice):
             return Block(rows.start, features, targets, weights)
@@ -186,7 +186,7 @@ class ArrayRows(BaseRows):
 
     def _weights_of(self, rows: Rows) -> npt.NDArray[np.float64] | None:
         part = self._weights
-        return None if part is None else checked_weights(_dense(part.read(rows, DOUBLE)), part.place(rows))
+        return None if part is None else checked_weights(dense(part.read(rows, DOUBLE)), part.place(rows))
 
 
 def _slices(step: int, start: int, stop: int) -> Iterator[slice]:
@@ -290,10 +290,6 @@ def _require_matrix(features: Columns) -> None:
         raise DataError(
             f"{source} must have at least one row and one column; got {n_rows} rows and {n_columns} columns"
         )
-
-
-def _dense(values: Features) -> Any:
-    return values.toarray() if sparse.issparse(values) else values
 
 
 def _is_mapped(array: Any) -> bool:

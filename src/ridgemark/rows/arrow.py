@@ -53,14 +53,14 @@ class ArrowRows(ScannedRows):
     """
 
     def __init__(self, paths: Sequence[Path], target: Any, columns: Any, weight: Any, skip: bool) -> None:
-        self._readers = [_open(require_file(path)) for path in paths]
+        self._readers = [open_arrow(require_file(path)) for path in paths]
         files = FileState(*(reader.path for reader in self._readers))
         header = self._readers[0].header
         choice = header.choose(target, columns, weight)
         names = header.names_of(choice.all) or ()
         for reader in self._readers:
             reader.header.choose(columns=names)  # refuses a file without one of the columns
-        dtype = float_dtype(
+        self.dtype = float_dtype(
             _numpy_dtype(reader.schema.field(name).type)
             for reader in self._readers
             for name in names[: len(choice.features)]
@@ -71,7 +71,7 @@ class ArrowRows(ScannedRows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
         targets = header.names_of(choice.targets) if skip else None
         skipped = () if targets is None else rows_with_gaps(self._columns_of(targets))
-        super().__init__(header, choice, chunk_rows, dtype, files, skipped)
+        super().__init__(header, choice, chunk_rows, files, skipped)
 
     def _columns_of(self, names: Sequence[str]) -> Iterator[list[Column]]:
         """Iterate over some columns of all rows, in parts of some rows."""
@@ -253,7 +253,8 @@ def write_parquet(path: Path, names: Sequence[str], parts: Iterable[Sequence[Arr
             writer.write_table(table)
 
 
-def _open(path: Path) -> _Reader:
+def open_arrow(path: Path) -> _Reader:
+    """Return the reader of a Parquet or Arrow file."""
     return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _Reader)(path)
 
 

@@ -269,6 +269,11 @@ def copy_rows(source: Block, rows: slice | Array, target: Block, into: slice | A
         target.weights[into] = source.weights[rows]
 
 
+def dense(rows: Features) -> Any:
+    """Return an array; a sparse matrix as one."""
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
 def stack_rows(parts: Sequence[Features]) -> Features:
     """Return the rows of several arrays or sparse matrices as one."""
     if len(parts) == 1:

@@ -14,6 +14,7 @@ from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.places import Place
 
+TRUTH = {"true": 1.0, "false": 0.0}
 LARGEST_EXACT = 2**53  # float64 does not hold every integer beyond it
 
 _INTEGER = re.compile(r"[+-]?\d+")

@@ -10,15 +10,14 @@ from numbers import Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ridgemark.backends import Flags, Indices
 from ridgemark.errors import DataError
-from ridgemark.rows.base import Array, BaseRows, RowSource
+from ridgemark.rows.base import Array, BaseRows, Rows, RowSource
 from ridgemark.rows.cells import DOUBLE, check_present, from_objects, is_missing, numbers
 from ridgemark.rows.places import CATEGORY, TEXT, Place
 
 Kind = Literal["number", "boolean", "text", "category", "date", "other"]
-Mask = npt.NDArray[np.bool_]
 
 MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
 _LONGEST = dt.timedelta(days=10**8)  # of time spans, which 64 bits count in microseconds
@@ -46,7 +45,7 @@ class Column:
 
     kind: Kind
     values: Array
-    missing: Mask | None = None
+    missing: Flags | None = None
     levels: Array | None = None
     typed: bool = True
     stated: str = ""
@@ -54,12 +53,12 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: slice | npt.NDArray[np.intp]) -> Column:
+    def __getitem__(self, rows: Rows) -> Column:
         missing = None if self.missing is None else self.missing[rows]
         return replace(self, values=self.values[rows], missing=missing)
 
     @property
-    def gaps(self) -> Mask:
+    def gaps(self) -> Flags:
         """Which values are missing, shape (n,)."""
         gaps = np.zeros(len(self), dtype=bool) if self.missing is None else self.missing
         if self.values.dtype.kind == "f":
@@ -124,7 +123,7 @@ def without_features(source: RowSource) -> RowSource:
     return source.encoded_by(NoFeatures()) if isinstance(source, BaseRows) and not source.finite else source
 
 
-def rows_with_gaps(parts: Iterable[Sequence[Column]]) -> npt.NDArray[np.intp]:
+def rows_with_gaps(parts: Iterable[Sequence[Column]]) -> Indices:
     """Return the rows with a missing value in one of some columns, given in parts of some rows."""
     return np.flatnonzero(np.concatenate([np.any([column.gaps for column in part], axis=0) for part in parts]))
 
@@ -140,7 +139,7 @@ def times(nanoseconds: Array) -> Column:
     return Column("date", (nanoseconds // 1000).astype(np.int64).view(MOMENT))
 
 
-def text_column(values: Iterable[Any], missing: Mask, stated: str, kind: Kind = "text", typed: bool = True) -> Column:
+def text_column(values: Iterable[Any], missing: Flags, stated: str, kind: Kind = "text", typed: bool = True) -> Column:
     """Return text, one for each row; what stands where a value is missing is ignored."""
     known: dict[str, int] = {}
     positions = (

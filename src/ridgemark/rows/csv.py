@@ -15,7 +15,7 @@ from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
 from ridgemark.rows.arrow import CsvParser, require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, has_gaps, is_large_integer
+from ridgemark.rows.cells import LARGEST_EXACT, TRUTH, has_gaps, is_large_integer
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
@@ -24,7 +24,6 @@ from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 
 _SEPARATED = re.compile(r"[+-]?(\d+,\d+|\d{1,3}([,.'\u2019\s]\d{3})+([.,]\d+)?)")  # a decimal comma, or thousands
-_TRUTH = {"true": 1.0, "false": 0.0}
 _MISSING = {"", *scan.MISSING}
 _MISSING_EXACTLY = [*(form for word in _MISSING for form in (word, word.upper(), word.capitalize())), "NaN"]
 
@@ -106,7 +105,7 @@ class CsvRows(ScannedRows):
         self.targets, self._labels_are_text = choice.targets, labels == "text"
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
-        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], DOUBLE, files, skipped)
+        super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], files, skipped)
 
     def _check_roles(self) -> None:
         roles = self.choice.weight if text_labels(self) else self.choice.targets + self.choice.weight
@@ -122,7 +121,7 @@ class CsvRows(ScannedRows):
                 column = replace(column, typed=True)
             if column.levels is not None and not read:
                 texts = {level.strip().lower() for level in column.levels} - _MISSING
-                if texts <= _TRUTH.keys():
+                if texts <= TRUTH.keys():
                     column = replace(column, kind="boolean", levels=None)
                 elif any(_value(text, self.parser.decimal) is not None for text in texts):
                     piece.columns(self.targets, as_number=self.targets)  # refuses the first text
@@ -248,7 +247,7 @@ class CsvPiece(NamedTuple):
         text = _decoded(cell)
         if is_large_integer(text):
             raise place.too_large(text, row)
-        value = _TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
+        value = TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
         if value is not None:
             return value
         raise place.decimal_comma(text, row) if _SEPARATED.fullmatch(text) else place.no_number(text, row)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ridgemark.backends import NUMPY, Backend, Floats, backend_of
-from ridgemark.rows import Block
+from ridgemark.rows.base import Block
 
 KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
 

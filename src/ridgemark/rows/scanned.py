@@ -31,8 +31,6 @@ class ScannedRows(BaseRows):
         The columns in use.
     chunk_rows : sequence of int
         Number of rows in each chunk.
-    dtype : numpy.dtype
-        float32 or float64, for the features.
     files : FileState
         The files, which must not change while they are in use.
     skipped : sequence of int
@@ -42,17 +40,12 @@ class ScannedRows(BaseRows):
     reads_ahead = True
     finite = False
     choice: Choice
+    dtype = DOUBLE
     _stays: bool = False  # whether rows are kept when a pass has read all of them
     _read_before: Sequence[Block] | None = None  # the rows that were kept
 
     def __init__(
-        self,
-        header: Header,
-        choice: Choice,
-        chunk_rows: Sequence[int],
-        dtype: np.dtype[Any],
-        files: FileState,
-        skipped: npt.ArrayLike = (),
+        self, header: Header, choice: Choice, chunk_rows: Sequence[int], files: FileState, skipped: npt.ArrayLike
     ) -> None:
         self.header, self.choice = header, choice
         self._bounds = np.concatenate([[0], np.cumsum(chunk_rows, dtype=np.intp)])
@@ -62,7 +55,6 @@ class ScannedRows(BaseRows):
         self.kept = kept_rows(self.n_rows, skipped, header.source) if self.n_skipped else None
         self.n_features = len(choice.features)
         self.n_targets = len(choice.targets)
-        self.dtype = dtype
         self.has_weights = bool(choice.weight)
         self.feature_names = header.names_of(choice.features)
         self.target_names = header.names_of(choice.targets)

@@ -39,14 +39,7 @@ __all__ = [
 ]
 
 NAMED: dict[str, type[Selection]] = {
-    "auto": Auto,
-    "uniform": Uniform,
-    "diagonal": Diagonal,
-    "leverage": Leverage,
-    "recursive": Recursive,
-    "bless": Bless,
-    "rpcholesky": RPCholesky,
-    "kmeans": KMeans,
+    **{one.__name__.lower(): one for one in (Auto, Uniform, Diagonal, Leverage, Recursive, Bless, RPCholesky, KMeans)},
     "rank_leverage": RankLeverage,
 }
 

@@ -16,8 +16,7 @@ from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import ScoreBracket
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
-from ridgemark.rows import Block
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import Block, DistinctRows
 from ridgemark.sampling import Draw
 from ridgemark.selection.pilot import Pilot, draw_pilot
 

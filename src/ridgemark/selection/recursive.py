@@ -4,10 +4,9 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
-from ridgemark.leverage import landmark_spectrum, posterior_scores
+from ridgemark.backends import Floats, Indices
+from ridgemark.leverage.scores import landmark_spectrum, posterior_scores
 from ridgemark.sampling import Draw, draw_distinct
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
@@ -39,13 +38,13 @@ class Recursive(Selection):
         return problem.take(draw.indices, draw=draw)
 
 
-def _indicator(level: NDArray[np.intp], n_candidates: int) -> Floats:
+def _indicator(level: Indices, n_candidates: int) -> Floats:
     weights = np.zeros(n_candidates)
     weights[level] = 1.0
     return weights
 
 
-def _level_scores(problem: Problem, draw: Draw, level: NDArray[np.intp], least: float) -> Floats:
+def _level_scores(problem: Problem, draw: Draw, level: Indices, least: float) -> Floats:
     """Score the candidates of one level by the landmarks drawn from the level before; others get zero."""
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
     landmarks = problem.rows(draw.indices)

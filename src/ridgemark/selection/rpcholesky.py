@@ -7,13 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from ridgemark.backends import Array, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import rounded, solve_triangle
-from ridgemark.operators import cross_block, kernel_diagonal
-from ridgemark.operators.blocks import CrossTask
+from ridgemark.operators import CrossTask, cross_block, kernel_diagonal
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
@@ -148,7 +146,7 @@ class _PivotedFactor:
     def size(self) -> int:
         return len(self.chosen)
 
-    def extend(self, proposals: NDArray[np.intp], keep: Keep) -> Floats:
+    def extend(self, proposals: Indices, keep: Keep) -> Floats:
         """Keep some proposals as landmarks; return the decrease of every row's (weighted) residual."""
         taken = self.passes.take(proposals)
         self.passes.count_entries(taken.n_rows**2)

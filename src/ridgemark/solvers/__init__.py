@@ -1,7 +1,7 @@
 """Solvers: direct and iterative, for the landmark problem and for exact kernel ridge regression."""
 
 from ridgemark.losses import RidgeSolution
-from ridgemark.solvers.choice import choose_solver, solver_cost
+from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT, choose_solver, solver_cost
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems, systems_of_moments
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks

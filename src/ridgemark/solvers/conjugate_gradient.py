@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import Flags, Floats, Indices
 
 Columns = Indices
 """The positions, among the right sides, of the columns of an array."""
@@ -182,7 +181,7 @@ class _Descent:
             earlier = self.history[-1 - _PATIENCE].residual
             self._stop(latest[self.running] > 0.9 * earlier[self.running], "stagnated")
 
-    def _stop(self, done: NDArray[np.bool_], outcome: Outcome) -> None:
+    def _stop(self, done: Flags, outcome: Outcome) -> None:
         for column in self.running[done]:
             self.outcomes[column] = outcome
         self.running = self.running[~done]

@@ -15,8 +15,7 @@ import numpy as np
 
 from ridgemark import linalg
 from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.losses import Moments
-from ridgemark.losses.slopes import CurvatureSums, with_ones
+from ridgemark.losses import CurvatureSums, Moments, with_ones
 from ridgemark.solvers.landmark_fit import CentredMoments
 
 _TINY = float(np.finfo(np.float64).tiny)

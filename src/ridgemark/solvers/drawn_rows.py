@@ -3,16 +3,13 @@
 As most rows are sure of most classes, a system needs few of them: those of large leverage in it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ridgemark.backends import Array, Floats, Indices
-from ridgemark.losses import Loss
-from ridgemark.losses.slopes import thinned
+from ridgemark.losses import Loss, thinned
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices
-from ridgemark.losses import Loss, RidgeSolution
-from ridgemark.losses.slopes import CurvatureBlocks, CurvatureProducts, CurvatureSums, WeightedGram
+from ridgemark.losses import CurvatureBlocks, CurvatureProducts, CurvatureSums, Loss, RidgeSolution, WeightedGram
 from ridgemark.operators import Cross, Features, NystromFactor
 from ridgemark.operators.row_matrix import MatrixEntries, MatrixValues, RowMatrix
 from ridgemark.passes import RowPasses, Workspace

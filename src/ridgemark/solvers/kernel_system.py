@@ -4,17 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from ridgemark.backends import NUMPY, Floats, Indices
+from ridgemark.backends import NUMPY, Flags, Floats, Indices
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import raised_cholesky, solve_cholesky, sum_rounding, symmetric_eigen
-from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, kernel_diagonal
-from ridgemark.operators.held import hold_on_device
+from ridgemark.operators import Features, KernelMatrix, ShiftedInverse, Weighting, hold_on_device, kernel_diagonal
 from ridgemark.passes import RowPasses
-from ridgemark.rows import ArrayRows
-from ridgemark.rows.distinct import DistinctRows
+from ridgemark.rows import ArrayRows, DistinctRows
 from ridgemark.solvers.conjugate_gradient import Columns
 from ridgemark.solvers.landmark_fit import LandmarkFit
 
@@ -75,7 +72,7 @@ def _equal_rows(passes: RowPasses, distinct: DistinctRows) -> tuple[Indices, Ind
     return present[where[order]], group
 
 
-def _differ(left: Any, right: Any) -> NDArray[np.bool_]:
+def _differ(left: Any, right: Any) -> Flags:
     """Return which rows of two arrays, or sparse matrices, differ."""
     different = left != right
     if sparse.issparse(different):

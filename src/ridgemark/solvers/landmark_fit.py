@@ -7,15 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import Floats, backend_of
-from ridgemark.backends.threads import all_blas_threads
+from ridgemark.backends import Floats, all_blas_threads, backend_of
 from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class CentredMoments:
@@ -82,7 +80,7 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     """
     rank, cross, gram = len(centred.gram), centred.cross, linalg.sent(centred.gram)
     linalg.check_range(gram)
-    if not rank or not scaled_ridge > 10 * rank * _EPS * centred.size:
+    if not rank or not scaled_ridge > 10 * rank * linalg.EPS * centred.size:
         return None
     with all_blas_threads():
         triangle = linalg.cholesky_(linalg.copy_with_ridge(gram, scaled_ridge))
@@ -116,7 +114,7 @@ class SpectralSolver(CentredMoments):
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
         """Return the solution for one ridge, or for one ridge per target."""
         # Eigenvalues below their rounding error are not known, and with a tinier ridge this would divide by zero.
-        rounding = _EPS * self.spectrum.max(initial=0.0)
+        rounding = linalg.EPS * self.spectrum.max(initial=0.0)
         shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
         return self.with_intercept(self.rotation @ shrunk)
 

@@ -6,17 +6,15 @@ from typing import Any
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import NUMPY, Floats, Indices, backend_of
-from ridgemark.backends.threads import one_blas_thread
+from ridgemark.backends import NUMPY, Floats, Indices, backend_of, one_blas_thread
 from ridgemark.kernels import Kernel
 from ridgemark.losses import loss_sums
-from ridgemark.operators import Cross, NystromFactor, nystrom_factor
-from ridgemark.operators.held import hold_on_device
+from ridgemark.operators import Cross, NystromFactor, hold_on_device, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.solvers.choice import rows_of_preconditioner
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
-from ridgemark.solvers.landmark_fit import CentredMoments
+from ridgemark.solvers.landmark_fit import CentredMoments, LandmarkFit
 
 # Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
 _MEASURED_EVERY = 4
@@ -53,14 +51,7 @@ class LandmarkGradientFit:
 
 @one_blas_thread()
 def landmark_gradient(
-    passes: RowPasses,
-    kernel: Kernel,
-    landmarks: Block,
-    scaled_ridge: Floats,
-    target_origin: Floats,
-    fit_intercept: bool,
-    tol: float,
-    max_products: int,
+    passes: RowPasses, kernel: Kernel, landmarks: Block, fit: LandmarkFit, tol: float, max_products: int
 ) -> LandmarkGradientFit:
     """Solve `(B'WB + s I) c = B'W y` by conjugate gradients, s the scaled ridge; centred with an intercept.
 
@@ -82,12 +73,9 @@ def landmark_gradient(
         The kernel.
     landmarks : Block
         The landmarks, with their `indices` where they are rows; a precomputed kernel needs these.
-    scaled_ridge : array of shape (targets,)
-        n lambda for each target.
-    target_origin : array of shape (targets,)
-        Subtracted from the targets; zero without an intercept.
-    fit_intercept : bool
-        Whether there is an unpenalised constant.
+    fit : LandmarkFit
+        A fit from other landmarks, of which n lambda for each target, the origin of the targets and whether there is an
+        unpenalised constant are taken.
     tol : float
         Largest RMS distance from the direct solution, in units of the targets.
     max_products : int
@@ -96,21 +84,20 @@ def landmark_gradient(
     factor = nystrom_factor(kernel, landmarks.features, landmarks.taken, stays=True)
     # Only its root is used. A slice would keep all of the kernel in memory.
     factor = replace(factor, landmark_kernel=backend_of(factor.landmark_kernel).zeros((0, landmarks.n_rows)))
-    ridges = np.unique(scaled_ridge)
+    ridges, t = np.unique(fit.scaled_ridge), len(fit.scaled_ridge)
     # Before C is held, which may leave no memory for it on a device.
-    gram = _gram_of_sample(passes, factor, landmarks.taken, fit_intercept)
+    gram = _gram_of_sample(passes, factor, landmarks.taken, fit.fit_intercept)
     preconditioner = _preconditioner(gram, float(ridges[0]))
     if len(ridges) == 1:
         del gram
-    system = _NormalEquations(passes, factor, target_origin, fit_intercept)
-    t = len(scaled_ridge)
+    system = _NormalEquations(passes, factor, fit.target_origin, fit.fit_intercept)
     coefficients, bound, n_products = np.zeros((factor.rank, t)), np.zeros(t), np.zeros(t, dtype=np.intp)
     outcomes: list[Outcome] = ["converged"] * t
     length = np.sqrt(system.total_weight)
     for ridge in ridges:
         if ridge > ridges[0]:
             preconditioner = _preconditioner(gram, float(ridge))
-        of_ridge = np.flatnonzero(scaled_ridge == ridge)
+        of_ridge = np.flatnonzero(fit.scaled_ridge == ridge)
         solved = system.solve(of_ridge, ridge, preconditioner, 2.0 * np.sqrt(ridge) * length * tol, max_products)
         coefficients[:, of_ridge] = solved.solution
         bound[of_ridge] = solved.reached.residual / (2.0 * np.sqrt(ridge) * length)
@@ -120,7 +107,7 @@ def landmark_gradient(
     kept_coef = linalg.solve_triangle(system.root, coefficients)
     dual_coef = np.zeros((landmarks.n_rows, t))
     dual_coef[factor.kept] = kept_coef
-    intercept = target_origin + system.target_mean - system.cross_mean @ kept_coef
+    intercept = fit.target_origin + system.target_mean - system.cross_mean @ kept_coef
     return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 

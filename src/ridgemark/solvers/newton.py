@@ -9,8 +9,7 @@ import numpy as np
 
 from ridgemark.backends import Array, Floats
 from ridgemark.linalg import largest_entry
-from ridgemark.losses import Loss, Moments, RidgeSolution, loss_sums
-from ridgemark.losses.slopes import CurvatureSums
+from ridgemark.losses import CurvatureSums, Loss, Moments, RidgeSolution, loss_sums
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, System, TargetSystems, systems_of_moments

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Flags, Floats
 from ridgemark.kernels import Kernel
 from ridgemark.linalg import sum_rounding
 from ridgemark.operators import Cross
@@ -71,7 +70,7 @@ class Refinement:
     intercept: Floats  # (targets,)
     history: tuple[RefinementStep, ...]
     outcomes: tuple[Outcome, ...]  # one for each target
-    void: NDArray[np.bool_]  # (targets,): whether the targets or the training error alone imply as small a bound
+    void: Flags  # (targets,): whether the targets or the training error alone imply as small a bound
 
     @property
     def reached(self) -> RefinementStep:
@@ -105,15 +104,9 @@ def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_
     system = KernelSystem(merged, kernel, fit, reserved)
     history, solved = _solve(system, fit, reserved, tol, max_products)
     dual_coef, intercept = system.coefficients(solved.solution)
-    refined = Refinement(
-        merged,
-        dual_coef,
-        np.zeros((fit.factor.cross_kernel.n_landmarks, len(intercept))),
-        intercept + fit.target_origin,
-        history,
-        solved.outcomes,
-        np.zeros(len(intercept), dtype=bool),
-    )
+    landmark_coef = np.zeros((fit.factor.cross_kernel.n_landmarks, len(intercept)))
+    constant, void = intercept + fit.target_origin, np.zeros(len(intercept), dtype=bool)
+    refined = Refinement(merged, dual_coef, landmark_coef, constant, history, solved.outcomes, void)
     if set(solved.outcomes) == {"converged"}:
         return refined
     if refined.reached.n_products < max_products:
@@ -132,16 +125,11 @@ def _solve(
     In exact arithmetic m rows take at most m products: after twice as many, rounding prevents convergence.
     """
     history: list[RefinementStep] = []
+    goal = (tol - system.floor) * system.length / system.units
     for preconditioner in _preconditioners(system, fit, reserved):
         done = history[-1].n_products if history else 0
-        solved = conjugate_gradient(
-            system.product,
-            preconditioner,
-            system.right,
-            (tol - system.floor) * system.length / system.units,
-            min(max_products - done, 2 * len(system.weights)),
-            system.rounding,
-        )
+        most = min(max_products - done, 2 * len(system.weights))
+        solved = conjugate_gradient(system.product, preconditioner, system.right, goal, most, system.rounding)
         steps = [_bounds(system, step) for step in solved.history]
         history += [replace(step, n_products=done + step.n_products) for step in steps[bool(history) :]]
         if set(solved.outcomes) == {"converged"} or history[-1].n_products >= max_products:

@@ -7,9 +7,8 @@ from itertools import islice
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
@@ -17,16 +16,7 @@ from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field
-from ridgemark.tables.values import (
-    Content,
-    content_of,
-    float_values,
-    measured,
-    moments,
-    not_of_kind,
-    parsed,
-    text_levels,
-)
+from ridgemark.tables.values import content_of, float_values, measured, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _ROUNDING = 1e-9  # of sums of weights, relative
@@ -64,7 +54,7 @@ class ColumnLearner:
         self.numbered = RowNumbers()
         self.place: Place | None = None
 
-    def add(self, column: Column, place: Place, sampled: NDArray[np.intp], weights: Floats | None = None) -> None:
+    def add(self, column: Column, place: Place, sampled: Indices, weights: Floats | None = None) -> None:
         """Add the values of some rows, of which some are sampled for medians; weights are positive."""
         self.place = self.place or place
         gaps = column.gaps
@@ -136,9 +126,7 @@ class ColumnLearner:
         both._check_texts(both.place)
         return both
 
-    def _add_text(
-        self, column: Column, gaps: Array, place: Place, sampled: NDArray[np.intp], weights: Floats | None
-    ) -> None:
+    def _add_text(self, column: Column, gaps: Array, place: Place, sampled: Indices, weights: Floats | None) -> None:
         positions, levels = text_levels(column, place)
         present = positions[~gaps]
         counts = np.bincount(present, minlength=len(levels))
@@ -151,7 +139,7 @@ class ColumnLearner:
         if not self.typed:
             self._add_sample(levels[positions[sampled]], sampled, weights)
 
-    def _add_sample(self, values: Array, sampled: NDArray[np.intp], weights: Floats | None) -> None:
+    def _add_sample(self, values: Array, sampled: Indices, weights: Floats | None) -> None:
         self.sample.append(values)
         if weights is not None:
             self.sample_weights.append(weights[sampled])
@@ -169,7 +157,7 @@ class ColumnLearner:
         """Return how the column is encoded."""
         if self.given == "dropped":
             return Field(self.name, "dropped")
-        content: Content | None = None
+        content: str | None = None
         if self.kind == "text" and self.given is None and not self.typed:
             content = content_of(words(self.texts))
             if content == "text" and not self.allows_text:
@@ -223,7 +211,7 @@ class ColumnLearner:
                 return []
         return other
 
-    def _read_texts(self, content: Content) -> None:
+    def _read_texts(self, content: str) -> None:
         """Replace texts by the values they hold."""
         values = parsed(content, words(self.texts))
         if content == "date":

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import Floats
+from ridgemark.backends import Floats, Indices
 from ridgemark.rows.base import Array
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, is_large_integer, numbers
+from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, TRUTH, is_large_integer, numbers
 from ridgemark.rows.column import MOMENT, Column, in_utc, words
 from ridgemark.rows.places import Place
 
@@ -25,7 +24,6 @@ _PLAIN_MOMENTS = re.compile(  # that NumPy reads, in UTC where they have a zone
 )
 _WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?")  # 31.12.2024 14:05
-_TRUTH = {"true": 1.0, "false": 0.0}
 _DAY = np.timedelta64(1, "D")
 
 
@@ -37,7 +35,7 @@ def measured(texts: Iterable[str]) -> bool:
 
 def content_of(levels: Array) -> Content:
     """Return what texts hold: numbers, true and false, ISO dates and times, or text if one of them is nothing else."""
-    if all(level.strip().lower() in _TRUTH for level in levels):
+    if all(level.strip().lower() in TRUTH for level in levels):
         return "boolean"
     kinds: tuple[Content, ...] = "number", "date"
     for kind in kinds:
@@ -57,7 +55,7 @@ def parsed(kind: str, levels: Iterable[str]) -> Array:
     if kind == "date":
         plain = _plain_moments(stripped)
         return np.array([_moment(text) for text in stripped], dtype=MOMENT) if plain is None else plain
-    read = _number if kind == "number" else lambda text: _TRUTH.get(text.lower(), np.nan)
+    read = _number if kind == "number" else lambda text: TRUTH.get(text.lower(), np.nan)
     return np.array([read(text) for text in stripped], dtype=float)
 
 
@@ -98,7 +96,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     return np.where(gaps, np.datetime64("NaT", "us"), column.values.astype(MOMENT))
 
 
-def text_levels(column: Column, place: Place) -> tuple[NDArray[np.intp], Array]:
+def text_levels(column: Column, place: Place) -> tuple[Indices, Array]:
     """Return the level of every row, as a position in the levels, and these; numbers, booleans and dates as text."""
     if column.levels is not None:
         return column.values, column.levels

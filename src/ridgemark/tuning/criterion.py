@@ -7,14 +7,13 @@ for n lambda.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
+from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes.device import placed
@@ -55,16 +54,11 @@ class Sample:
         """Return the kernel bound to landmarks, for values with the placed rows."""
         return placed(kernel.bind(landmarks), self.backend, self.features)[1]
 
-    def starting_with(self, numbers: NDArray[np.intp]) -> Sample:
+    def starting_with(self, numbers: Indices) -> Sample:
         """Return the same rows with these as landmarks."""
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
-        return replace(
-            self,
-            features=self.features[order],
-            targets=self.targets[order],
-            weights=self.weights[order],
-            n_landmarks=len(numbers),
-        )
+        features, targets, weights = (one[order] for one in (self.features, self.targets, self.weights))
+        return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend)
 
     def first(self, n_rows: int, n_landmarks: int) -> Sample:
         """Return the sample's first rows, with fewer landmarks."""
@@ -148,7 +142,7 @@ class Solved:
 
     design: Design
     ridge: float
-    inverse: NDArray[Any]  # F^-1, F = B'diag(w)B + lambda I
+    inverse: Array  # F^-1, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
     residuals: Floats  # e = y - Bc
     shares: Floats  # T = B F^-1

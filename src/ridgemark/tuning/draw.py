@@ -32,21 +32,15 @@ class TuningRows:
 
 
 def draw_rows(
-    passes: RowPasses,
-    n_tuning: int,
-    n_judging: int,
-    n_landmarks: int,
-    exact: bool,
-    fit_intercept: bool,
-    rng: np.random.Generator,
+    passes: RowPasses, sizes: tuple[int, int, int], exact: bool, fit_intercept: bool, rng: np.random.Generator
 ) -> TuningRows:
     """Draw distinct rows; equal rows are one row, with their total weight and mean target.
 
-    With fewer than a hundred, all of them tune, all are landmarks and none judges. `exact` says that all rows are the
-    landmarks of the fit: then families are compared by exact fits, in which rougher ones do better than with few
-    landmarks.
+    `sizes` are the numbers of tuning rows, judging rows and landmarks, at most. With fewer than a hundred rows, all of
+    them tune, all are landmarks and none judges. `exact` says that all rows are the landmarks of the fit: then families
+    are compared by exact fits, in which rougher ones do better than with few landmarks.
     """
-    distinct, columns = passes.distinct_rows(), passes.columns()
+    (n_tuning, n_judging, n_landmarks), distinct, columns = sizes, passes.distinct_rows(), passes.columns()
     available = len(distinct)
     few = available < FEWEST_ROWS
     n_judging = 0 if few else min(n_judging, available // 4)
@@ -62,25 +56,14 @@ def draw_rows(
     def sample(start: int, count: int, n_landmarks: int, all_landmarks: bool = few) -> Sample:
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
-        return Sample(
-            features[part],
-            targets[part],
-            shares,
-            min(n_landmarks, count if all_landmarks else count // 2),
-            fit_intercept,
-            passes.backend,
-        )
+        n_landmarks = min(n_landmarks, count if all_landmarks else count // 2)
+        return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend)
 
     larger = sample(n_judging, n_larger, _LARGER * n_landmarks)
     if exact:
         larger = sample(n_judging, min(n_larger, _ALL_LANDMARKS), _ALL_LANDMARKS, all_landmarks=True)
-    return TuningRows(
-        sample(n_judging, n_tuning, n_landmarks),
-        larger,
-        sample(0, n_judging, 0),
-        columns.units,
-        sparse.issparse(taken.features),
-    )
+    tuning, judging = sample(n_judging, n_tuning, n_landmarks), sample(0, n_judging, 0)
+    return TuningRows(tuning, larger, judging, columns.units, sparse.issparse(taken.features))
 
 
 def _scaled(features: Any, columns: Columns) -> Any:

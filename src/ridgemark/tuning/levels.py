@@ -53,12 +53,7 @@ class Choice:
 
 
 def choose(
-    search: Search,
-    larger: Search,
-    families: Sequence[Shared],
-    found: Sequence[Found],
-    levels: Sequence[str],
-    doublings: float,
+    search: Search, larger: Search, families: list[Shared], found: list[Found], levels: Sequence[str], doublings: float
 ) -> Choice:
     """Return the best level, then the best family for its metric, then the better of that and of other families.
 

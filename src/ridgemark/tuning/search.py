@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ridgemark.backends import Floats
-from ridgemark.backends.threads import worker_threads
+from ridgemark.backends import Floats, worker_threads
 from ridgemark.passes import Journal, Key, RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem

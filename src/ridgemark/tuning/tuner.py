@@ -92,7 +92,7 @@ class Tuner(Parameterised):
         self._check()
         given = self._families(kernel)
         exact = not isinstance(n_landmarks, str) and n_landmarks >= len(passes.distinct_rows())
-        rows = draw_rows(passes, *self.sizes(n_landmarks), exact, fit_intercept, rng)
+        rows = draw_rows(passes, self.sizes(n_landmarks), exact, fit_intercept, rng)
         levels, limit = self._levels(given, rows)
         families = self._tried(given, levels, rows)
         counter = Counter(self._most_evaluations(families, levels), passes.progress)
