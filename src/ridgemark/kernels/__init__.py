@@ -44,9 +44,16 @@ NAMED: dict[str, type[Kernel]] = {
     "auto": Gaussian,  # where no tuning chooses the family
     "gaussian": Gaussian,
     "rbf": Gaussian,  # scikit-learn's name
-    **{one.__name__.lower(): one for one in (Laplacian, Matern12, Matern32, Matern52)},
+    "laplacian": Laplacian,
+    "matern12": Matern12,
+    "matern32": Matern32,
+    "matern52": Matern52,
     "power_exponential": PowerExponential,
-    **{one.__name__.lower(): one for one in (Linear, Polynomial, Cosine, Bernoulli, Precomputed)},
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "cosine": Cosine,
+    "bernoulli": Bernoulli,
+    "precomputed": Precomputed,
 }
 
 

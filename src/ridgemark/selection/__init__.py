@@ -39,7 +39,14 @@ __all__ = [
 ]
 
 NAMED: dict[str, type[Selection]] = {
-    **{one.__name__.lower(): one for one in (Auto, Uniform, Diagonal, Leverage, Recursive, Bless, RPCholesky, KMeans)},
+    "auto": Auto,
+    "uniform": Uniform,
+    "diagonal": Diagonal,
+    "leverage": Leverage,
+    "recursive": Recursive,
+    "bless": Bless,
+    "rpcholesky": RPCholesky,
+    "kmeans": KMeans,
     "rank_leverage": RankLeverage,
 }
 
