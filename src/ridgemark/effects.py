@@ -21,7 +21,7 @@ from ridgemark.passes import RowPasses, Summed, Workspace
 from ridgemark.rows import Block, dense, row_weights
 from ridgemark.solvers import LandmarkFit
 from ridgemark.tables.dates import ELAPSED
-from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
+from ridgemark.tables.schema import CODE, MISSING, VALUE, Field, Schema
 
 _MOST_ROWS = 2**16  # whose effects are kept for quartiles
 _ROWS = 1000  # whose gradients are averaged
@@ -94,6 +94,8 @@ def _differences_of_levels(field: Field, start: int) -> list[Effect]:
     settings = np.eye(len(field.common))
     if field.shares is not None:
         settings = np.column_stack([settings, field.shares[field.common]])
+    if CODE in field.parts:
+        settings = np.column_stack([settings, field.codes[field.common]])
     columns = tuple(range(start, start + settings.shape[1]))
     words = [str(level) for level in field.levels[field.common]]
     return [
@@ -334,8 +336,13 @@ def _inverse(fit: LandmarkFit) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coef: Floats) -> Floats | None:
+def feature_importances(
+    passes: RowPasses, table: Schema | None, kernel: Any, landmarks: Any, dual_coef: Floats
+) -> Floats | None:
     """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over a thousand distinct rows.
+
+    Features of one column of a table are added up. Codes of levels are no quantities: a column with such has
+    `mean_i (f(x_i) - f(x_i'))^2/2`, where x_i' has the level of another row; for a linear f this is the same.
 
     With several targets each is counted in units of the total over its columns. None for a kernel whose gradient is
     not known, and for very many columns; zero for every column if the fit is constant.
@@ -350,12 +357,18 @@ def feature_importances(passes: RowPasses, kernel: Any, landmarks: Any, dual_coe
     except ParameterError:  # a class of the user's without a gradient
         return None
     # The product first: a gradient is small where the column's unit is large.
-    squares = (gradients * rows.std(axis=0)[:, None]) ** 2
-    by_target = squares.mean(axis=0)
+    by_target = ((gradients * rows.std(axis=0)[:, None]) ** 2).mean(axis=0)
+    if table is not None:
+        by_target = np.stack([table.by_column(one) for one in by_target.T], axis=1)
+        for j in (j for j, field in enumerate(table.fields) if CODE in field.parts):
+            other = rows.copy()
+            other[:, table.owners == j] = np.roll(rows, len(rows) // 2, axis=0)[:, table.owners == j]
+            changes = kernel.bind(points)(passes.backend.from_host(other)) - kernel.bind(points)(there)
+            by_target[j] = (passes.backend.to_host(changes @ coefficients) ** 2).mean(axis=0) / 2.0
     totals = by_target.sum(axis=0)
-    shares = by_target / np.where(totals > 0.0, totals, 1.0)
+    shares = (by_target / np.where(totals > 0.0, totals, 1.0)).sum(axis=1)
     total = float(shares.sum())
-    return shares.sum(axis=1) / total if 0.0 < total < np.inf else np.zeros(n_features)
+    return shares / total if 0.0 < total < np.inf else np.zeros(len(shares))
 
 
 def _dense(rows: Any) -> Array:

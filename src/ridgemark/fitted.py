@@ -98,10 +98,6 @@ class Form(_Frozen):
         """Names of the features that the kernel sees."""
         return column_names(self.feature_names, self.n_features) if self.table is None else self.table.encoded_names
 
-    def by_column(self, values: Floats | None) -> Floats | None:
-        """Return values of features added up for each of the user's columns."""
-        return values if self.table is None or values is None else self.table.by_column(values)
-
 
 class Choice(_Frozen):
     """The landmarks, with the kernel, and how they were chosen."""

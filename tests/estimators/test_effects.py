@@ -65,6 +65,16 @@ def test_differences_are_between_values_that_are_not_missing(column):
     assert model.effects(table)[:, 1] == pytest.approx(high - low, abs=1e-10)
 
 
+def test_levels_of_many_differ_in_all_their_features():
+    X, y = _data(600)
+    texts = ["a", "b"] * 150 + [f"t{k % 120}" for k in range(300)]  # a and b are frequent, the others are not
+    table = pd.DataFrame({"x": X[:, 0], "g": texts})
+    model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=50, random_state=0).fit(table, y)
+    low, high = (model.predict(table.assign(g=level)) for level in ("a", "b"))
+    assert "g code 4" in model.encoded_names_
+    assert model.effects(table)[:, 1] == pytest.approx(high - low, abs=1e-10)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_effects_are_finite_differences(kernel):
     model = _fitted(kernel)

@@ -135,6 +135,16 @@ def test_importances_are_those_of_the_users_columns():
     assert model.landmarks_.shape[1] == len(model.encoded_names_) == len(model.bandwidth_)
 
 
+def test_the_effects_of_levels_with_few_rows_each_are_learned():
+    rng = np.random.default_rng(1)
+    shop, x = np.repeat(np.arange(150), 8), rng.normal(size=1200)
+    y = rng.normal(size=150)[shop] + np.sin(2 * x) + 0.3 * rng.normal(size=1200)
+    table, later = pd.DataFrame({"shop": [f"s{k}" for k in shop], "x": x}), np.arange(1200) % 4 == 0
+    model = NystromRidge("matern32", bandwidth="per_feature", random_state=0).fit(table[~later], y[~later])
+    assert model.score(table[later], y[later]) > 0.7  # the column x alone explains 0.3
+    assert 0.1 < model.feature_importances_[0] < 0.9
+
+
 def test_the_metric_is_one_of_the_features():
     X, y = messy()
     model = quietly(NystromRidge(bandwidth="metric", kernel="gaussian", n_landmarks=60, random_state=0).fit, X, y)

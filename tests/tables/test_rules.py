@@ -5,6 +5,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 from ridgemark.errors import ColumnWarning, DataError, ParameterError
 from ridgemark.rows import BaseRows, open_rows
@@ -49,10 +50,28 @@ def test_of_more_than_a_hundred_levels_the_frequent_ones_have_columns_and_all_a_
     later = encoded({"a": texts, "b": np.arange(200) % 7}, {"a": ["new", "t0", "t7"], "b": [1, 2, 3]})
     assert (later["a=t0"], later["a frequency"]) == ([0.0, 1.0, 0.0], [0.0, 0.5, 0.005])
     many = encoded({"a": np.repeat([f"t{k:03}" for k in range(120)], 20), "b": np.arange(2400) % 7})
-    assert len(many) == 102
+    assert len(many) == 106
     assert "a=t099" in many
     assert "a=t100" not in many
     assert "a=t0" in encoded({"a": texts[:100], "b": np.arange(100) % 7})
+
+
+def test_many_levels_of_two_rows_or_more_have_codes_far_apart():
+    levels = [f"t{k}" for k in range(150)]
+    table = {"a": levels * 2, "b": np.arange(300) % 7}
+    found = encoded(table, {"a": [*levels, "new"], "b": np.arange(151) % 7})
+    names = [f"a code {k}" for k in (1, 2, 3, 4)]
+    assert list(found) == [*names, "b"]
+    codes = np.array([found[name] for name in names]).T
+    assert not codes[-1].any()
+    assert np.abs(codes).max() <= 1.0
+    assert pdist(codes[:-1]).min() > 0.02
+    assert list(encoded({"a": [*levels, *levels[:149]], "b": np.arange(299) % 7})) == ["a frequency", "b"]
+
+
+def test_the_code_of_a_level_depends_on_its_text_alone():
+    some, more = ({"a": [f"t{k}" for k in range(n)] * 2, "b": np.arange(2 * n) % 7} for n in (120, 150))
+    assert encoded(some)["a code 3"][:120] == encoded(more)["a code 3"][:120]
 
 
 def test_an_unseen_level_is_zero_in_all_columns():

@@ -290,8 +290,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             prepared, fitted, certificate, tolerance = classes_to_tolerance(recipe, prepared, fitted, loss, rng)
         choice, rows = self._choice(prepared), row_facts(prepared, passes)
         solution = _solution(fitted, certificate, tolerance)
-        importances = feature_importances(passes, choice.kernel, choice.landmarks, solution.dual_coef)
         form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
+        importances = feature_importances(passes, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
         scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
         classes = replace(classes, calibration=scores)
         warn_of_scales(choice.kernel, passes)
@@ -301,7 +301,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
             warn_user(msg, ConvergenceWarning)
         return FittedModel(
             *(form, choice, solution, rows, None, None, passes.cost),
-            *(fitted.fit, setting.tuning, form.by_column(importances)),
+            *(fitted.fit, setting.tuning, importances),
             classes=classes,
         )
 

@@ -15,10 +15,11 @@ from ridgemark.rows.column import Column, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
-from ridgemark.tables.schema import MISSING, MOST_LEVELS, VALUE, Field
+from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
 from ridgemark.tables.values import content_of, float_values, measured, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
+_REPEATED = 2  # rows per level, in the mean, for which levels have codes; with fewer these tell little of new rows
 _ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
@@ -257,5 +258,6 @@ class ColumnLearner:
         least = max(_COMMON, _FEW / self.n_rows)  # of rows, not weights: a factor on all weights changes nothing
         shares[np.abs(shares - least) <= _ROUNDING * least] = least
         varies = shares.min() < (1 - _ROUNDING) * shares.max() or shares.max() >= least
-        parts = self._parts([VALUE], [varies], keep_constant)
+        repeated = self.texts.total() >= _REPEATED * len(levels)
+        parts = self._parts([VALUE, CODE], [varies, repeated], keep_constant)
         return Field(self.name, "frequency", parts, levels=words(levels), shares=shares, least=least)

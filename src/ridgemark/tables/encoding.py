@@ -11,7 +11,7 @@ from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.tables.dates import PARTS, date_parts, moment
-from ridgemark.tables.schema import MISSING, VALUE, Field, Schema
+from ridgemark.tables.schema import CODE, MISSING, N_CODES, VALUE, Field, Schema
 from ridgemark.tables.values import content_of, float_values, moments, parsed, rewritten, text_levels
 
 _SHOWN = 3  # unseen levels that a message names
@@ -72,9 +72,9 @@ class Encoder:
 
     def _encode_levels(self, field: Field, column: Column, gaps: Any, place: Place, out: Floats, start: int) -> None:
         positions, levels = text_levels(column, place)
-        code = self._cached(field, levels, lambda: np.array([_code(field, level) for level in levels], dtype=np.intp))
-        codes = np.append(code, -1)[np.where(gaps, -1, positions)]
-        unseen = (codes < 0) & ~gaps
+        known = self._cached(field, levels, lambda: np.array([_known(field, text) for text in levels], dtype=np.intp))
+        chosen = np.append(known, -1)[np.where(gaps, -1, positions)]
+        unseen = (chosen < 0) & ~gaps
         if unseen.any():
             row = int(np.argmax(unseen))
             if self.schema.unknown == "error":
@@ -82,16 +82,20 @@ class Encoder:
             texts = [levels[k] for k in dict.fromkeys(positions[unseen].tolist())][:_SHOWN]
             if start >= 0:
                 self._unseen[field.name, "not seen in the fit"][start] = int(unseen.sum()), texts
-        if VALUE not in field.parts:
-            return
-        column_of = np.full(len(field.code) + 1, -1)  # of each level; the last entry is for those that are not known
-        column_of[field.common] = np.arange(len(field.common))
-        hot = column_of[codes]
-        known = np.flatnonzero(hot >= 0)
-        out[:, : len(field.common)] = 0.0
-        out[known, hot[known]] = 1.0
-        if field.shares is not None:
-            out[:, len(field.common)] = np.append(field.shares, 0.0)[codes]
+        at = 0
+        if VALUE in field.parts:
+            at = len(field.common)
+            column_of = np.full(len(field.position) + 1, -1)  # of each level; the last entry is for unknown ones
+            column_of[field.common] = np.arange(at)
+            hot = column_of[chosen]
+            rows = np.flatnonzero(hot >= 0)
+            out[:, :at] = 0.0
+            out[rows, hot[rows]] = 1.0
+            if field.shares is not None:
+                out[:, at] = np.append(field.shares, 0.0)[chosen]
+                at += 1
+        if CODE in field.parts:
+            out[:, at : at + N_CODES] = field.codes[chosen]
 
     def _parsed(self, field: Field, column: Column) -> Array | None:
         """Return the value of each level of a column of text; None for other columns.
@@ -115,6 +119,6 @@ class Encoder:
         return known[1]
 
 
-def _code(field: Field, level: str) -> int:
-    """Return the number of a level, -1 if it is not known; 1 and 1.0 are one level where only one of them is known."""
-    return field.code.get(level, field.code.get(rewritten(level), -1))
+def _known(field: Field, text: str) -> int:
+    """Return the position of a level, -1 if it is not known; 1 and 1.0 are one level where only one is known."""
+    return field.position.get(text, field.position.get(rewritten(text), -1))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,8 @@ from ridgemark.backends import Floats
 from ridgemark.tables.dates import PARTS
 
 MOST_LEVELS = 100  # that become a column of 0 and 1 each
-VALUE, MISSING = "value", "missing"  # parts besides those of a date
+N_CODES = 4  # numbers that tell one of more levels from the others
+VALUE, CODE, MISSING = "value", "code", "missing"  # parts besides those of a date
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +27,10 @@ class Field:
         Name of the column, or x0, x1, ... for columns without names.
     kind : {"number", "boolean", "category", "frequency", "date", "dropped"}
         A category is one column of 0 and 1 for each level; a frequency, of more levels, such columns for the most
-        frequent ones, and the share of the rows with the same level.
+        frequent ones, the share of the rows with the same level, and a code of four numbers for each level.
     parts : tuple of str
-        The features: "value" (with levels, several) or parts of a date, and "missing", which says where a value is
-        missing. None for a column that is left out.
+        The features: "value" (with levels, several) or parts of a date, "code" of a frequency, and "missing", which
+        says where a value is missing. None for a column that is left out.
     fill : float
         What stands for a missing number: the median; of a date, in seconds since 1970.
     origin : float
@@ -51,7 +53,7 @@ class Field:
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        parts = (*(PARTS if self.kind == "date" else (VALUE,)), MISSING)
+        parts = (*(PARTS if self.kind == "date" else (VALUE,)), *(CODE,) * (self.kind == "frequency"), MISSING)
         if list(self.parts) != [part for part in parts if part in self.parts]:
             raise ValueError(f"a field of kind {self.kind} has no such parts: {self.parts}")
         levels = [] if self.levels is None else self.levels.tolist()
@@ -67,21 +69,34 @@ class Field:
         if self.levels is not None:
             value = tuple(f"{self.name}={level}" for level in self.levels[self.common])
             value += (f"{self.name} frequency",) if self.kind == "frequency" else ()
-        others = tuple(f"{self.name} {part}" for part in self.parts if part != VALUE)
-        return value + others if VALUE in self.parts else others
+        codes = tuple(f"{self.name} code {k}" for k in range(1, N_CODES + 1))
+        others = tuple(f"{self.name} {part}" for part in self.parts if part not in (VALUE, CODE))
+        return value * (VALUE in self.parts) + codes * (CODE in self.parts) + others
 
     @cached_property
     def common(self) -> NDArray[np.intp]:
         """Positions of the levels with a column of their own."""
         if self.shares is None:
-            return np.arange(len(self.code))
+            return np.arange(len(self.position))
         most = np.argsort(-self.shares, kind="stable")[:MOST_LEVELS]
         return np.sort(most[self.shares[most] >= self.least])
 
     @cached_property
-    def code(self) -> dict[str, int]:
+    def position(self) -> dict[str, int]:
         """Position of each level."""
         return {level: k for k, level in enumerate(() if self.levels is None else self.levels)}
+
+    @cached_property
+    def codes(self) -> Floats:
+        """Numbers of each level, between -1 and 1, that depend on its text alone, as if drawn at random.
+
+        A kernel with small bandwidths for these columns compares rows of the same level, as with one column of 0 and 1
+        for each, which would be too many. In units of the columns the mean squared distance of two levels is 8, as
+        with such columns. The last row, of zeros, is for levels that are not known.
+        """
+        digests = (blake2b(level.encode("utf-8", "surrogatepass"), digest_size=8 * N_CODES) for level in self.position)
+        numbers = np.frombuffer(b"".join(one.digest() for one in digests), dtype="<u8")
+        return np.append(numbers / 2.0**63 - 1.0, np.zeros(N_CODES)).reshape(-1, N_CODES)
 
 
 @dataclass(frozen=True, eq=False)
