@@ -64,7 +64,7 @@ def test_test_rows_of_weight_zero_are_left_out(files, fit):
         found.append(json.loads(printed))
     with_zeros, without = (one["held_out"] for one in found)
     assert with_zeros.keys() == without.keys()
-    for key in ("n_rows", "log_loss", "confusion", "calibration"):
+    for key in ("n_rows", "accuracy", "log_loss", "confusion"):
         assert np.allclose(with_zeros[key], without[key], rtol=1e-12)
     assert np.sum(found[0]["held_out"]["confusion"]) == pd.read_csv(files / "test.csv")["w"].sum()
     assert np.sum(found[0]["left_out"]["confusion"]) == pd.read_csv(files / "train.csv")["w"].sum()
