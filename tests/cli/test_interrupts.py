@@ -11,7 +11,21 @@ import pytest
 
 from ridgemark.cli import COMMANDS
 
-_BEGIN = "from ridgemark.__main__ import main; print('ready', flush=True); main()"  # nothing else is imported before
+# Says that it is ready once the command listens; nothing is imported before that the command does not import.
+_BEGIN = """
+import contextlib, ridgemark.__main__ as command
+
+listening = command.ending_at_once
+
+@contextlib.contextmanager
+def ready():
+    with listening():
+        print("ready", flush=True)
+        yield
+
+command.ending_at_once = ready
+command.main()
+"""
 # A shell starts its background jobs with SIGINT ignored, and their children inherit that.
 _LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
