@@ -19,7 +19,7 @@ from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
 from ridgemark.tables.values import content_of, float_values, measured, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
-_REPEATED = 2  # rows per level, in the mean, for which levels have codes; with fewer these tell little of new rows
+_REPEATED = 2  # mean number of rows per level from which on levels have codes; fewer rows tell little of new ones
 _ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
