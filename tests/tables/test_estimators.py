@@ -145,6 +145,16 @@ def test_the_effects_of_levels_with_few_rows_each_are_learned():
     assert 0.1 < model.feature_importances_[0] < 0.9
 
 
+def test_names_that_hardly_repeat_do_not_move_new_rows_away():
+    rng = np.random.default_rng(0)
+    x, names = rng.normal(size=400), [f"n{k}" for k in range(400)]
+    names[:6] = ["n398", "n397", "n396", "n398", "n397", "n396"]
+    table = pd.DataFrame({"name": names, "x": x})
+    model = quietly(NystromRidge(bandwidth="median", n_landmarks=100, random_state=0).fit, table[:300], x[:300])
+    found = quietly(model.predict, table[300:])
+    assert np.corrcoef(found, x[300:])[0, 1] > 0.95
+
+
 def test_the_metric_is_one_of_the_features():
     X, y = messy()
     model = quietly(NystromRidge(bandwidth="metric", kernel="gaussian", n_landmarks=60, random_state=0).fit, X, y)

@@ -27,7 +27,7 @@ def warn_of_unseen(source: Any) -> None:
     """Say which values of rows that were encoded the fit has not seen."""
     encoder = getattr(source, "encoder", None)
     if encoder is not None and (said := encoder.warnings()):
-        msg = f"{'; '.join(said)}; an unseen level is zero in all features of its column, a missing number the median"
+        msg = f"{'; '.join(said)}; an unseen level counts as none of the known ones, a missing number as the median"
         warn_user(msg, ColumnWarning)
 
 

@@ -92,7 +92,8 @@ class Encoder:
             out[:, :at] = 0.0
             out[rows, hot[rows]] = 1.0
             if field.shares is not None:
-                out[:, at] = np.append(field.shares, 0.0)[chosen]
+                # Unknown levels are as rare as the rarest: zero would lie far from all rows of the fit.
+                out[:, at] = np.append(field.shares, field.shares.min())[chosen]
                 at += 1
         if CODE in field.parts:
             out[:, at : at + N_CODES] = field.codes[chosen]
