@@ -321,7 +321,7 @@ def diagnose_classes(
         mean = systems_of_moments(fit.moments, np.ones(newton.drawn.n_systems), fit.fit_intercept, ridge)
         of_targets = NewtonFit(fit.solution, newton.system(fit.solution, ridge, mean), 0.0, 0, True)
         predictor = left_out_predictor(newton, of_targets)
-    rows, dimension = passes.distinct_rows().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
+    rows, dimension = passes.left_out().indices[: len(found)], max(fit.effective_dimension[0], 1.0)
     shares, logs = loss.indicators(sample.targets()), loss.log_probabilities(predictor)
     unit = passes.weight_unit  # of the weights in the sums; those of a diagnosis are the user's
     leverage, cook_distance, weights = found[:, -2], unit * found[:, -1] / dimension, unit * sample.row_counts()

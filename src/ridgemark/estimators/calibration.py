@@ -27,7 +27,7 @@ def with_calibration(
     """
     fit = model.sums
     assert fit is not None
-    weights, distinct, residuals = passes.row_counts(), passes.distinct_rows(), left_out.residuals
+    weights, groups, residuals = passes.row_counts(), passes.left_out(), left_out.residuals
     eligible = weights > 0
     guaranteed, reason = _promise(model, passes, everything)
     if guaranteed and everything:
@@ -37,13 +37,13 @@ def with_calibration(
     most = passes.budget // (32 * (model.choice.n_landmarks + model.schema.n_encoded))
     most = max(100, min(_LARGEST_SAMPLE, most))
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
-    shifts = np.stack([distinct.of_rows(distinct.totals(weights * r))[sample] for r in residuals.T], axis=1)
+    shifts = np.stack([groups.of_rows(groups.totals(weights * r))[sample] for r in residuals.T], axis=1)
     block, sigma = passes.take(sample), None
     if guaranteed or not everything:
         noise = model.noise or constant_noise(fit)
     else:
         noise, sigma = noise_of_rows(passes, fit, residuals, sample)
-    along = () if noise.outside else (passes.row_groups().weights[sample],)
+    along = () if noise.outside else (passes.left_out_groups().weights[sample],)
     places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
     tau = np.hypot(places[:, 1] if sigma is None else sigma, places[:, 2])
     tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
@@ -53,7 +53,7 @@ def with_calibration(
         residuals[sample],
         weights[sample],
         shifts,
-        len(np.unique(distinct.kind[sample])),
+        len(np.unique(groups.kind[sample])),
         guaranteed,
         reason,
         noise,

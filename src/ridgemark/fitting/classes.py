@@ -93,14 +93,14 @@ def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges, newton: Newto
     effective dimensions as there are rows outside the largest class.
     """
     solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
-    n_distinct, free = len(prepared.setting.distinct), max(1, len(solver.target_variance) - 1)  # targets free to differ
-    squared = ridge_path(solver, ridges, n_distinct)
+    n_left_out, free = newton.passes.n_left_out, max(1, len(solver.target_variance) - 1)  # targets free to differ
+    squared = ridge_path(solver, ridges, n_left_out)
     chosen = int(squared.chosen[0])
     errors = np.minimum(squared.gcv[chosen], solver.target_variance)
     wanted = np.log(ridges.values[chosen]) + np.log(max(float(errors.sum()) / free, 1e-6))
     suggested = int(np.abs(np.log(ridges.values) - wanted).argmin())
     counts, _ = rows_of_classes(newton)
-    others = n_distinct - counts.max() if len(counts) > 1 else counts[0]
+    others = n_left_out - counts.max() if len(counts) > 1 else counts[0]
     spectrum = float(solver.target_variance.sum()) / free * solver.spectrum[:, None]
     dimensions = (spectrum / (spectrum + ridges.scaled)).sum(axis=0)
     return min(suggested, max(0, int(np.count_nonzero(dimensions <= others)) - 1))

@@ -16,7 +16,7 @@ from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
-from ridgemark.rows import ArrayRows, Block, DistinctRows
+from ridgemark.rows import ArrayRows, Block, DistinctRows, are_cells
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver, solve_landmarks
@@ -144,7 +144,7 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
         return prepared
     spectral = SpectralSolver(prepared.moments, recipe.fit_intercept)
     prepared = replace(prepared, spectral=spectral)
-    best = _best_for(prepared.moments, spectral, recipe, setting.summed.n_distinct)
+    best = _best_for(prepared.moments, spectral, recipe, setting.summed.n_left_out)
     found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
@@ -182,8 +182,8 @@ def tune(
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
     Where `n_distinct` is given, the moments are sums over several batches with that many distinct rows, and `passes`
-    reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, generalised
-    cross-validation replaces it, as it needs only the moments.
+    reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, or where rows are
+    cells of a table, generalised cross-validation replaces it, as it needs only the moments.
     """
     intercept, unit = recipe.fit_intercept, passes.weight_unit
     if recipe.one_ridge:
@@ -194,12 +194,14 @@ def tune(
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
     if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
-    elif recipe.criterion == "loo" and kept is not None:
+    elif recipe.criterion == "loo" and kept is not None and not are_cells(n_distinct, moments.n_rows):
         sample = kept.passes(passes.memory_budget)
         path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
-        path = ridge_path(solver, candidates, n_distinct or passes.n_distinct, per_target)
+        cells = n_distinct is not None and are_cells(n_distinct, moments.n_rows)
+        n_left_out = moments.n_rows if cells else n_distinct or passes.n_left_out
+        path = ridge_path(solver, candidates, n_left_out, per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
     return Tuned(
@@ -248,13 +250,13 @@ def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]
     return replace(prepared, factor=factor, moments=moments, spectral=None), replace(tuned, fit=fit)
 
 
-def _best_for(moments: Moments, solver: SpectralSolver, recipe: Recipe, n_distinct: int) -> float:
+def _best_for(moments: Moments, solver: SpectralSolver, recipe: Recipe, n_left_out: int) -> float:
     """Return the best n lambda by plain generalised cross-validation; the smallest over targets.
 
     It is accurate enough to draw landmarks: a ridge that is too small does no harm, one that is too large gives too
     few.
     """
-    path = ridge_path(solver, recipe.ridges(moments), n_distinct, recipe.ridge_per_target, factor=1.0)
+    path = ridge_path(solver, recipe.ridges(moments), n_left_out, recipe.ridge_per_target, factor=1.0)
     return float(scaled_ridges(path.ridges[path.chosen], moments.total_weight).min())
 
 

@@ -74,21 +74,21 @@ def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample
         target_square=(weighted * (sizes - origin)).sum(axis=0),
     )
     solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
-    distinct, own = passes.distinct_rows(), weights[sample]
-    groups = group_rows(distinct, weights, sizes.copy() if distinct.has_repeats else None)
+    left_out, own = passes.left_out(), weights[sample]
+    groups = group_rows(left_out, weights, sizes.copy() if left_out.has_repeats else None)
     groups = RowGroups(groups.weights[sample], None if groups.gaps is None else groups.gaps[sample])
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
-    path, left_out = loo_path(rows, fit.factor, solver, ridges, origin, True, len(distinct), groups)
-    assert left_out is not None  # the rows are in memory
+    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, len(left_out), groups)
+    assert found is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
-    level = np.maximum(sizes - left_out.residuals, floor)
+    level = np.maximum(sizes - found.residuals, floor)
     scale = unit * _scale(sizes / level, own)
     solution = solver.solution(ridges.scaled[path.chosen])
     solution = RidgeSolution(solution.coefficients * scale, (solution.intercept + origin) * scale)
-    # Each distinct row counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
-    variance = unit_variance(fit, len(distinct)) * (not _pairwise(fit))
+    # Each group counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
+    variance = unit_variance(fit, len(left_out)) * (not _pairwise(fit))
     return NoiseLevel(solution, floor * scale, variance, False), level * scale
 
 

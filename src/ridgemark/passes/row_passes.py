@@ -12,7 +12,17 @@ from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
+from ridgemark.rows import (
+    ArrayRows,
+    Block,
+    DistinctRows,
+    RowGroups,
+    are_cells,
+    find_distinct,
+    group_rows,
+    row_hashes,
+    row_weights,
+)
 from ridgemark.rows.base import unit_of_weights
 
 
@@ -32,12 +42,20 @@ class RowPasses(TaskRunner):
     _targets: Floats | None = None
     _surveyed: tuple[DistinctRows, Columns] | None = None
     _groups: RowGroups | None = None
+    _left_out: DistinctRows | None = None
     _sampled: tuple[SampledRows, int, Columns] | None = None
 
     @property
     def n_distinct(self) -> int:
         """Number of distinct rows; an estimate from the sample beyond the memory budget."""
         return self.sample()[1] if self.beyond_memory else len(self.distinct_rows())
+
+    @property
+    def n_left_out(self) -> int:
+        """Number of groups that leave-one-out leaves out."""
+        if not self.beyond_memory:
+            return len(self.left_out())
+        return self.source.n_rows if are_cells(self.n_distinct, self.source.n_rows) else self.n_distinct
 
     @property
     def total_weight(self) -> float:
@@ -48,9 +66,9 @@ class RowPasses(TaskRunner):
         """Return some rows, in float64."""
         return prepared(self.source.take(indices), self.weight_unit)
 
-    def take_groups(self, indices: Indices) -> Block:
-        """Return some rows, each with the weight and the mean target of all rows that equal it."""
-        taken, groups = self.take(indices), self.row_groups()
+    def take_groups(self, indices: Indices, groups: RowGroups | None = None) -> Block:
+        """Return some rows, each with the weight and the mean target of its group: of all equal rows, by default."""
+        taken, groups = self.take(indices), groups or self.row_groups()
         targets = taken.targets if groups.gaps is None else taken.targets + groups.gaps[indices]
         return replace(taken, targets=targets, weights=groups.weights[indices])
 
@@ -139,6 +157,17 @@ class RowPasses(TaskRunner):
                 distinct, self.row_counts(), self.targets().copy() if distinct.has_repeats else None
             )
         return self._groups
+
+    def left_out(self) -> DistinctRows:
+        """Return the groups of rows that leave-one-out leaves out together. The result is kept."""
+        if self._left_out is None:
+            self._left_out = self.distinct_rows().left_out()
+        return self._left_out
+
+    def left_out_groups(self) -> RowGroups:
+        """Return the sums over each of them; see `row_groups`."""
+        left_out = self.left_out()
+        return self.row_groups() if left_out is self.distinct_rows() else group_rows(left_out, self.row_counts(), None)
 
 
 def _weight_and_count(block: Block) -> Floats:

@@ -52,7 +52,7 @@ def leave_one_out(
     """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
     task = ChosenLeftOut(**left_out_parts(factor, solver, different, target_origin), chosen=chosen)
-    both = passes.map(task, _along(groups or passes.row_groups()))
+    both = passes.map(task, _along(groups or passes.left_out_groups()))
     return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
 
 
@@ -65,7 +65,7 @@ def path_errors(passes: RowPasses, parts: dict[str, Any], groups: RowGroups | No
     total, (_, n_values) = passes.total_weight, parts["fits"].shape
     if passes.beyond_memory:
         return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
-    along = _along(groups or passes.row_groups())
+    along = _along(groups or passes.left_out_groups())
     if passes.holds(4 * (n_values + len(parts["scaled_ridges"]))):
         results = passes.map(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
@@ -91,8 +91,8 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     """Return what `_along` does, with the groups of equal rows of one partition; equal rows elsewhere do not count."""
     found = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
     hashes, weights, targets = (np.concatenate(values) for values in zip(*found, strict=True))
-    distinct = find_distinct(hashes, weights)
-    return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
+    left_out = find_distinct(hashes, weights).left_out()
+    return _along(group_rows(left_out, weights, targets if left_out.has_repeats else None))
 
 
 def left_out_parts(

@@ -242,12 +242,12 @@ class LossSearch:
 
 
 def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
-    """Return how many distinct rows have each class, and the mean share of such a row in the total weight.
+    """Return how many rows that can be left out have each class, and the mean share of such a row in the total weight.
 
     One number for each target; of two classes those of the class with fewer rows.
     """
     assert isinstance(newton.loss, ClassLoss)
-    rows, groups = newton.passes.distinct_rows().indices, newton.passes.row_groups()
+    rows, groups = newton.passes.left_out().indices, newton.passes.left_out_groups()
     targets, weights = newton.passes.targets()[rows], groups.weights[rows]
     shares = newton.loss.indicators(targets if groups.gaps is None else targets + groups.gaps[rows])
     counts = np.maximum(np.count_nonzero(shares > _NO_ROW, axis=0), 1)  # a class may have hardly any weight

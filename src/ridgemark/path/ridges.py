@@ -79,19 +79,19 @@ def loo_path(
     ridges: Ridges,
     target_origin: Floats,
     per_target: bool = False,
-    n_distinct: int | None = None,
+    n_left_out: int | None = None,
     groups: RowGroups | None = None,
 ) -> tuple[RidgePath, LeaveOneOut | None]:
     """Return the path over the ridges with the best chosen by leave-one-out, and its leave-one-out results.
 
     One pass for any number of ridges, and a second where the residuals of all of them exceed a quarter of the memory
     budget; before it one over the targets where some rows are equal. The rows may be a sample of the solver's rows;
-    `n_distinct` is then the number of all distinct rows, and `groups` says what equals each row of the sample. Where
-    residuals of all rows exceed the memory of rows on workers, only the path is returned.
+    `n_left_out` then counts all groups that can be left out, and `groups` says what is left out with each row of the
+    sample. Where residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
     parts = left_out_parts(factor, solver, ridges.scaled, target_origin)
     errors, results = path_errors(passes, parts, groups)
-    path = ridge_path(solver, ridges, n_distinct or passes.n_distinct, per_target, loo_error=errors)
+    path = ridge_path(solver, ridges, n_left_out or passes.n_left_out, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
     if results is None:
@@ -102,7 +102,7 @@ def loo_path(
 def ridge_path(
     solver: SpectralSolver,
     ridges: Ridges,
-    n_distinct: int,
+    n_left_out: int,
     per_target: bool = False,
     factor: float = ROBUST,
     loo_error: Floats | None = None,
@@ -113,7 +113,7 @@ def ridge_path(
     cross-validation. Without `per_target` the targets' errors are added up, each in units of its variance.
     """
     solver.check_targets()
-    gcv = np.array([solver.generalised_cross_validation(r, n_distinct, factor) for r in ridges.scaled])
+    gcv = np.array([solver.generalised_cross_validation(r, n_left_out, factor) for r in ridges.scaled])
     errors = gcv if loo_error is None else loo_error
     scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
     totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)

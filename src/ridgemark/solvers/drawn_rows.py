@@ -34,8 +34,8 @@ class DrawnRows:
 
     @cached_property
     def sample(self) -> RowPasses:
-        """At most 8,192 distinct rows, each with the weight and the mean target of its equals."""
-        return self._distinct(_SAMPLED)
+        """At most 8,192 groups of equal rows, each one row of their weight and mean target; in cells, single rows."""
+        return self._drawn(_SAMPLED)
 
     @cached_property
     def sampled(self) -> FeatureRows:
@@ -88,14 +88,15 @@ class DrawnRows:
         all rows.
         """
         if self.held:
-            places = self.passes.distinct_rows().indices
-            return self.held, places, self.passes.row_groups().weights[places]
+            places = self.passes.left_out().indices
+            return self.held, places, self.passes.left_out_groups().weights[places]
         rows, counts = self.sampled, self.sample.row_counts()
-        if len(self.passes.distinct_rows()) > _SAMPLED:
-            drawn_from = self._distinct(_DRAWN_FROM)
+        if self.passes.n_left_out > _SAMPLED:
+            drawn_from = self._drawn(_DRAWN_FROM)
             rows, counts = streamed_features(drawn_from, self.factor), drawn_from.row_counts()
         return rows, np.arange(len(counts)), self.passes.row_counts().sum() / counts.sum() * counts
 
-    def _distinct(self, most: int) -> RowPasses:
-        taken = self.passes.take_groups(self.passes.distinct_rows().indices[:most])  # in order of hashes
-        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), self.passes.memory_budget)
+    def _drawn(self, most: int) -> RowPasses:
+        passes = self.passes
+        taken = passes.take_groups(passes.left_out().indices[:most], passes.left_out_groups())  # in random order
+        return RowPasses(ArrayRows(taken.features, taken.targets, taken.weights), passes.memory_budget)

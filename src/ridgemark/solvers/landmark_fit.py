@@ -129,15 +129,15 @@ class SpectralSolver(CentredMoments):
         explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse)) * self.rotated) ** 2, axis=0)
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
 
-    def generalised_cross_validation(self, scaled_ridge: float, n_distinct: int, factor: float = ROBUST) -> Floats:
-        """Return `training_error / (1 - factor tr H/G)^2` per target, for G distinct rows.
+    def generalised_cross_validation(self, scaled_ridge: float, n_left_out: int, factor: float = ROBUST) -> Floats:
+        """Return `training_error / (1 - factor tr H/G)^2` per target, for G groups that can be left out.
 
         It is infinite where `factor tr H >= G`. H includes the intercept. With factor 1, the plain criterion, the
         minimum is often at a far too small ridge when rows are few or their leverages uneven; `docs/theory.md` shows
         what the factor does.
         """
         trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
-        remaining = 1.0 - factor * trace / n_distinct
+        remaining = 1.0 - factor * trace / n_left_out
         if remaining <= 1e-12:
             return np.full(len(self.target_variance), np.inf)
         return self.training_error(scaled_ridge) / remaining**2
