@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.fitted import FittedModel
-from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, widths
+from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, variance_share, widths
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
@@ -45,7 +45,12 @@ def with_calibration(
         noise, sigma = noise_of_rows(passes, fit, residuals, sample)
     along = () if noise.outside else (passes.left_out_groups().weights[sample],)
     places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
-    tau = np.hypot(places[:, 1] if sigma is None else sigma, places[:, 2])
+    if sigma is None:
+        sigma = places[:, 1]
+    elif groups.has_repeats:
+        share = variance_share(residuals[sample], sigma, places[:, 2], weights[sample])
+        noise, places[:, 2] = replace(noise, variance=share * noise.variance), np.sqrt(share) * places[:, 2]
+    tau = np.hypot(sigma, places[:, 2])
     tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
     calibration = Calibration(
         block.features,

@@ -16,7 +16,7 @@ from ridgemark.losses import Moments, loss_sums
 from ridgemark.operators import NystromFactor, nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
-from ridgemark.rows import ArrayRows, Block, DistinctRows, are_cells
+from ridgemark.rows import ArrayRows, Block, DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver, solve_landmarks
@@ -182,8 +182,8 @@ def tune(
     """Choose the ridge and solve, with one more pass for leave-one-out.
 
     Where `n_distinct` is given, the moments are sums over several batches with that many distinct rows, and `passes`
-    reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, or where rows are
-    cells of a table, generalised cross-validation replaces it, as it needs only the moments.
+    reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, generalised
+    cross-validation replaces it, as it needs only the moments.
     """
     intercept, unit = recipe.fit_intercept, passes.weight_unit
     if recipe.one_ridge:
@@ -194,14 +194,12 @@ def tune(
     candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
     if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
-    elif recipe.criterion == "loo" and kept is not None and not are_cells(n_distinct, moments.n_rows):
+    elif recipe.criterion == "loo" and kept is not None:
         sample = kept.passes(passes.memory_budget)
         path, _ = loo_path(sample, factor, solver, candidates, target_origin, per_target, n_distinct)
         passes.count_entries(sample.n_kernel_evaluations)
     else:
-        cells = n_distinct is not None and are_cells(n_distinct, moments.n_rows)
-        n_left_out = moments.n_rows if cells else n_distinct or passes.n_left_out
-        path = ridge_path(solver, candidates, n_left_out, per_target)
+        path = ridge_path(solver, candidates, n_distinct or passes.n_left_out, per_target)
     ridges = path.ridges[path.chosen]
     scaled = scaled_ridges(ridges, moments.total_weight)
     return Tuned(

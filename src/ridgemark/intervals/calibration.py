@@ -25,7 +25,7 @@ class Calibration:
         `W_g r_g`, with W_g the weight and r_g the weighted mean residual of all rows that equal the row:
         the prediction at x without these rows is `f(x) - t(x, x_g) W_g r_g`.
     n_distinct : int
-        Number of distinct rows among the calibration rows; in cells of a table, of rows (`DistinctRows.left_out`).
+        Number of distinct rows among the calibration rows; in cells of a table, of rows (`RowPasses.left_out`).
     guaranteed : bool
         Whether the rows had no part in choosing landmarks, bandwidth and ridge. Then an interval asked to cover with
         probability 1 - alpha covers a new row with probability at least 1 - 2 alpha, for every distribution, if

@@ -20,6 +20,7 @@ _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
 _NEGLIGIBLE = 1e-6  # relative rounding error of the noise
 _OUTLIER = 25.0  # squared standardised residuals count at most this
+_SHARES = np.append(np.logspace(0.0, -8.0, 33), 0.0)  # of the function's variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +122,16 @@ def _scale(ratios: Floats, weights: Floats) -> Floats:
     for _ in range(100):  # decreases to the largest solution
         square = share @ np.minimum(squares, _OUTLIER * square)
     return np.where(square > 0.0, np.sqrt(square), 1.0)
+
+
+def variance_share(residuals: Floats, sigma: Floats, deviation: Floats, weights: Floats) -> Floats:
+    """Return the share a of the function's variance with which the residuals are likeliest, for each target.
+
+    It minimises the sum of `log tau^2 + r^2/tau^2`, `tau^2 = sigma^2 + a sd^2`, over a of at most 1. Where rows repeat,
+    lambda is chosen for means of equal rows and says little of noise, so that the variance may be far too large.
+    """
+    squares = sigma**2 + _SHARES[:, None, None] * deviation**2
+    return _SHARES[np.argmin(((np.log(squares) + residuals**2 / squares) * weights[:, None]).sum(axis=1), axis=0)]
 
 
 class Widths(SpectralTask):

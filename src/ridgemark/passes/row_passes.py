@@ -12,18 +12,10 @@ from ridgemark.passes.columns import Columns
 from ridgemark.passes.engine import TaskRunner
 from ridgemark.passes.sample import SampledRows, sample_rows
 from ridgemark.passes.task import BlockFunction, Task, Workspace, prepared
-from ridgemark.rows import (
-    ArrayRows,
-    Block,
-    DistinctRows,
-    RowGroups,
-    are_cells,
-    find_distinct,
-    group_rows,
-    row_hashes,
-    row_weights,
-)
+from ridgemark.rows import ArrayRows, Block, DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.rows.base import unit_of_weights
+
+_MOST_CELLS, _FEWEST_EACH = 20, 10  # distinct rows, and rows of each on average, that are cells of a table
 
 
 class Survey(Task):
@@ -53,9 +45,7 @@ class RowPasses(TaskRunner):
     @property
     def n_left_out(self) -> int:
         """Number of groups that leave-one-out leaves out."""
-        if not self.beyond_memory:
-            return len(self.left_out())
-        return self.source.n_rows if are_cells(self.n_distinct, self.source.n_rows) else self.n_distinct
+        return self.n_distinct if self.beyond_memory else len(self.left_out())
 
     @property
     def total_weight(self) -> float:
@@ -159,9 +149,16 @@ class RowPasses(TaskRunner):
         return self._groups
 
     def left_out(self) -> DistinctRows:
-        """Return the groups of rows that leave-one-out leaves out together. The result is kept."""
+        """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
+
+        Cells are at most 20 distinct rows of ten rows each or more, in columns of two values, as of a few categories. A
+        new row then equals known ones, of which a fit without their cell knows nothing. The result is kept.
+        """
         if self._left_out is None:
-            self._left_out = self.distinct_rows().left_out()
+            distinct, columns = self._survey()
+            few = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
+            cells = few and np.count_nonzero(distinct.kind >= 0) >= _FEWEST_EACH * len(distinct)
+            self._left_out = distinct.one_by_one() if cells else distinct
         return self._left_out
 
     def left_out_groups(self) -> RowGroups:

@@ -91,8 +91,8 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     """Return what `_along` does, with the groups of equal rows of one partition; equal rows elsewhere do not count."""
     found = [(row_hashes(block), row_weights(block), block.targets) for block in blocks]
     hashes, weights, targets = (np.concatenate(values) for values in zip(*found, strict=True))
-    left_out = find_distinct(hashes, weights).left_out()
-    return _along(group_rows(left_out, weights, targets if left_out.has_repeats else None))
+    distinct = find_distinct(hashes, weights)
+    return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 
 
 def left_out_parts(

@@ -5,15 +5,7 @@ from ridgemark.rows.base import DEFAULT_MEMORY_BUDGET, BaseRows, Block, RowSourc
 from ridgemark.rows.column import without_features
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import DaskRows, computed, is_dask
-from ridgemark.rows.distinct import (
-    DistinctRows,
-    RowGroups,
-    are_cells,
-    find_distinct,
-    group_rows,
-    row_hashes,
-    share_in_common,
-)
+from ridgemark.rows.distinct import DistinctRows, RowGroups, find_distinct, group_rows, row_hashes, share_in_common
 from ridgemark.rows.labels import text_labels
 from ridgemark.rows.open import open_rows
 from ridgemark.rows.places import listed, shown

@@ -11,7 +11,6 @@ from ridgemark.backends import NUMPY, Backend, Floats, backend_of
 from ridgemark.rows.base import Block
 
 KEPT_HASHES = 2048  # smallest hashes kept, to sample and count distinct rows over batches
-_MOST_CELLS, _FEWEST_EACH = 20, 10  # distinct rows, and rows of each on average, that are cells of a table
 
 
 @dataclass(frozen=True)
@@ -44,24 +43,12 @@ class DistinctRows:
         """Whether two rows of positive weight are equal."""
         return len(self) < int(np.count_nonzero(self.kind >= 0))
 
-    def left_out(self) -> "DistinctRows":
-        """Return the groups that leave-one-out leaves out: those of equal rows, or of one row each in cells.
-
-        Cells are at most 20 distinct rows of ten rows each or more, as of a few categories. A new row then equals known
-        ones, of which a fit without their cell knows nothing. Single rows are in random order.
-        """
-        rows = np.flatnonzero(self.kind >= 0)
-        if not are_cells(len(self), len(rows)):
-            return self
-        rows = np.random.default_rng(0).permutation(rows)
+    def one_by_one(self) -> "DistinctRows":
+        """Return groups of one row each, in random order, but for rows of weight zero."""
+        rows = np.random.default_rng(0).permutation(np.flatnonzero(self.kind >= 0))
         kind = np.full(len(self.kind), -1, dtype=np.intp)
         kind[rows] = np.arange(len(rows))
         return DistinctRows(rows, kind, self.smallest)
-
-
-def are_cells(n_distinct: int, n_rows: int) -> bool:
-    """Tell whether rows are cells of a table, which repeat many times: see `DistinctRows.left_out`."""
-    return n_distinct <= _MOST_CELLS and n_rows >= _FEWEST_EACH * n_distinct
 
 
 @dataclass(frozen=True)
