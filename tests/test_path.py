@@ -80,6 +80,27 @@ def test_leave_one_out_residuals_equal_those_of_refits(data, intercept, weighted
     assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("third", [0.0, 1.0, 2.0])
+def test_rows_of_few_cells_are_left_out_one_by_one(third):
+    """But not with a column of three values, nor where a cell has fewer than ten rows on average."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 2)).astype(float)
+    X[0] = third
+    Y = X + rng.normal(size=(60, 2))
+    few = 39 if third < 2.0 else 60
+    for n_rows in (60, few):
+        rows, targets = X[:n_rows], Y[:n_rows]
+        path, left_out, factor, _, _ = _path(rows, targets, None, True)
+        scaled = path.ridges[path.chosen[0]] * n_rows
+        singly = third < 2.0 and n_rows == 60
+        for i in range(5):
+            others = np.arange(n_rows) != i if singly else (rows != rows[i]).any(axis=1)
+            expected = (
+                targets[i] - _refit(factor, rows, targets, others.astype(float), scaled, True)(rows[i : i + 1])[0]
+            )
+            assert left_out.residuals[i] == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_every_ridge_of_the_path_equals_a_separate_fit(data, intercept):
     X, Y, w = data

@@ -32,7 +32,9 @@ def small_set(name):
 
 
 class Refits:
-    """A problem whose leave-one-out loss is found by refits."""
+    """A problem whose leave-one-out loss is found by refits, without each distinct row, or each row."""
+
+    singly = False
 
     def __init__(self, X, labels, width, weights=None, n_landmarks=50):
         self.n_classes = int(labels.max()) + 1
@@ -65,6 +67,7 @@ class Refits:
     def _refit(self, fit, scaled_ridge):
         features, total = self.factor.features(self.X), 0.0
         _, group = np.unique(self.X, axis=0, return_inverse=True)
+        group = np.arange(len(self.X)) if self.singly else group
         for one in np.unique(group):
             own = group == one
             without = self.on(~own).solve(scaled_ridge, fit.solution, tol=1e-9).solution
@@ -111,6 +114,18 @@ def test_equal_rows_are_left_out_together(n_classes):
     problem = Refits(X, labels, 1.0, weights)
     fit = problem.newton.solve(3.0, problem.zero)
     assert problem.sample.source.n_rows == 80
+    assert problem.one_step(fit) == pytest.approx(problem.refitted(fit, 3.0), rel=0.02)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_few_cells_are_left_out_one_by_one(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (120, 2)).astype(float)
+    labels = (X[:, 0] + rng.integers(0, 2, 120) * (n_classes - 1)).astype(int) % n_classes
+    problem = Refits(X, labels, 1.0)
+    problem.singly = True
+    fit = problem.newton.solve(3.0, problem.zero)
+    assert problem.sample.source.n_rows == 120
     assert problem.one_step(fit) == pytest.approx(problem.refitted(fit, 3.0), rel=0.02)
 
 

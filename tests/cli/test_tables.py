@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("no_figures")
 
 pytest.importorskip("pyarrow")
 
-_FEW = "left out, as coverage 0.9 needs at least 9 distinct rows of features, and there are 2"
+_FEW = "left out, as coverage 0.9 needs at least 9 distinct rows of features, and there are 4"
 
 
 def test_a_messy_table_is_fitted_certified_and_predicted(ridgemark, tmp_path):
@@ -148,14 +148,14 @@ def test_the_form_of_a_csv_file_is_kept_with_the_model(ridgemark, tmp_path):
 def test_too_few_distinct_rows_leave_the_intervals_out(ridgemark, tmp_path):
     pytest.importorskip("matplotlib")
     y = 0.1 * np.random.default_rng(0).normal(size=100)
-    cells = [f"{'AB'[k % 2]},{k % 2 + noise!r}" for k, noise in enumerate(y.tolist())]
-    (tmp_path / "ab.csv").write_text("\n".join(["group,y", *cells]))
+    cells = [f"{k % 4 + 3},{k % 2 + noise!r}" for k, noise in enumerate(y.tolist())]
+    (tmp_path / "ab.csv").write_text("\n".join(["dose,y", *cells]))
     model, test = tmp_path / "m", ("--test", tmp_path / "ab.csv")
     fit = ("fit", tmp_path / "ab.csv", "-t", "y", "-o", model, "--report", tmp_path / "m.html", *test)
     code, out, _ = ridgemark(*fit)
     assert code == 0
     assert [line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("intervals")] == [_FEW]
-    assert "100 rows have 2 different features; equal rows are left out together" in " ".join(out.split())
+    assert "100 rows have 4 different features; equal rows are left out together" in " ".join(out.split())
     assert f"Intervals are {_FEW}." in (tmp_path / "m.html").read_text()
     assert _FEW in ridgemark("info", model)[1]
     assert ridgemark("report", model, "-o", tmp_path / "again.html", *test)[0] == 0

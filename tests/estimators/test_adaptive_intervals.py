@@ -173,3 +173,22 @@ def test_a_fit_without_noise_has_intervals():
     ends = model.fit(X, np.zeros(60)).calibrate(X, np.zeros(60)).predict_interval(X)
     assert np.isfinite(ends).all()
     assert np.abs(ends).max() < 1e-6
+
+
+def test_known_and_new_places_are_covered_where_rows_repeat():
+    """Lambda, chosen for the means of equal rows, is so small that the function's variance is far too large."""
+    known, new = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        effects = rng.normal(size=(2, 6))
+        X = rng.integers(0, 6, (300, 2))
+        noisy = effects[0, X[:, 0]] + effects[1, X[:, 1]] + 0.5 * rng.normal(size=(2, 300))
+        fitted = (X[:, 0] + X[:, 1]) % 6 > 0  # 30 of 36 places
+        indicators = np.hstack([X[:, [j]] == np.arange(6) for j in (0, 1)]).astype(float)
+        model = NystromRidge(bandwidth="median", random_state=0).fit(indicators[fitted], noisy[0, fitted])
+        lower, upper = model.predict_interval(indicators).T
+        inside = (lower <= noisy[1]) & (noisy[1] <= upper)
+        known.append(inside[fitted].mean())
+        new.append(inside[~fitted].mean())
+    assert min(known) > 0.85
+    assert np.mean(new) > 0.85

@@ -155,6 +155,22 @@ def test_names_that_hardly_repeat_do_not_move_new_rows_away():
     assert np.corrcoef(found, x[300:])[0, 1] > 0.95
 
 
+def test_few_cells_are_predicted_by_their_own_rows():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "old": rng.random(400) < 0.3})
+    mean = 165.0 + 12.0 * (table["sex"] == "m") - 3.0 * table["old"]
+    y = (mean + 5.0 * rng.normal(size=400)).to_numpy()
+    model = NystromRidge(random_state=0).fit(table, y)
+    assert np.abs(model.predict(table) - mean).max() < 2.0
+    lower, upper = model.predict_interval(table).T
+    assert np.mean((lower <= y) & (y <= upper)) == pytest.approx(0.9, abs=0.03)
+    tall = NystromClassifier(random_state=0).fit(table, y > 171.0)
+    share = (y > 171.0).astype(float)
+    for _, rows in table.groupby(["sex", "old"]):
+        found = tall.predict_proba(rows)[:, 1]
+        assert np.abs(found - share[rows.index].mean()).max() < 0.1
+
+
 def test_the_metric_is_one_of_the_features():
     X, y = messy()
     model = quietly(NystromRidge(bandwidth="metric", kernel="gaussian", n_landmarks=60, random_state=0).fit, X, y)

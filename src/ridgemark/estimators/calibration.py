@@ -120,7 +120,7 @@ def _promise(model: FittedModel, passes: RowPasses, everything: bool) -> tuple[b
     if not everything:
         if ridge_given:
             reason = "landmarks and bandwidth were chosen from earlier rows, and the ridge was given"
-            if passes.distinct_rows().has_repeats:
+            if passes.left_out().has_repeats:
                 reason += "; as some rows are equal, only for new rows that equal none of them"
             return True, reason
         return False, "the ridge was chosen from these rows"

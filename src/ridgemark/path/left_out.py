@@ -20,8 +20,8 @@ class LeaveOneOut:
     Attributes
     ----------
     residuals : array of shape (n, n_targets)
-        `y_i` minus its prediction from all rows with other features; for a row of weight zero, which is not in the
-        fit, from all rows.
+        `y_i` minus its prediction from all rows with other features, in cells of a table from all other rows (see
+        `RowPasses.left_out`); for a row of weight zero, which is not in the fit, from all rows.
     potential : array of shape (n, n_targets)
         `w_i ((K_ii - L_ii)/(n lambda) + t_i/(1 - h_i))`, with t and h as in `leave_one_out`: the variance of the
         prediction for row i from all rows with other features, in units of the variance of its noise. Large where a

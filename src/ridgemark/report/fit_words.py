@@ -110,7 +110,9 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
 def _repeats(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
-    if 2 * n_repeats < n_rows:
+    known = getattr(model, "calibration_", None)
+    one_by_one = known is not None and known.n_distinct == len(known.weights)
+    if 2 * n_repeats < n_rows or one_by_one:
         return None
     return (
         f"{n_rows:,} rows have {n_rows - n_repeats:,} different features; equal rows are left out together, so this is "
