@@ -273,7 +273,7 @@ class ClassDiagnosis:
 
     def __str__(self) -> str:
         lines = [
-            f"rows             {len(self.rows):,} distinct ones looked at",
+            f"rows             {len(self.rows):,} looked at",
             f"log loss         {np.average(self.surprise, weights=self.weights):.4g}, each row left out",
             "",
             "The rows that drive the fit",
