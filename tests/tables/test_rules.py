@@ -41,19 +41,23 @@ def test_a_category_is_one_column_of_zero_and_one_for_each_level():
     assert found["a=v"] == [0.0, 1.0, 0.0]
 
 
-def test_of_more_than_a_hundred_levels_the_frequent_ones_have_columns_and_all_a_frequency_new_ones_the_least():
+def test_of_more_than_a_hundred_levels_the_frequent_ones_have_columns_and_all_a_frequency():
     texts = [f"t{k}" for k in range(101)] + ["t0"] * 99
     found = encoded({"a": texts, "b": np.arange(200) % 7})
     assert list(found) == ["a=t0", "a frequency", "b"]
     assert found["a frequency"][:2] == [0.5, 0.005]
     assert found["a=t0"] == [1.0] + [0.0] * 100 + [1.0] * 99
-    later = encoded({"a": texts, "b": np.arange(200) % 7}, {"a": ["new", "t0", "t7"], "b": [1, 2, 3]})
-    assert (later["a=t0"], later["a frequency"]) == ([0.0, 1.0, 0.0], [0.005, 0.5, 0.005])
     many = encoded({"a": np.repeat([f"t{k:03}" for k in range(120)], 20), "b": np.arange(2400) % 7})
     assert len(many) == 106
     assert "a=t099" in many
     assert "a=t100" not in many
     assert "a=t0" in encoded({"a": texts[:100], "b": np.arange(100) % 7})
+
+
+def test_a_new_level_is_as_rare_as_the_rarest():
+    table = {"a": [f"t{k}" for k in range(101)] + ["t0"] * 99, "b": np.arange(200) % 7}
+    later = encoded(table, {"a": ["new", "t0", "t7"], "b": [1, 2, 3]})
+    assert (later["a=t0"], later["a frequency"]) == ([0.0, 1.0, 0.0], [0.005, 0.5, 0.005])
 
 
 def test_many_levels_of_two_rows_or_more_have_codes_far_apart():

@@ -130,8 +130,11 @@ def variance_share(residuals: Floats, sigma: Floats, deviation: Floats, weights:
     It minimises the sum of `log tau^2 + r^2/tau^2`, `tau^2 = sigma^2 + a sd^2`, over a of at most 1. Where rows repeat,
     lambda is chosen for means of equal rows and says little of noise, so that the variance may be far too large.
     """
-    squares = sigma**2 + _SHARES[:, None, None] * deviation**2
-    return _SHARES[np.argmin(((np.log(squares) + residuals**2 / squares) * weights[:, None]).sum(axis=1), axis=0)]
+    sigma = np.maximum(sigma, np.finfo(np.float64).tiny)  # squares in units of sigma^2 do not underflow
+    with np.errstate(over="ignore"):
+        squares, variance = (residuals / sigma) ** 2, (deviation / sigma) ** 2
+        costs = [weights @ (np.log1p(a * variance) + squares / (1.0 + a * variance)) for a in _SHARES[:-1]]
+    return _SHARES[np.argmin([*costs, weights @ squares], axis=0)]
 
 
 class Widths(SpectralTask):

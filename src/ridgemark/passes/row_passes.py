@@ -151,8 +151,9 @@ class RowPasses(TaskRunner):
     def left_out(self) -> DistinctRows:
         """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
 
-        Cells are at most 20 distinct rows of ten rows each or more, in columns of two values, as of a few categories. A
-        new row then equals known ones, of which a fit without their cell knows nothing. The result is kept.
+        A table has cells where every column has two values, as indicators of categories have, and there are at most 20
+        distinct rows, which stand for ten rows or more on average. New rows then equal known ones, and a fit without
+        all of these would know nothing of them. The result is kept.
         """
         if self._left_out is None:
             distinct, columns = self._survey()
@@ -162,7 +163,7 @@ class RowPasses(TaskRunner):
         return self._left_out
 
     def left_out_groups(self) -> RowGroups:
-        """Return the sums over each of them; see `row_groups`."""
+        """Return the weight and the mean target of each group of `left_out`."""
         left_out = self.left_out()
         return self.row_groups() if left_out is self.distinct_rows() else group_rows(left_out, self.row_counts(), None)
 

@@ -242,7 +242,9 @@ class LossSearch:
 
 
 def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
-    """Return how many rows that can be left out have each class, and the mean share of such a row in the total weight.
+    """Return how many groups of rows have each class, and the mean share of such a group in the total weight.
+
+    They are the groups that can be left out.
 
     One number for each target; of two classes those of the class with fewer rows.
     """
