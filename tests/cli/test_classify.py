@@ -229,8 +229,8 @@ def test_numbers_have_no_probabilities(files, fit, ridgemark):
     assert "has no predict_proba" in " ".join(errors)
 
 
-@pytest.mark.parametrize("labels", [("01", "02"), ("01", "1")])
-def test_labels_with_leading_zeros_stay_text(labels, ridgemark, tmp_path):
+@pytest.mark.parametrize("labels", [("01", "02"), ("01", "1"), ("0", "1+")])
+def test_labels_that_are_not_all_plain_numbers_are_text(labels, ridgemark, tmp_path):
     x = np.random.default_rng(0).normal(size=60).tolist()
     rows, some, model = tmp_path / "rows.csv", tmp_path / "some.csv", tmp_path / "m"
     lines = [f"{value!r},{labels[value > 0]}" for value in x]
@@ -243,8 +243,11 @@ def test_labels_with_leading_zeros_stay_text(labels, ridgemark, tmp_path):
     assert ridgemark("certify", model, rows)[0] == 0
     assert ridgemark("predict", model, rows, "-o", tmp_path / "p.csv")[0] == 0
     assert {*(tmp_path / "p.csv").read_text().splitlines()} == {"prediction", *labels}
-    assert ridgemark(*fit, tmp_path / "numbers")[0] == 0
-    assert not hasattr(load(tmp_path / "numbers"), "classes_")
+    code, _, errors = ridgemark(*fit, tmp_path / "numbers")
+    if "1+" in labels:
+        assert code == 2 and "--classify" in " ".join(errors)
+    else:
+        assert not hasattr(load(tmp_path / "numbers"), "classes_")
 
 
 @pytest.mark.parametrize("labels", [("01", "1"), ("False", "True"), ("1", "2")])

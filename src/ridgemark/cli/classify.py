@@ -17,18 +17,22 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, spoken, tuning_lines
 from ridgemark.rows import RowSource, listed, shown, text_labels, without_features
+from ridgemark.rows.cells import TRUTH, is_number
+from ridgemark.rows.csv_scan import MISSING
 from ridgemark.tables.values import measured
 
 _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
 
 
-def padded_labels(path: Path, options: Mapping[str, Any]) -> bool:
-    """Tell whether labels of a CSV file have leading zeros, such as "01", which they would lose as numbers."""
+def need_text(path: Path, options: Mapping[str, Any]) -> bool:
+    """Tell whether labels of a CSV file must be read as text: some begin with a zero ("01"), or only some are numbers."""
     if not is_csv(path) or options["target"] is None:
         return False
     cells = csv_columns(path, options["target"], **csv_form(path, options)).values()
-    return any(re.fullmatch(r"\s*0\d+\s*", text) for column in cells for text in set(column.tolist()))
+    labels = {text.strip() for column in cells for text in set(column.tolist())} - {""}
+    words = {label for label in labels if not is_number(label) and label.lower() not in (*MISSING, *TRUTH)}
+    return any(re.fullmatch(r"0\d+", label) for label in labels) or bool(words and any(map(is_number, labels)))
 
 
 def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:

@@ -129,8 +129,8 @@ def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> di
 
 
 def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
-    """Open the rows to fit; refuse rows without a target. Labels with leading zeros stay text, in later files too."""
-    if options["classify"] and classify.padded_labels(data, options):
+    """Open the rows to fit; refuse rows without a target. Labels that are read as text are so in later files too."""
+    if options["classify"] and classify.need_text(data, options):
         options["labels"] = "text"
     source = open_to_fit(data, options)
     if source.n_targets == 0:

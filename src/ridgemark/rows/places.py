@@ -113,7 +113,10 @@ class Place:
         """Refuse a cell that holds text or another value that is not a number."""
         remedy = f"every value must be a number; convert it, or {LEAVE_OUT}"
         if self.of_target:
-            remedy = "a target must hold numbers only, or labels that are all text; correct it, or rename the labels"
+            remedy = (
+                "a target must hold numbers only, or labels that are all text; correct it, or read the labels of a CSV "
+                'file as text: open_rows(..., labels="text") (command line: --classify)'
+            )
         return DataTypeError(f"{self.cell(row)} holds {_described(value)}; {remedy}")
 
     def not_utf8(self, row: int) -> DataError:
