@@ -11,7 +11,7 @@ from ridgemark.errors import ConvergenceWarning, LandmarkCountWarning
 from ridgemark.kernels import Gaussian, Linear, Matern12, Matern32, Matern52
 from tests.exact_digits import DIGITS, KernelRidge, numbers
 
-TOL = 1e-6  # the default
+TOL = 1e-6
 
 
 def random_problem(seed):
@@ -47,7 +47,7 @@ def fitted(estimator, X, y, weights):
 
 def check(seed):
     X, y, weights, kernel, options = random_problem(seed)
-    model, warned = fitted(ExactKernelRidge(kernel, **options), X, y, weights)
+    model, warned = fitted(ExactKernelRidge(kernel, tol=TOL, **options), X, y, weights)
     same = {**options, "n_landmarks": "auto", "selection": X[model.landmark_indices_]}
     landmarks, _ = fitted(NystromRidge(kernel, **same), X, y, weights)
     reached = model.history_[-1]

@@ -22,6 +22,9 @@ from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
+_TOL = 1e-6  # in units of y, and the most in standard deviations of it
+_LEAST_TOL = 1e-7  # in standard deviations of y
+
 
 class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     """Kernel ridge regression on all rows, to a tolerance that is certified.
@@ -43,8 +46,9 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Number of landmarks: more of them make fewer steps.
     selection : str, Selection or array of points, default="auto"
         How landmarks are chosen; scores are taken at lambda itself.
-    tol : float, default=1e-6
-        RMS distance, over the training rows and in units of y, that predictions may have from the exact solution.
+    tol : float or "auto", default="auto"
+        RMS distance, over the training rows and in units of y, that predictions may have from the exact solution;
+        "auto" is 1e-6, but at least 1e-7 and at most 1e-6 standard deviations of each target.
     max_iter : int, default=200
         Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
         was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
@@ -111,7 +115,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         ridge="loo",
         n_landmarks="auto",
         selection="auto",
-        tol=1e-6,
+        tol="auto",
         max_iter=200,
         fit_intercept=True,
         categorical_features="from_dtype",
@@ -158,7 +162,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         if (searched.fit.centred.target_variance > 0).any():
             warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
-        refined = refine(passes, kernel, tuned.fit, self.tol, self.max_iter)
+        tol = _tolerance(tuned.fit) if self.tol == "auto" else self.tol
+        refined = refine(passes, kernel, tuned.fit, tol, self.max_iter)
         ridge = float(tuned.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
@@ -178,7 +183,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             tuning=setting.tuning,
         )
         warn_of_scales(kernel, passes)
-        self._warn_of_distance(refined)
+        self._warn_of_distance(refined, float(np.max(tol)))
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
         return replace(model, cost=passes.cost)
@@ -188,14 +193,17 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         return self._model.cross_kernel, self._model.dual_coef, self._model.intercept
 
     def _recipe(self):
-        if not 0 < real_number(self.tol) < np.inf:
-            raise ParameterError(f"tol must be a positive number, an RMS distance in units of y, got {self.tol!r}")
+        auto = isinstance(self.tol, str) and self.tol == "auto"
+        if not auto and not 0 < real_number(self.tol) < np.inf:
+            raise ParameterError(
+                f'tol must be "auto" or a positive number, an RMS distance in units of y, got {self.tol!r}'
+            )
         positive_count(self.max_iter, "max_iter", ", the most products with the kernel matrix")
         shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
-    def _warn_of_distance(self, refined):
+    def _warn_of_distance(self, refined, tol):
         """Warn where the distance asked for was not reached, or the bound is not informative."""
         missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
         first, reached = refined.history[0], refined.reached
@@ -211,7 +219,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 "choose a larger ridge"
             )
         else:
-            said = f"predictions are certified to within {within}, not the tol={self.tol:g} asked for ({missed[0]}); "
+            said = f"predictions are certified to within {within}, not the tol={tol:.3g} asked for ({missed[0]}); "
             said += (
                 "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger "
                 "ridge, or accept this distance as tol"
@@ -222,6 +230,13 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
         msg = f"after {reached.n_products} products with the kernel matrix {said}"
         warn_user(msg, ConvergenceWarning)
+
+
+def _tolerance(fit):
+    """Return the distance that "auto" asks for each target; a constant is measured by its size."""
+    deviation, size = np.sqrt(fit.centred.target_variance), np.abs(fit.target_origin)
+    unit = np.where(deviation > 0, deviation, np.where(size > 0, size, 1.0))
+    return np.clip(_TOL, _LEAST_TOL * unit, _TOL * unit)
 
 
 def _function(refined, kernel, landmarks):

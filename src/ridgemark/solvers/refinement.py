@@ -78,7 +78,7 @@ class Refinement:
         return self.history[-1]
 
 
-def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_products: int) -> Refinement:
+def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float | Floats, max_products: int) -> Refinement:
     """Solve `(W^1/2 K W^1/2 + s) x = W^1/2 y` by conjugate gradients, s the scaled ridge, from a landmark fit.
 
     Equal rows are merged. With an intercept kernel and targets are centred. The preconditioner is `L + s`, the landmark
@@ -92,8 +92,8 @@ def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_
     - `e'A e <= |r|^2/(4 s)`: that of the functions, in the norm of the kernel's space.
 
     To these the rounding of products, of the intercept and of predictions is added (see `KernelSystem`). `tol` is the
-    largest value of the first, as root mean square over the rows. A target that does not reach `tol` gets the landmark
-    model, unless the refined one is closer to the exact solution.
+    largest value of the first, as root mean square over the rows, for all targets or for each. A target that does not
+    reach `tol` gets the landmark model, unless the refined one is closer to the exact solution.
 
     K is held where it fits into the memory budget together with the features B, and otherwise evaluated again for every
     product; likewise B.
@@ -118,7 +118,7 @@ def refine(passes: RowPasses, kernel: Kernel, fit: LandmarkFit, tol: float, max_
 
 
 def _solve(
-    system: KernelSystem, fit: LandmarkFit, reserved: int, tol: float, max_products: int
+    system: KernelSystem, fit: LandmarkFit, reserved: int, tol: float | Floats, max_products: int
 ) -> tuple[tuple[RefinementStep, ...], GradientSolution]:
     """Run conjugate gradients with one preconditioner after the other until all targets converge.
 
@@ -180,7 +180,7 @@ def _add_rounding(step: RefinementStep, system: KernelSystem, share: float) -> R
 
 
 def _keep_closer_model(
-    refined: Refinement, values: Floats, system: KernelSystem, fit: LandmarkFit, tol: float
+    refined: Refinement, values: Floats, system: KernelSystem, fit: LandmarkFit, tol: float | Floats
 ) -> Refinement:
     """For targets that have not converged return the landmark model, unless the refined model is closer to exact.
 
