@@ -26,7 +26,7 @@ _FEW_LABELS = 20  # as many may be those of single rows
 
 
 def need_text(path: Path, options: Mapping[str, Any]) -> bool:
-    """Tell whether labels of a CSV file must be read as text: some begin with a zero ("01"), or only some are numbers."""
+    """Tell whether labels of a CSV file are to be read as text: some are like "01", or only some are numbers."""
     if not is_csv(path) or options["target"] is None:
         return False
     cells = csv_columns(path, options["target"], **csv_form(path, options)).values()
