@@ -332,7 +332,7 @@ def test_text_in_a_target_is_refused_with_its_name(numbers, tmp_path):
         (dt.date(2020, 1, 2), "the target holds dates or times"),
         (pd.Timestamp("2020-01-02", tz="UTC"), "the target holds dates or times"),
         (dt.timedelta(3), "the target holds time spans"),
-        (pd.Period("2020-01"), "row 0 of the target holds a value of type Period"),
+        (pd.Period("2020-01"), "the target holds dates or times"),
         ({"a": 1}, "row 0 of the target holds a value of type dict"),
         ([1, 2, 3], "row 0 of the target holds a value of type list"),
     ],

@@ -13,6 +13,7 @@ from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
+from ridgemark.tables.date_forms import FORMS, ISO, forms_of
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
@@ -169,8 +170,8 @@ class ColumnLearner:
         if content is not None:
             self._read_texts(content)
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)
-        if (content or self.kind) == "date":
-            return self._field_of_date(sample, keep_constant)
+        if self.kind == "date" or content in FORMS:
+            return self._field_of_date(sample, content or ISO, keep_constant)
         return self._field_of_numbers(sample, content or self.kind, keep_constant)
 
     @property
@@ -184,13 +185,19 @@ class ColumnLearner:
     def doubt(self) -> str | None:
         """Why a column that is read as text may be meant otherwise, and what to do about it."""
         n_present = self.texts.total()
-        for kind in () if self.typed else ("number", "date"):
+        for kind in () if self.typed else ("number", *FORMS):
             if other := self._exceptions(kind):
+                kinds = "dates" if kind in FORMS else "numbers"
                 return (
-                    f"is read as text: most values are {kind}s, but {sum(self.texts[text] for text in other):,} of "
+                    f"is read as text: most values are {kinds}, but {sum(self.texts[text] for text in other):,} of "
                     f"{n_present:,} are not (such as {listed(other[:3])}); correct these or leave them empty, or name "
                     "the column in categorical_features (command line: --categorical)"
                 )
+        if not self.typed and (forms := forms_of(list(self.texts))):
+            return (
+                f"is read as text, as its dates may be written as {' or '.join(forms)}, such as "
+                f"{shown(next(iter(self.texts)))}: write dates as {ISO}"
+            )
         if len(self.texts) > max(_FEWEST_DIFFERENT, 0.9 * n_present):
             return (
                 f"has a different text in nearly every row, such as {shown(next(iter(self.texts)))}; it tells little "
@@ -215,9 +222,9 @@ class ColumnLearner:
     def _read_texts(self, content: str) -> None:
         """Replace texts by the values they hold."""
         values = parsed(content, words(self.texts))
-        if content == "date":
+        if content in FORMS:
             self.first = values.min()
-        self._add_extent(date_parts(values, 0.0) if content == "date" else values[:, None])
+        self._add_extent(date_parts(values, 0.0) if content in FORMS else values[:, None])
         self.sample = [parsed(content, texts) for texts in self.sample]
 
     def _parts(self, names: Sequence[str], varies: Any, keep_constant: bool) -> tuple[str, ...]:
@@ -243,10 +250,11 @@ class ColumnLearner:
             return Field(self.name, "boolean", parts, float(np.floor(fill)))
         return Field(self.name, "number", parts, fill)
 
-    def _field_of_date(self, sample: Array, keep_constant: bool) -> Field:
+    def _field_of_date(self, sample: Array, form: str, keep_constant: bool) -> Field:
         fill = self._middle(sample)[0] if sample.size else self.first
         parts = self._parts(PARTS, self.low < self.high, keep_constant)
-        return Field(self.name, "date", parts, seconds(fill), seconds(self.first.astype("datetime64[D]")))
+        origin = seconds(self.first.astype("datetime64[D]"))
+        return Field(self.name, "date", parts, seconds(fill), origin, form=form)
 
     def _field_of_text(self, keep_constant: bool) -> Field:
         levels = sorted(self.texts)

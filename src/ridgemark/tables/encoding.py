@@ -108,7 +108,7 @@ class Encoder:
 
         def values() -> Array:
             truth = field.kind == "number" and all(content_of(some) == "boolean" for some in (levels[:1], levels))
-            return parsed("boolean" if truth else field.kind, levels)
+            return parsed("boolean" if truth else field.form if field.kind == "date" else field.kind, levels)
 
         return self._cached(field, levels, values)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
+from ridgemark.tables.date_forms import FORMS, ISO
 from ridgemark.tables.dates import PARTS
 
 MOST_LEVELS = 100  # that become a column of 0 and 1 each
@@ -41,6 +42,8 @@ class Field:
         Share of the rows, or of their weight, with each level, for a frequency.
     least : float
         The least share, of a frequency, that gives a level a column of its own; at most 100 levels have one.
+    form : str
+        How dates are written where they are text, by an example.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Field:
     levels: NDArray[Any] | None = None
     shares: Floats | None = None
     least: float = 0.0
+    form: str = ISO
 
     def __post_init__(self) -> None:
         parts = (*(PARTS if self.kind == "date" else (VALUE,)), *(CODE,) * (self.kind == "frequency"), MISSING)
@@ -61,6 +65,8 @@ class Field:
             raise ValueError(f"the levels of {self.name!r} must be those of a category, different and in order")
         if (None if self.shares is None else len(self.shares)) != (len(levels) if self.kind == "frequency" else None):
             raise ValueError(f"the levels of {self.name!r} need one share each")
+        if self.form not in FORMS:
+            raise ValueError(f"dates of {self.name!r} have no such form: {self.form}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,27 +1,19 @@
 """The values of a column in the form of one kind: numbers, moments or levels; text is read by its content."""
 
-import datetime as dt
 import re
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.rows.base import Array
 from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, TRUTH, is_large_integer, numbers
-from ridgemark.rows.column import MOMENT, Column, in_utc, words
+from ridgemark.rows.column import MOMENT, Column, words
 from ridgemark.rows.places import Place
-
-Content = Literal["number", "boolean", "date", "text"]
+from ridgemark.tables.date_forms import FORMS, ISO, forms_of, read_dates
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-_MOMENT = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?", re.ASCII | re.IGNORECASE
-)
-_PLAIN_MOMENTS = re.compile(  # that NumPy reads, in UTC where they have a zone
-    r"(?:(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?\n)*", re.ASCII
-)
 _WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?")  # 31.12.2024 14:05
 _DAY = np.timedelta64(1, "D")
@@ -33,30 +25,30 @@ def measured(texts: Iterable[str]) -> bool:
     return 2 * sum(found) > len(found)
 
 
-def content_of(levels: Array) -> Content:
-    """Return what texts hold: numbers, true and false, ISO dates and times, or text if one of them is nothing else."""
+def content_of(levels: Array) -> str:
+    """Return what texts hold: "number", "boolean", the form of their dates, or "text" if one of them is nothing else.
+
+    Dates whose order of day and month cannot be told are text.
+    """
     if all(level.strip().lower() in TRUTH for level in levels):
         return "boolean"
-    kinds: tuple[Content, ...] = "number", "date"
-    for kind in kinds:
-        if not any(not_of_kind(kind, some).any() for some in (levels[:1], levels)):  # mostly the first one tells
-            return kind
-    return "text"
+    if not any(not_of_kind("number", some).any() for some in (levels[:1], levels)):  # mostly the first one tells
+        return "number"
+    forms = forms_of(levels)
+    return forms[0] if len(forms) == 1 else "text"
 
 
-def not_of_kind(kind: str, levels: Iterable[str]) -> Array:
+def not_of_kind(kind: str, levels: Sequence[str] | Array) -> Array:
     """Return which texts are not values of a kind."""
     return _absent(parsed(kind, levels))
 
 
-def parsed(kind: str, levels: Iterable[str]) -> Array:
-    """Return texts as numbers, as 0 and 1, or as moments; NaN or NaT marks text that is not such a value."""
-    stripped = [level.strip() for level in levels]
-    if kind == "date":
-        plain = _plain_moments(stripped)
-        return np.array([_moment(text) for text in stripped], dtype=MOMENT) if plain is None else plain
+def parsed(kind: str, levels: Sequence[str] | Array) -> Array:
+    """Return texts as numbers, as 0 and 1, or by a form of dates as moments; NaN or NaT marks text that is none."""
+    if kind in FORMS:
+        return read_dates(levels, kind)
     read = _number if kind == "number" else lambda text: TRUTH.get(text.lower(), np.nan)
-    return np.array([read(text) for text in stripped], dtype=float)
+    return np.array([read(level.strip()) for level in levels], dtype=float)
 
 
 def float_values(column: Column, kind: str, place: Place, by_level: Array | None = None) -> Floats:
@@ -88,7 +80,7 @@ def moments(column: Column, place: Place, by_level: Array | None = None) -> Arra
     if gaps.all():
         return np.full(len(column), "NaT", MOMENT)
     if column.levels is not None:
-        by_level = parsed("date", column.levels) if by_level is None else by_level
+        by_level = parsed(ISO, column.levels) if by_level is None else by_level
         return _of_rows(by_level, column, gaps, "date", place)
     if column.kind != "date":
         row = int(np.argmin(gaps))
@@ -149,25 +141,5 @@ def _check_long_integers(column: Column, values: Floats, place: Place) -> None:
             raise place.too_large(text, row)
 
 
-def _plain_moments(texts: list[str]) -> Array | None:
-    """Return texts as moments, five times faster than one by one; None if one has another form or does not exist."""
-    lines = "\n".join([*texts, ""])
-    if not _PLAIN_MOMENTS.fullmatch(lines) or lines.count("\n") != len(texts):
-        return None
-    try:
-        return np.array(lines.replace("Z", "").splitlines(), dtype=MOMENT)
-    except ValueError:  # no such day
-        return None
-
-
 def _number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else np.nan
-
-
-def _moment(text: str) -> Any:
-    if _MOMENT.fullmatch(text):
-        try:
-            return in_utc(dt.datetime.fromisoformat(text.upper().replace(" +", "+").replace(" -", "-")))
-        except (ValueError, OverflowError):  # no such day, or outside the years 1 to 9999
-            pass
-    return None

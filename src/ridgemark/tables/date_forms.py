@@ -1,0 +1,116 @@
+"""The forms in which dates and times are written as text, and which of them a column has."""
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from ridgemark.rows.base import Array
+from ridgemark.rows.column import MOMENT, in_utc
+
+_PLAIN_MOMENTS = re.compile(  # that NumPy reads, in UTC where they have a zone
+    r"(?:(?!0000)\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?\n)*", re.ASCII
+)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_NAME = (
+    r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_FULL = r"(?:1[5-9]|2[01])\d\d"  # years from 1500 to 2199: other numbers may be parts of a code
+_YEAR, _MONTH, _DAY = rf"(?P<year>{_FULL})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
+_ANY_YEAR = rf"(?P<year>{_FULL}|(?<=/)\d\d|\d\d(?=/))"  # of two digits only beside a slash
+_LAST_YEAR = rf"(?P<year>{_FULL}|(?<=-)\d\d)"  # or after the name of a month and a hyphen
+_CLOCK = (
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d{1,9})?)?"
+    r"(?: ?(?P<half>[ap])\.?m\.?)?"
+)
+_THEN = rf"(?:[T ]{_CLOCK})?"  # a time after the date
+
+ISO = "2024-12-31"
+_PATTERNS = {  # by an example
+    ISO: r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?",
+    "12/31/2024": rf"{_MONTH}(?P<mark>[/-]){_DAY}(?P=mark){_ANY_YEAR}{_THEN}",
+    "31/12/2024": rf"{_DAY}(?P<mark>[/.-]){_MONTH}(?P=mark){_ANY_YEAR}{_THEN}",
+    "2024/12/31": rf"{_ANY_YEAR}(?P<mark>[/.-]){_MONTH}(?P=mark){_DAY}{_THEN}",
+    "2024-12": rf"{_YEAR}[-/]{_MONTH}",
+    "31 Dec 2024": rf"{_DAY}[ -]?{_NAME},?[ -]?{_LAST_YEAR}{_THEN}",
+    "Dec 31, 2024": rf"{_NAME} ?{_DAY},? {_YEAR}{_THEN}",
+    "Dec 2024": rf"{_NAME},?[ -]{_YEAR}",
+    "2024 Dec": rf"{_YEAR}[ -]{_NAME}",
+    "2024 Q4": rf"{_YEAR}[ -]?Q(?P<quarter>[1-4])",
+    "2024 W52": rf"{_YEAR}[ -]?W(?P<week>\d{{1,2}})",
+    "23:59": _CLOCK,  # of the first day of 1970
+}
+FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern in _PATTERNS.items()}
+
+
+def forms_of(texts: Sequence[str] | Array) -> list[str]:
+    """Return the forms in which all texts are dates: several where the order of day and month cannot be told.
+
+    If more than twelve are all the first day of a month in one order only, as in a table by months, it is that one.
+    """
+    found = [form for form in FORMS if not np.isnat(read_dates(texts[:1], form)).any()]  # mostly the first one tells
+    read = {form: dates for form in found if not np.isnat(dates := read_dates(texts, form)).any()}
+    firsts = [form for form, dates in read.items() if (dates.astype("M8[D]") == dates.astype("M8[M]")).all()]
+    if ISO in read:
+        return [ISO]
+    return firsts if len(firsts) == 1 and len(texts) > len(_MONTHS) else list(read)
+
+
+def read_dates(texts: Sequence[str] | Array, form: str) -> Array:
+    """Return texts as moments; NaT marks text that is not a date in this form."""
+    stripped = [text.strip() for text in texts]
+    plain = _plain_moments(stripped) if form == ISO else None
+    return np.array([_moment(text, form) for text in stripped], dtype=MOMENT) if plain is None else plain
+
+
+def _plain_moments(texts: list[str]) -> Array | None:
+    """Return texts as moments, five times faster than one by one; None if one has another form or does not exist."""
+    lines = "\n".join([*texts, ""])
+    if not _PLAIN_MOMENTS.fullmatch(lines) or lines.count("\n") != len(texts):
+        return None
+    try:
+        return np.array(lines.replace("Z", "").splitlines(), dtype=MOMENT)
+    except ValueError:  # no such day
+        return None
+
+
+def _moment(text: str, form: str) -> dt.datetime | None:
+    if match := FORMS[form].fullmatch(text):
+        try:
+            if form == ISO:
+                return in_utc(dt.datetime.fromisoformat(text.upper().replace(" +", "+").replace(" -", "-")))
+            return _composed(**{name: part for name, part in match.groupdict().items() if part and name != "mark"})
+        except (ValueError, OverflowError):  # no such day, or outside the years 1 to 9999
+            pass
+    return None
+
+
+def _composed(
+    year: str = "1970",
+    month: str = "1",
+    day: str = "1",
+    name: str = "jan",
+    quarter: str = "1",
+    week: str = "",
+    half: str = "",
+    hour: str = "0",
+    minute: str = "0",
+    second: str = "0",
+    fraction: str = ".0",
+) -> dt.datetime:
+    """Return the moment of the parts of a text; of a month, quarter or week its first day.
+
+    Years of two digits are those from 1930 to 2029, as in spreadsheets.
+    """
+    in_year = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 30 else 2000)
+    if half and not 1 <= int(hour) <= 12:
+        raise ValueError
+    hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
+    microseconds = int(fraction[1:7].ljust(6, "0"))
+    clock = dt.time(hours, int(minute), int(second), microseconds)
+    if week:
+        return dt.datetime.combine(dt.date.fromisocalendar(in_year, int(week), 1), clock)
+    in_month = int(month) + _MONTHS.index(name.lower()[:3]) + 3 * (int(quarter) - 1)
+    return dt.datetime.combine(dt.date(in_year, in_month, int(day)), clock)
