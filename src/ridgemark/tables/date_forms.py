@@ -33,7 +33,7 @@ _PATTERNS = {  # by an example
     "12/31/2024": rf"{_MONTH}(?P<mark>[/-]){_DAY}(?P=mark){_ANY_YEAR}{_THEN}",
     "31/12/2024": rf"{_DAY}(?P<mark>[/.-]){_MONTH}(?P=mark){_ANY_YEAR}{_THEN}",
     "2024/12/31": rf"{_ANY_YEAR}(?P<mark>[/.-]){_MONTH}(?P=mark){_DAY}{_THEN}",
-    "2024-12": rf"{_YEAR}[-/]{_MONTH}",
+    "2024-12": rf"{_YEAR}[-/](?P<month>\d\d)",
     "31 Dec 2024": rf"{_DAY}[ -]?{_NAME},?[ -]?{_LAST_YEAR}{_THEN}",
     "Dec 31, 2024": rf"{_NAME} ?{_DAY},? {_YEAR}{_THEN}",
     "Dec 2024": rf"{_NAME},?[ -]{_YEAR}",
