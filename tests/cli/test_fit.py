@@ -116,7 +116,7 @@ def test_fit_prints_quality_then_tuning_then_columns_then_distance_then_cost(fol
     model, source = fitted
     lines = fit_lines(model, fit_and_measure(clone(model), source))
     order = ["explained", "error", "equal rows", "held out", "kernel", "lambda", "landmarks", "matters most"]
-    order += ["intervals", "exact", "cost"]
+    order += ["intervals", "target", "exact", "cost"]
     assert [label for label, _ in lines] == order
 
 
@@ -455,6 +455,16 @@ def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_pat
     assert re.fullmatch(r"700 rows: \S+ \S+ to \S+ \S+ and about 0\.1 GiB; faster: --bandwidth median, .*", errors[0])
     _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments, "--bandwidth", 1, "--force")
     assert "faster: --landmarks 100" in errors[0]
+
+
+@pytest.mark.parametrize("values", [("0", "1"), ("false", "true"), ("0", "1", "2")])
+def test_a_target_of_two_values_may_be_meant_as_labels(values, ridgemark, tmp_path):
+    rows = [f"{x},{values[x % 7 % len(values)]}" for x in range(60)]
+    (tmp_path / "x.csv").write_text("\n".join(["a,y", *rows]), encoding="utf-8")
+    options = ("--target", "y", "--bandwidth", 1, "--output", tmp_path / "m")
+    code, printed, errors = ridgemark("fit", tmp_path / "x.csv", *options)
+    assert code == 0, errors
+    assert ("0 or 1, fitted as a number; --classify fits probabilities" in printed) == (len(values) == 2)
 
 
 def test_one_row_is_fitted(ridgemark, tmp_path):

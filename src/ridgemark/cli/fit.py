@@ -31,6 +31,7 @@ from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
 from ridgemark.tuning import make_tuner
 
+_FEW_ROWS = 20  # in fewer, two values of the target are no sign of labels
 _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 
 
@@ -229,6 +230,7 @@ def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
         ("held out", None if run.held_out is None else _held_out_words(run.held_out)),
         *tuning_lines(model),
         ("intervals", interval_shortage(model)),
+        ("target", _two_values(run)),
         ("exact", distance_words(model)),
         ("cost", _cost_words(model, run)),
     ]
@@ -236,6 +238,15 @@ def fit_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
 
 def _numbered(n_targets: int) -> list[str]:
     return [f"target {k}" for k in range(n_targets)]
+
+
+def _two_values(run: RunRecord) -> str | None:
+    """Return what to do where the only target has two values, as labels of classes have; None for others."""
+    observed = np.asarray((run.sample or {}).get("observed", ()))
+    values = np.unique(observed)
+    if len(values) != 2 or observed.size < _FEW_ROWS or len(run.target_names or ()) > 1:
+        return None
+    return f"{values[0]:g} or {values[1]:g}, fitted as a number; --classify fits probabilities of classes"
 
 
 def _held_out_words(found: Mapping[str, Any]) -> str:
@@ -249,7 +260,8 @@ def _cost_words(model: Any, run: RunRecord) -> str:
     parts = [spoken(run.seconds or 0.0)]
     if run.peak_bytes:
         parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
-    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {model.n_features_in_} columns"
+    columns = "1 column" if model.n_features_in_ == 1 else f"{model.n_features_in_} columns"
+    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {columns}"
     parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
     if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
