@@ -299,7 +299,7 @@ def test_words_for_a_missing_value(write: Any, word: str) -> None:
 
 
 def test_a_decimal_mark_of_the_other_kind_is_refused(write: Any) -> None:
-    assert "holds text, '1.5'" in refusal(write("a;b\n1.5;2\n"), decimal=",")
+    assert "give decimal='.' (command line: --decimal .)" in refusal(write("a;b\n1.5;2\n"), decimal=",")
     assert "give decimal=',' (command line: --decimal ,)" in refusal(write("a;b\n1,5;2\n"))
     assert "is the integer 9007199254740993" in refusal(write("a;b\n9007199254740993;0,5\n"), decimal=",")
 
@@ -377,7 +377,7 @@ def test_the_kind_of_a_column_does_not_depend_on_other_chunks(write: Any, monkey
     ("text", "decimal", "expected"),
     [
         ("a;b\n1,5;x\n;x\n2;x\n", ".", "row 0 (line 2), column 'a' of 'd.csv' is '1,5', with a decimal comma"),
-        ("a;b\n1;x\n1.5;x\n", ",", "row 1 (line 3), column 'a' of 'd.csv' holds text, '1.5'"),
+        ("a;b\n1;x\n1.5;x\n", ",", "row 1 (line 3), column 'a' of 'd.csv' is '1.5', with a decimal point"),
         (
             "a;b\n7;x\n1,234.5;x\n",
             ".",

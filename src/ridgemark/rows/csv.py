@@ -247,10 +247,12 @@ class CsvPiece(NamedTuple):
         text = _decoded(cell)
         if is_large_integer(text):
             raise place.too_large(text, row)
-        value = TRUTH.get(text.lower(), _value(text, self.file.parser.decimal))
+        decimal = self.file.parser.decimal
+        value = TRUTH.get(text.lower(), _value(text, decimal))
         if value is not None:
             return value
-        raise place.decimal_comma(text, row) if _SEPARATED.fullmatch(text) else place.no_number(text, row)
+        separated = _SEPARATED.fullmatch(text) or (decimal == "," and _value(text, ".") is not None)
+        raise place.separated(text, row, decimal) if separated else place.no_number(text, row)
 
 
 def _decoded(cell: bytes) -> str:

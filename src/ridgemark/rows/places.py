@@ -146,11 +146,13 @@ class Place:
             'or fit with unknown="ignore" (command line: --unknown ignore)'
         )
 
-    def decimal_comma(self, text: str, row: int) -> DataError:
-        """Refuse a number written with a comma."""
+    def separated(self, text: str, row: int, decimal: str) -> DataError:
+        """Refuse a number with another decimal mark than `decimal`, or with thousands separators."""
+        mark, name = (".", "point") if decimal == "," else (",", "comma")
         return DataError(
-            f"{self.cell(row)} is {shown(text)}, with a decimal comma or a thousands separator; give "
-            "decimal=',' (command line: --decimal ,) for decimal commas; remove thousands separators from the file"
+            f"{self.cell(row)} is {shown(text)}, with a decimal {name} or a thousands separator; give "
+            f"decimal={mark!r} (command line: --decimal {mark}) for decimal {name}s; remove thousands separators from "
+            "the file"
         )
 
     def too_large(self, value: object, row: int, column: int = 0) -> DataError:
