@@ -72,9 +72,9 @@ def test_years_of_two_digits_are_those_from_1930_to_2029():
     "texts",
     [
         ["1/2/2001", "3/4/2002"],
-        ["20/08/06", "21/09/07"],
         ["1-2-2001", "3-5-2001"],
         [f"01/{k}/2001" for k in range(1, 13)],  # the months of a year, or days of January
+        [f"05/0{k}/2001 {hour}:00" for k in (1, 2) for hour in range(24)],
     ],
 )
 def test_dates_whose_order_is_not_sure_are_text_with_a_word(texts):
@@ -83,12 +83,34 @@ def test_dates_whose_order_is_not_sure_are_text_with_a_word(texts):
         learn_schema(open_rows(table(texts * 10)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["4711-01", "1.2.13", "12-04-99", "120/80", "25:00", "12:61", "13:00 PM", "2/30/2001", "2001 W53", "Mai 2001"],
-)
+NOT_DATES = [
+    "2001-1",
+    "4711-01",
+    "1.2.13",
+    "12-04-99",
+    "120/80",
+    "12:61",
+    "13:00 PM",
+    "2/30/2001",
+    "2001 W53",
+    "1600W20",
+]
+
+
+@pytest.mark.parametrize("text", NOT_DATES)
 def test_what_is_not_a_date_stays_text(text):
     assert forms_of([text]) == []
+
+
+@pytest.mark.parametrize("texts", [["2008/09", "2009/10", "2010/11"], ["1:10", "1:20"], ["2019.1.3", "2020.2.1"]])
+def test_seasons_ratios_and_versions_are_not_dates(texts):
+    assert forms_of(texts) == []
+
+
+def test_a_time_may_exceed_a_day():
+    start = dt.datetime(1970, 1, 1)
+    hours = [(moment - start) / dt.timedelta(hours=1) for moment in read_dates(["01:30", "25:15"], "23:59").tolist()]
+    assert hours == [1.5, 25.25]
 
 
 def test_one_wrong_date_is_named():
@@ -103,7 +125,8 @@ def test_later_rows_are_read_in_the_form_of_the_fit(tmp_path):
     model = load(tmp_path / "model")
     early = frame.assign(a=DAYS.day.map(lambda day: f"{day % 12 + 1:02}/02/2000"))  # no day tells the order
     moments = pd.to_datetime(early["a"], format="%d/%m/%Y")
-    assert model.predict(early) == pytest.approx(model.predict(early.assign(a=moments)))
+    for same in (moments, moments.dt.strftime("%Y-%m-%d")):
+        assert model.predict(early) == pytest.approx(model.predict(early.assign(a=same)))
     with pytest.raises(DataError, match="the column holds dates"):
         model.predict(frame.assign(a=DAYS.strftime("%m/%d/%Y")))
 

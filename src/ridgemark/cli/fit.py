@@ -244,9 +244,10 @@ def _two_values(run: RunRecord) -> str | None:
     """Return what to do where the only target has two values, as labels of classes have; None for others."""
     observed = np.asarray((run.sample or {}).get("observed", ()))
     values = np.unique(observed)
-    if len(values) != 2 or observed.size < _FEW_ROWS or len(run.target_names or ()) > 1:
+    if len(values) != 2 or observed.size < _FEW_ROWS or len(run.target_names or ()) > 1 or (values % 1).any():
         return None
-    return f"{values[0]:g} or {values[1]:g}, fitted as a number; --classify fits probabilities of classes"
+    low, high = (f"{value:.15g}" for value in values)
+    return f"{low} or {high} in all rows looked at, fitted as a number; --classify fits probabilities of classes"
 
 
 def _held_out_words(found: Mapping[str, Any]) -> str:

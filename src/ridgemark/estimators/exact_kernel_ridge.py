@@ -183,7 +183,7 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             tuning=setting.tuning,
         )
         warn_of_scales(kernel, passes)
-        self._warn_of_distance(refined, float(np.max(tol)))
+        _warn_of_distance(refined, np.broadcast_to(tol, refined.void.shape))
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
         return replace(model, cost=passes.cost)
@@ -203,33 +203,35 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
-    def _warn_of_distance(self, refined, tol):
-        """Warn where the distance asked for was not reached, or the bound is not informative."""
-        missed = [outcome for outcome in refined.outcomes if outcome != "converged"]
-        first, reached = refined.history[0], refined.reached
-        constant = (reached.returned >= first.returned) & (first.returned > first.rounding)
-        if not missed and not constant.any():
-            return
-        within = f"{refined.reached.returned.max():.3g} of exact (RMS over the training rows)"
-        if not missed:
-            said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
-        elif refined.void.any():
-            said = (
-                f"rounding may be larger than what the fit leaves of the targets: the bound is void, {within}; "
-                "choose a larger ridge"
-            )
-        else:
-            said = f"predictions are certified to within {within}, not the tol={tol:.3g} asked for ({missed[0]}); "
-            said += (
-                "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger "
-                "ridge, or accept this distance as tol"
-                if "stagnated" in missed
-                else "raise max_iter or take more landmarks, or accept this distance as tol"
-            )
-        if refined.landmark_coef.any():
-            said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
-        msg = f"after {reached.n_products} products with the kernel matrix {said}"
-        warn_user(msg, ConvergenceWarning)
+
+def _warn_of_distance(refined, tol):
+    """Warn where the distance asked for was not reached, or the bound is not informative."""
+    missed = [k for k, outcome in enumerate(refined.outcomes) if outcome != "converged"]
+    first, reached = refined.history[0], refined.reached
+    constant = (reached.returned >= first.returned) & (first.returned > first.rounding)
+    if not missed and not constant.any():
+        return
+    worst = max(missed or range(len(tol)), key=lambda k: reached.returned[k] / tol[k])
+    within = f"{reached.returned[worst]:.3g} of exact (RMS over the training rows)"
+    if not missed:
+        said = f"predictions are certified to within {within}, but so is a constant; choose a smaller tol"
+    elif refined.void.any():
+        said = (
+            f"rounding may be larger than what the fit leaves of the targets: the bound is void, {within}; "
+            "choose a larger ridge"
+        )
+    else:
+        outcome = refined.outcomes[worst]
+        said = f"predictions are certified to within {within}, not the tol={tol[worst]:.3g} asked for ({outcome}); "
+        said += (
+            "the ridge is too small for these landmarks or for double precision; take more landmarks or a larger "
+            "ridge, or accept this distance as tol"
+            if outcome == "stagnated"
+            else "raise max_iter or take more landmarks, or accept this distance as tol"
+        )
+    if refined.landmark_coef.any():
+        said += "; the landmark model is returned, as the refined one is not known to be closer to exact"
+    warn_user(f"after {reached.n_products} products with the kernel matrix {said}", ConvergenceWarning)
 
 
 def _tolerance(fit):

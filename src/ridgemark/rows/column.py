@@ -182,8 +182,9 @@ def object_column(values: Array, place: Place) -> Column:
         moments = np.full(len(values), "NaT", MOMENT)
         moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
         return Column("date", moments, stated="object")
-    if all(hasattr(one, "start_time") for one in types):  # periods of pandas
-        return object_column(np.array([getattr(one, "start_time", one) for one in values], dtype=object), place)
+    if all(one.__module__.startswith("pandas") and one.__name__ == "Period" for one in types):
+        starts = np.array([getattr(one, "start_time", None) for one in values], dtype=object)
+        return object_column(starts, place)
     if all_are(dt.timedelta) and max(map(abs, present)) < _LONGEST:
         spans = np.full(len(values), "NaT", "timedelta64[us]")
         spans[~missing] = list(present)

@@ -24,7 +24,7 @@ _REPEATED = 2  # mean number of rows per level from which on levels have codes; 
 _ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
-_LOOKED_AT = 1000  # texts that say whether most of a column are numbers or dates
+_FIRST, _LOOKED_AT = 20, 1000  # texts that say whether most of a column are numbers or dates
 _WRITE = "write numbers without units and dates as 2024-12-31"
 
 
@@ -196,7 +196,8 @@ class ColumnLearner:
         if not self.typed and (forms := forms_of(list(self.texts))):
             return (
                 f"is read as text, as its dates may be written as {' or '.join(forms)}, such as "
-                f"{shown(next(iter(self.texts)))}: write dates as {ISO}"
+                f"{shown(next(iter(self.texts)))}: write dates as {ISO}, or name the column in categorical_features "
+                "(command line: --categorical)"
             )
         if len(self.texts) > max(_FEWEST_DIFFERENT, 0.9 * n_present):
             return (
@@ -213,7 +214,8 @@ class ColumnLearner:
     def _exceptions(self, kind: str) -> list[str]:
         """Return the texts that are not values of a kind, where most rows hold such values; none otherwise."""
         other: list[str] = []
-        for some in (list(islice(self.texts, _LOOKED_AT)), list(self.texts)):  # mostly the first ones tell
+        for count in (_FIRST, _LOOKED_AT, len(self.texts)):  # mostly the first ones tell
+            some = list(islice(self.texts, count))
             other = [text for text, wrong in zip(some, not_of_kind(kind, some), strict=True) if wrong]
             if 2 * sum(self.texts[text] for text in other) >= sum(self.texts[text] for text in some):
                 return []

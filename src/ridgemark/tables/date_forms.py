@@ -21,26 +21,27 @@ _FULL = r"(?:1[5-9]|2[01])\d\d"  # years from 1500 to 2199: other numbers may be
 _YEAR, _MONTH, _DAY = rf"(?P<year>{_FULL})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
 _ANY_YEAR = rf"(?P<year>{_FULL}|(?<=/)\d\d|\d\d(?=/))"  # of two digits only beside a slash
 _LAST_YEAR = rf"(?P<year>{_FULL}|(?<=-)\d\d)"  # or after the name of a month and a hyphen
-_CLOCK = (
-    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?P<fraction>[.,]\d{1,9})?)?"
+_PAST = (
+    r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{1,9})?)?"  # the hour
     r"(?: ?(?P<half>[ap])\.?m\.?)?"
 )
-_THEN = rf"(?:[T ]{_CLOCK})?"  # a time after the date
+_THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_PAST})?"  # a time after the date
 
-ISO = "2024-12-31"
+ISO, YEAR_FIRST, MONTH, TIME = "2024-12-31", "2024/12/31", "2024-12", "23:59"
 _PATTERNS = {  # by an example
     ISO: r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?",
     "12/31/2024": rf"{_MONTH}(?P<mark>[/-]){_DAY}(?P=mark){_ANY_YEAR}{_THEN}",
     "31/12/2024": rf"{_DAY}(?P<mark>[/.-]){_MONTH}(?P=mark){_ANY_YEAR}{_THEN}",
-    "2024/12/31": rf"{_ANY_YEAR}(?P<mark>[/.-]){_MONTH}(?P=mark){_DAY}{_THEN}",
-    "2024-12": rf"{_YEAR}[-/](?P<month>\d\d)",
+    YEAR_FIRST: rf"{_ANY_YEAR}(?P<mark>[/-]){_MONTH}(?P=mark){_DAY}{_THEN}",
+    "2024.12.31": rf"{_YEAR}\.(?P<month>\d\d)\.(?P<day>\d\d){_THEN}",
+    MONTH: rf"{_YEAR}[-/](?P<month>\d\d)",
     "31 Dec 2024": rf"{_DAY}[ -]?{_NAME},?[ -]?{_LAST_YEAR}{_THEN}",
     "Dec 31, 2024": rf"{_NAME} ?{_DAY},? {_YEAR}{_THEN}",
     "Dec 2024": rf"{_NAME},?[ -]{_YEAR}",
     "2024 Dec": rf"{_YEAR}[ -]{_NAME}",
     "2024 Q4": rf"{_YEAR}[ -]?Q(?P<quarter>[1-4])",
-    "2024 W52": rf"{_YEAR}[ -]?W(?P<week>\d{{1,2}})",
-    "23:59": _CLOCK,  # of the first day of 1970
+    "2024 W52": rf"{_YEAR}[ -]W(?P<week>\d{{1,2}})",
+    TIME: rf"(?P<hour>\d{{1,3}}){_PAST}",  # from the start of 1970 on
 }
 FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern in _PATTERNS.items()}
 
@@ -48,21 +49,43 @@ FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern i
 def forms_of(texts: Sequence[str] | Array) -> list[str]:
     """Return the forms in which all texts are dates: several where the order of day and month cannot be told.
 
-    If more than twelve are all the first day of a month in one order only, as in a table by months, it is that one.
+    If more than twelve days are all the first of a month in one order only, as in a table by months, it is that one.
     """
-    found = [form for form in FORMS if not np.isnat(read_dates(texts[:1], form)).any()]  # mostly the first one tells
-    read = {form: dates for form in found if not np.isnat(dates := read_dates(texts, form)).any()}
-    firsts = [form for form, dates in read.items() if (dates.astype("M8[D]") == dates.astype("M8[M]")).all()]
-    if ISO in read:
-        return [ISO]
-    return firsts if len(firsts) == 1 and len(texts) > len(_MONTHS) else list(read)
+    read = {}
+    for form in FORMS:
+        if np.isnat(read_dates(texts[:1], form)).any():  # mostly the first one tells
+            continue
+        dates = read_dates(texts, form)
+        if not np.isnat(dates).any() and _is_plausible(texts, dates, form):
+            read[form] = dates
+        if ISO in read:
+            return [ISO]
+    if len(read) > 1:
+        read.pop(YEAR_FIRST, None)  # of two digits, which is rare
+    firsts = [form for form, dates in read.items() if _by_months(dates)]
+    return firsts if len(firsts) == 1 else list(read)
 
 
 def read_dates(texts: Sequence[str] | Array, form: str) -> Array:
-    """Return texts as moments; NaT marks text that is not a date in this form."""
+    """Return texts as moments; NaT marks text that is not a date in this form or in that of ISO."""
     stripped = [text.strip() for text in texts]
-    plain = _plain_moments(stripped) if form == ISO else None
-    return np.array([_moment(text, form) for text in stripped], dtype=MOMENT) if plain is None else plain
+    if (plain := _plain_moments(stripped)) is not None:
+        return plain
+    return np.array([_moment(text, form) or _moment(text, ISO) for text in stripped], dtype=MOMENT)
+
+
+def _is_plausible(texts: Sequence[str] | Array, dates: Array, form: str) -> bool:
+    """Return whether texts in a short form are dates: not seasons such as 2008/09, and not ratios such as 1:10."""
+    if form == MONTH:
+        months = dates.astype("M8[M]").astype(int)
+        return bool((months % 12 + 1 != (months // 12 + 1971) % 100).any())
+    return form != TIME or max(map(len, texts)) > len("1:10")
+
+
+def _by_months(dates: Array) -> bool:
+    """Return whether more than twelve days are all the first of a month, without a time."""
+    first = bool((dates == dates.astype("M8[M]")).all())
+    return first and len(np.unique(dates)) > len(_MONTHS)
 
 
 def _plain_moments(texts: list[str]) -> Array | None:
@@ -109,8 +132,8 @@ def _composed(
         raise ValueError
     hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
     microseconds = int(fraction[1:7].ljust(6, "0"))
-    clock = dt.time(hours, int(minute), int(second), microseconds)
+    clock = dt.timedelta(hours=hours, minutes=int(minute), seconds=int(second), microseconds=microseconds)
     if week:
-        return dt.datetime.combine(dt.date.fromisocalendar(in_year, int(week), 1), clock)
+        return dt.datetime.combine(dt.date.fromisocalendar(in_year, int(week), 1), dt.time()) + clock
     in_month = int(month) + _MONTHS.index(name.lower()[:3]) + 3 * (int(quarter) - 1)
-    return dt.datetime.combine(dt.date(in_year, in_month, int(day)), clock)
+    return dt.datetime(in_year, in_month, int(day)) + clock
