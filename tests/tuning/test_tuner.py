@@ -433,7 +433,13 @@ def test_names_stand_for_tuners():
     assert make_tuner("median") is None
 
 
-def test_a_constant_target_is_fitted_by_a_constant():
-    X, _ = product_of_two(150)
-    model = NystromRidge(bandwidth=FEW, n_landmarks=30).fit(X, np.full(150, 7.0))
-    assert np.allclose(model.predict(X), 7.0)
+@pytest.mark.parametrize("constant", [7.0, 0.1, -1 / 3, 1e-200])
+@pytest.mark.parametrize("estimator", [NystromRidge, ExactKernelRidge])
+def test_a_constant_target_is_fitted_by_a_constant(constant, estimator):
+    X, y = product_of_two(150)
+    model = estimator(bandwidth=FEW, n_landmarks=30, random_state=0).fit(X, np.full(150, constant))
+    assert np.allclose(model.predict(X), constant, rtol=1e-12, atol=0.0)
+    beside = estimator(bandwidth=1.0, n_landmarks=30, random_state=0).fit(
+        X, np.column_stack([y, np.full(150, constant)])
+    )
+    assert np.allclose(beside.predict(X)[:, 1], constant, rtol=1e-12, atol=0.0)

@@ -183,7 +183,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
             tuning=setting.tuning,
         )
         warn_of_scales(kernel, passes)
-        _warn_of_distance(refined, np.broadcast_to(tol, refined.void.shape))
+        varies = tuned.fit.centred.target_variance > 0
+        _warn_of_distance(refined, np.broadcast_to(tol, varies.shape), varies)
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
         warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
         return replace(model, cost=passes.cost)
@@ -204,11 +205,11 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
 
 
-def _warn_of_distance(refined, tol):
+def _warn_of_distance(refined, tol, varies):
     """Warn where the distance asked for was not reached, or the bound is not informative."""
     missed = [k for k, outcome in enumerate(refined.outcomes) if outcome != "converged"]
     first, reached = refined.history[0], refined.reached
-    constant = (reached.returned >= first.returned) & (first.returned > first.rounding)
+    constant = varies & (reached.returned >= first.returned) & (first.returned > first.rounding)
     if not missed and not constant.any():
         return
     worst = max(missed or range(len(tol)), key=lambda k: reached.returned[k] / tol[k])

@@ -14,6 +14,7 @@ from ridgemark.losses import Moments, RidgeSolution
 from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
+_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relative
 
 
 class CentredMoments:
@@ -37,6 +38,8 @@ class CentredMoments:
             self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
             self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
             square = square - n * self.target_mean**2
+            constant = square <= _ROUNDING * moments.target_square  # only rounding is left of these targets
+            self.cross, square = np.where(constant, 0.0, self.cross), np.where(constant, 0.0, square)
         self.target_variance = np.maximum(square, 0.0) / n
 
     @cached_property

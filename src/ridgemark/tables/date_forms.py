@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -27,6 +27,7 @@ _PAST = (
 )
 _THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_PAST})?"  # a time after the date
 
+_LOOKED_AT = 100  # texts, spread over all, that mostly tell whether a form is theirs
 ISO, YEAR_FIRST, MONTH, TIME = "2024-12-31", "2024/12/31", "2024-12", "23:59"
 _PATTERNS = {  # by an example
     ISO: r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?",
@@ -51,9 +52,9 @@ def forms_of(texts: Sequence[str] | Array) -> list[str]:
 
     If more than twelve days are all the first of a month in one order only, as in a table by months, it is that one.
     """
-    read = {}
+    read, some = {}, texts[:: 1 + len(texts) // _LOOKED_AT]
     for form in FORMS:
-        if np.isnat(read_dates(texts[:1], form)).any():  # mostly the first one tells
+        if any(np.isnat(read_dates(few, form)).any() for few in (texts[:1], some)):  # mostly the first one tells
             continue
         dates = read_dates(texts, form)
         if not np.isnat(dates).any() and _is_plausible(texts, dates, form):
@@ -71,7 +72,13 @@ def read_dates(texts: Sequence[str] | Array, form: str) -> Array:
     stripped = [text.strip() for text in texts]
     if (plain := _plain_moments(stripped)) is not None:
         return plain
-    return np.array([_moment(text, form) or _moment(text, ISO) for text in stripped], dtype=MOMENT)
+    dates = np.full(len(stripped), "NaT", MOMENT)
+    if form != ISO:
+        matches = {k: match for k, text in enumerate(stripped) if (match := FORMS[form].fullmatch(text))}
+        dates[list(matches)] = _composed(list(matches.values()), FORMS[form].groupindex)
+    for k in np.flatnonzero(np.isnat(dates)).tolist():
+        dates[k] = _iso(stripped[k])
+    return dates
 
 
 def _is_plausible(texts: Sequence[str] | Array, dates: Array, form: str) -> bool:
@@ -99,41 +106,43 @@ def _plain_moments(texts: list[str]) -> Array | None:
         return None
 
 
-def _moment(text: str, form: str) -> dt.datetime | None:
-    if match := FORMS[form].fullmatch(text):
+def _iso(text: str) -> dt.datetime | None:
+    if FORMS[ISO].fullmatch(text):
         try:
-            if form == ISO:
-                return in_utc(dt.datetime.fromisoformat(text.upper().replace(" +", "+").replace(" -", "-")))
-            return _composed(**{name: part for name, part in match.groupdict().items() if part and name != "mark"})
+            return in_utc(dt.datetime.fromisoformat(text.upper().replace(" +", "+").replace(" -", "-")))
         except (ValueError, OverflowError):  # no such day, or outside the years 1 to 9999
             pass
     return None
 
 
-def _composed(
-    year: str = "1970",
-    month: str = "1",
-    day: str = "1",
-    name: str = "jan",
-    quarter: str = "1",
-    week: str = "",
-    half: str = "",
-    hour: str = "0",
-    minute: str = "0",
-    second: str = "0",
-    fraction: str = ".0",
-) -> dt.datetime:
-    """Return the moment of the parts of a text; of a month, quarter or week its first day.
+def _composed(matches: Sequence[re.Match[str]], names: Collection[str]) -> Array:
+    """Return the moments of the named parts of texts, of a month, quarter or week its first day; NaT for no such day.
 
     Years of two digits are those from 1930 to 2029, as in spreadsheets.
     """
-    in_year = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 30 else 2000)
-    if half and not 1 <= int(hour) <= 12:
-        raise ValueError
-    hours = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
-    microseconds = int(fraction[1:7].ljust(6, "0"))
-    clock = dt.timedelta(hours=hours, minutes=int(minute), seconds=int(second), microseconds=microseconds)
-    if week:
-        return dt.datetime.combine(dt.date.fromisocalendar(in_year, int(week), 1), dt.time()) + clock
-    in_month = int(month) + _MONTHS.index(name.lower()[:3]) + 3 * (int(quarter) - 1)
-    return dt.datetime(in_year, in_month, int(day)) + clock
+
+    def part(name: str, default: int, number: Callable[[str], int] = int) -> Array:
+        if name not in names:
+            return np.full(len(matches), default)
+        return np.array([number(match[name]) if match[name] else default for match in matches], dtype=np.int64)
+
+    year = part("year", 1970)
+    year += np.where(year >= 100, 0, np.where(year >= 30, 1900, 2000))
+    month = (
+        part("month", 1)
+        + part("name", 0, lambda name: _MONTHS.index(name[:3].lower()))
+        + 3 * part("quarter", 0, lambda quarter: int(quarter) - 1)
+    )
+    hour, half = part("hour", 0), part("half", 0, lambda half: 1 + (half.lower() == "p"))
+    months = (year - 1970).astype("M8[Y]").astype("M8[M]") + (month - 1)
+    days = months.astype("M8[D]") + (part("day", 1) - 1)
+    exists = (month >= 1) & (month <= 12) & (days.astype("M8[M]") == months)
+    exists &= (half == 0) | ((hour >= 1) & (hour <= 12))
+    if "week" in names:  # the first has the fourth of January, and weeks have the year of their Thursday
+        fourth = days + 3
+        days = fourth - (fourth.astype(np.int64) + 3) % 7 + 7 * (part("week", 1) - 1)
+        exists &= (days + 3).astype("M8[Y]") == months.astype("M8[Y]")
+    hour = np.where(half > 0, hour % 12 + 12 * (half - 1), hour)
+    seconds = 3600 * hour + 60 * part("minute", 0) + part("second", 0)
+    microseconds = part("fraction", 0, lambda digits: int(digits[1:7].ljust(6, "0")))
+    return np.where(exists, days.astype(MOMENT) + (10**6 * seconds + microseconds), np.datetime64("NaT", "us"))
