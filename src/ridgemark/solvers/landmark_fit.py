@@ -15,6 +15,7 @@ from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relative
+_SMALLEST = 1e-280  # sum of squares whose rounding is above the floating-point range
 
 
 class CentredMoments:
@@ -38,7 +39,8 @@ class CentredMoments:
             self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
             self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
             square = square - n * self.target_mean**2
-            constant = square <= _ROUNDING * moments.target_square  # only rounding is left of these targets
+            # Only rounding is left of these targets; squares that are too small for floating point tell nothing.
+            constant = (square <= _ROUNDING * moments.target_square) & (moments.target_square > _SMALLEST)
             self.cross, square = np.where(constant, 0.0, self.cross), np.where(constant, 0.0, square)
         self.target_variance = np.maximum(square, 0.0) / n
 
