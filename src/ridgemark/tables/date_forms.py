@@ -21,11 +21,8 @@ _FULL = r"(?:1[5-9]|2[01])\d\d"  # years from 1500 to 2199: other numbers may be
 _YEAR, _MONTH, _DAY = rf"(?P<year>{_FULL})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
 _ANY_YEAR = rf"(?P<year>{_FULL}|(?<=/)\d\d|\d\d(?=/))"  # of two digits only beside a slash
 _LAST_YEAR = rf"(?P<year>{_FULL}|(?<=-)\d\d)"  # or after the name of a month and a hyphen
-_PAST = (
-    r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{1,9})?)?"  # the hour
-    r"(?: ?(?P<half>[ap])\.?m\.?)?"
-)
-_THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_PAST})?"  # a time after the date
+_AFTER_HOUR = r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{1,9})?)?(?: ?(?P<half>[ap])\.?m\.?)?"
+_THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_AFTER_HOUR})?"  # a time after the date
 
 _LOOKED_AT = 100  # texts, spread over all, that mostly tell whether a form is theirs
 ISO, YEAR_FIRST, MONTH, TIME = "2024-12-31", "2024/12/31", "2024-12", "23:59"
@@ -42,7 +39,7 @@ _PATTERNS = {  # by an example
     "2024 Dec": rf"{_YEAR}[ -]{_NAME}",
     "2024 Q4": rf"{_YEAR}[ -]?Q(?P<quarter>[1-4])",
     "2024 W52": rf"{_YEAR}[ -]W(?P<week>\d{{1,2}})",
-    TIME: rf"(?P<hour>\d{{1,3}}){_PAST}",  # from the start of 1970 on
+    TIME: rf"(?P<hour>\d{{1,3}}){_AFTER_HOUR}",  # from the start of 1970 on
 }
 FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern in _PATTERNS.items()}
 
