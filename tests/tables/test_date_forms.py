@@ -113,8 +113,13 @@ def test_a_time_may_exceed_a_day():
     assert hours == [1.5, 25.25]
 
 
-def test_one_wrong_date_is_named():
-    texts = [*DAYS.strftime("%m/%d/%Y"), "sometime"]
+def test_seasons_are_categories_without_a_word():
+    learn_schema(open_rows(table([f"{year}-{(year + 1) % 100:02}" for year in range(2000, 2021)] * 3)))
+
+
+@pytest.mark.parametrize("form", ["%m/%d/%Y", "%d/%m/%Y"])
+def test_one_wrong_date_is_named(form):
+    texts = [*DAYS.strftime(form), "sometime"]
     with pytest.warns(ColumnWarning, match=r"most values are dates, but 1 of 41 are not \(such as 'sometime'\)"):
         learn_schema(open_rows(table(texts)))
 

@@ -22,8 +22,8 @@ from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
 
-_TOL = 1e-6  # in units of y, and the most in standard deviations of it
-_LEAST_TOL = 1e-7  # in standard deviations of y
+_TOL = 1e-6  # in units of y; also the largest in standard deviations of y
+_LEAST_TOL = 1e-7  # the smallest in standard deviations of y
 
 
 class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
@@ -236,7 +236,7 @@ def _warn_of_distance(refined, tol, varies):
 
 
 def _tolerance(fit):
-    """Return the distance that "auto" asks for each target; a constant is measured by its size."""
+    """Return the distance that "auto" asks of each target; a constant target has its size in place of the deviation."""
     deviation, size = np.sqrt(fit.centred.target_variance), np.abs(fit.target_origin)
     unit = np.where(deviation > 0, deviation, np.where(size > 0, size, 1.0))
     return np.clip(_TOL, _LEAST_TOL * unit, _TOL * unit)

@@ -15,7 +15,7 @@ from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relative
-_SMALLEST = 1e-280  # sum of squares whose rounding is above the floating-point range
+_SMALLEST = 1e-280  # sum of squares whose rounding errors floating point still holds
 
 
 class CentredMoments:

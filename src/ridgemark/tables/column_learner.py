@@ -13,7 +13,7 @@ from ridgemark.errors import DataError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
-from ridgemark.tables.date_forms import FORMS, ISO, forms_of
+from ridgemark.tables.date_forms import FORMS, FULL_FORMS, ISO, forms_of
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
@@ -185,14 +185,16 @@ class ColumnLearner:
     def doubt(self) -> str | None:
         """Why a column that is read as text may be meant otherwise, and what to do about it."""
         n_present = self.texts.total()
-        for kind in () if self.typed else ("number", *FORMS):
-            if other := self._exceptions(kind):
-                kinds = "dates" if kind in FORMS else "numbers"
-                return (
-                    f"is read as text: most values are {kinds}, but {sum(self.texts[text] for text in other):,} of "
-                    f"{n_present:,} are not (such as {listed(other[:3])}); correct these or leave them empty, or name "
-                    "the column in categorical_features (command line: --categorical)"
-                )
+        others = {kind: self._exceptions(kind) for kind in (() if self.typed else ("number", *FULL_FORMS))}
+        if kinds := [kind for kind, other in others.items() if other]:
+            kind = min(kinds, key=lambda one: len(others[one]))
+            other = others[kind]
+            return (
+                f"is read as text: most values are {'dates' if kind in FORMS else 'numbers'}, but "
+                f"{sum(self.texts[text] for text in other):,} of {n_present:,} are not (such as {listed(other[:3])}); "
+                "correct these or leave them empty, or name the column in categorical_features (command line: "
+                "--categorical)"
+            )
         if not self.typed and (forms := forms_of(list(self.texts))):
             return (
                 f"is read as text, as its dates may be written as {' or '.join(forms)}, such as "

@@ -25,29 +25,30 @@ _AFTER_HOUR = r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{1
 _THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_AFTER_HOUR})?"  # a time after the date
 
 _LOOKED_AT = 100  # texts, spread over all, that mostly tell whether a form is theirs
-ISO, YEAR_FIRST, MONTH, TIME = "2024-12-31", "2024/12/31", "2024-12", "23:59"
+ISO, _YEAR_FIRST, _MONTHLY, _CLOCK = "2024-12-31", "2024/12/31", "2024-12", "23:59"
 _PATTERNS = {  # by an example
     ISO: r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?",
     "12/31/2024": rf"{_MONTH}(?P<mark>[/-]){_DAY}(?P=mark){_ANY_YEAR}{_THEN}",
     "31/12/2024": rf"{_DAY}(?P<mark>[/.-]){_MONTH}(?P=mark){_ANY_YEAR}{_THEN}",
-    YEAR_FIRST: rf"{_ANY_YEAR}(?P<mark>[/-]){_MONTH}(?P=mark){_DAY}{_THEN}",
+    _YEAR_FIRST: rf"{_ANY_YEAR}(?P<mark>[/-]){_MONTH}(?P=mark){_DAY}{_THEN}",
     "2024.12.31": rf"{_YEAR}\.(?P<month>\d\d)\.(?P<day>\d\d){_THEN}",
-    MONTH: rf"{_YEAR}[-/](?P<month>\d\d)",
+    _MONTHLY: rf"{_YEAR}[-/](?P<month>\d\d)",
     "31 Dec 2024": rf"{_DAY}[ -]?{_NAME},?[ -]?{_LAST_YEAR}{_THEN}",
     "Dec 31, 2024": rf"{_NAME} ?{_DAY},? {_YEAR}{_THEN}",
     "Dec 2024": rf"{_NAME},?[ -]{_YEAR}",
     "2024 Dec": rf"{_YEAR}[ -]{_NAME}",
     "2024 Q4": rf"{_YEAR}[ -]?Q(?P<quarter>[1-4])",
     "2024 W52": rf"{_YEAR}[ -]W(?P<week>\d{{1,2}})",
-    TIME: rf"(?P<hour>\d{{1,3}}){_AFTER_HOUR}",  # from the start of 1970 on
+    _CLOCK: rf"(?P<hour>\d{{1,3}}){_AFTER_HOUR}",  # from the start of 1970 on
 }
 FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern in _PATTERNS.items()}
+FULL_FORMS = [form for form in FORMS if form not in (_MONTHLY, _CLOCK)]  # that other text hardly has
 
 
 def forms_of(texts: Sequence[str] | Array) -> list[str]:
     """Return the forms in which all texts are dates: several where the order of day and month cannot be told.
 
-    If more than twelve days are all the first of a month in one order only, as in a table by months, it is that one.
+    A table by months has many dates that are all the first of a month: more than twelve decide the order.
     """
     read, some = {}, texts[:: 1 + len(texts) // _LOOKED_AT]
     for form in FORMS:
@@ -59,7 +60,7 @@ def forms_of(texts: Sequence[str] | Array) -> list[str]:
         if ISO in read:
             return [ISO]
     if len(read) > 1:
-        read.pop(YEAR_FIRST, None)  # of two digits, which is rare
+        read.pop(_YEAR_FIRST, None)  # of two digits, which is rare
     firsts = [form for form, dates in read.items() if _by_months(dates)]
     return firsts if len(firsts) == 1 else list(read)
 
@@ -80,10 +81,10 @@ def read_dates(texts: Sequence[str] | Array, form: str) -> Array:
 
 def _is_plausible(texts: Sequence[str] | Array, dates: Array, form: str) -> bool:
     """Return whether texts in a short form are dates: not seasons such as 2008/09, and not ratios such as 1:10."""
-    if form == MONTH:
+    if form == _MONTHLY:
         months = dates.astype("M8[M]").astype(int)
         return bool((months % 12 + 1 != (months // 12 + 1971) % 100).any())
-    return form != TIME or max(map(len, texts)) > len("1:10")
+    return form != _CLOCK or max(map(len, texts)) > len("1:10")
 
 
 def _by_months(dates: Array) -> bool:

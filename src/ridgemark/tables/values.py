@@ -44,7 +44,7 @@ def not_of_kind(kind: str, levels: Sequence[str] | Array) -> Array:
 
 
 def parsed(kind: str, levels: Sequence[str] | Array) -> Array:
-    """Return texts as numbers, as 0 and 1, or by a form of dates as moments; NaN or NaT marks text that is none."""
+    """Return texts as numbers, as 0 and 1, or, for a form of dates, as moments; NaN or NaT marks other text."""
     if kind in FORMS:
         return read_dates(levels, kind)
     read = _number if kind == "number" else lambda text: TRUTH.get(text.lower(), np.nan)
