@@ -135,8 +135,8 @@ class Place:
         held = {"number": "numbers", "boolean": "true and false", "date": "dates"}[kind]
         return DataTypeError(
             f"{self.cell(row)} is {shown(value)}; the column holds {held} by its other rows or in the fit; "
-            "correct the value; or, in the fit, name the column in categorical_features (command line: --categorical) "
-            f"or {LEAVE_OUT}"
+            f"correct the value{' (a date may be written as 2024-12-31)' * (kind == 'date')}; or, in the fit, name the "
+            f"column in categorical_features (command line: --categorical) or {LEAVE_OUT}"
         )
 
     def unseen(self, value: object, row: int) -> DataError:
