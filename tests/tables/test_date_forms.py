@@ -132,7 +132,7 @@ def test_later_rows_are_read_in_the_form_of_the_fit(tmp_path):
     moments = pd.to_datetime(early["a"], format="%d/%m/%Y")
     for same in (moments, moments.dt.strftime("%Y-%m-%d")):
         assert model.predict(early) == pytest.approx(model.predict(early.assign(a=same)))
-    with pytest.raises(DataError, match="the column holds dates .* may be written as 2024-12-31"):
+    with pytest.raises(DataError, match=r"the column holds dates .* may be written as 2024-12-31"):
         model.predict(frame.assign(a=DAYS.strftime("%m/%d/%Y")))
 
 
