@@ -132,15 +132,17 @@ def _composed(matches: Sequence[re.Match[str]], names: Collection[str]) -> Array
         + 3 * part("quarter", 0, lambda quarter: int(quarter) - 1)
     )
     hour, half = part("hour", 0), part("half", 0, lambda half: 1 + (half.lower() == "p"))
-    months = (year - 1970).astype("M8[Y]").astype("M8[M]") + (month - 1)
-    days = months.astype("M8[D]") + (part("day", 1) - 1)
+    months = (year - 1970).astype("M8[Y]").astype("M8[M]") + (month - 1).astype("m8[M]")
+    days = months.astype("M8[D]") + (part("day", 1) - 1).astype("m8[D]")
     exists = (month >= 1) & (month <= 12) & (days.astype("M8[M]") == months)
     exists &= (half == 0) | ((hour >= 1) & (hour <= 12))
     if "week" in names:  # the first has the fourth of January, and weeks have the year of their Thursday
-        fourth = days + 3
-        days = fourth - (fourth.astype(np.int64) + 3) % 7 + 7 * (part("week", 1) - 1)
-        exists &= (days + 3).astype("M8[Y]") == months.astype("M8[Y]")
+        three = np.timedelta64(3, "D")
+        since_monday = (days.astype(np.int64) + 6) % 7  # of the fourth
+        days += three + (7 * (part("week", 1) - 1) - since_monday).astype("m8[D]")
+        exists &= (days + three).astype("M8[Y]") == months.astype("M8[Y]")
     hour = np.where(half > 0, hour % 12 + 12 * (half - 1), hour)
     seconds = 3600 * hour + 60 * part("minute", 0) + part("second", 0)
     microseconds = part("fraction", 0, lambda digits: int(digits[1:7].ljust(6, "0")))
-    return np.where(exists, days.astype(MOMENT) + (10**6 * seconds + microseconds), np.datetime64("NaT", "us"))
+    of_day = (10**6 * seconds + microseconds).astype("m8[us]")
+    return np.where(exists, days.astype(MOMENT) + of_day, np.datetime64("NaT", "us"))
