@@ -18,7 +18,7 @@ from ridgemark.rows import Block, row_weights
 
 # Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
 # short in a small budget.
-_TILE_ENTRIES = 2**18
+_TILE_ENTRIES = 2**19
 _TILE_COLUMNS = 2048
 
 
@@ -29,7 +29,7 @@ class _TwoSides(Summed):
     Further columns hold the errors of these products that come from the rounding of kernel values.
     """
 
-    below: list[tuple[int, Floats]]  # of tiles, with their first row
+    below: list[tuple[int, Floats]]  # of blocks, with their first row
     across: Floats
 
 
@@ -53,18 +53,19 @@ class SymmetricProduct(Task):
     def __call__(self, block: Block, workspace: Workspace) -> _TwoSides:
         backend, n_vectors = workspace.backend, self.vectors.shape[1]
         across, below = backend.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
+        first = self.start + len(self.vectors)  # rows before it are also columns, and have all their products already
         for tile in tiles(block, _TILE_COLUMNS, workspace, _TILE_ENTRIES):
             values = cross_block(self.cross_kernel, tile, workspace)
-            zeros = backend.zeros((tile.n_rows,))
-            errors = (self.cross_kernel.entry_error(tile.features) if len(self.sizes) else zeros)[:, None]
-            products = backend.xp.concat([product_in_blocks(values, self.vectors), errors * self.sizes], axis=1)
-            below.append((tile.start, products))
-            # Rows that are also columns have all their products already.
-            others = slice(max(0, self.start + len(self.vectors) - tile.start), None)
-            if tile.start + tile.n_rows > self.start + len(self.vectors):
+            below.append(product_in_blocks(values, self.vectors))
+            others = slice(max(0, first - tile.start), None)
+            if tile.start + tile.n_rows > first:
                 across[:, :n_vectors] += product_in_blocks(values[others].T, tile.along[0][others])
-                across[:, n_vectors:] += errors[others, 0] @ tile.along[1][others]
-        return _TwoSides(below, across)
+        products, others = backend.xp.concat(below), slice(max(0, first - block.start), None)
+        if len(self.sizes):
+            errors = self.cross_kernel.entry_error(block.features)[:, None]
+            across[:, n_vectors:] += errors[others, 0] @ block.along[1][others]
+            products = backend.xp.concat([products, errors * self.sizes], axis=1)
+        return _TwoSides([(block.start, products)], across)
 
 
 def kernel_diagonal(passes: RowPasses, kernel: Kernel) -> Floats:
@@ -115,8 +116,8 @@ class KernelMatrix(RowMatrix):
     def _tile_rows(self) -> int:
         """Rows of a tile in a streamed product: as many kernel entries are held for each row of a block.
 
-        A block has as many rows as a part of K has columns, and is worked on in tiles of 128 rows. Where the budget
-        holds fewer than 128 such rows, a tile is the largest square that fits.
+        A block has as many rows as a part of K has columns, and is worked on in tiles of 256 rows. Where the budget
+        holds fewer than 256 such rows, a tile is the largest square that fits.
         """
         most = _TILE_ENTRIES // _TILE_COLUMNS if self.passes.backend is NUMPY else self.n_columns
         return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))

@@ -77,9 +77,10 @@ class Block:
         return replace(self.at(slice(first, last)), start=self.start + first)
 
     def parts(self, most: int) -> Iterator[Block]:
-        """Yield the block in parts of at most so many rows."""
-        for first in range(0, self.n_rows, most):
-            yield self.part(first, min(first + most, self.n_rows))
+        """Yield the block in the fewest parts of at most so many rows, all of nearly the same size."""
+        size = -(-self.n_rows // max(1, -(-self.n_rows // most)))
+        for first in range(0, self.n_rows, size or 1):
+            yield self.part(first, min(first + size, self.n_rows))
 
     def at(self, rows: Rows) -> Block:
         """Return some rows of this block, by their positions, as a block that starts at row 0."""
