@@ -246,6 +246,13 @@ def test_a_column_that_tells_nothing_is_left_out_with_a_word(constant):
     assert kept.fields[0].parts
 
 
+@pytest.mark.parametrize("dtype", ["str", object, "string", "category"])
+def test_a_column_of_missing_text_is_left_out(dtype):
+    frame = pd.DataFrame({"a": pd.Series([None] * 6, dtype=dtype), "b": ["u", "v", "w"] * 2})
+    with pytest.warns(ColumnWarning, match=r"left out of the features: 'a' \(only missing values\)"):
+        assert learn_schema(open_rows(frame)).encoded_names == ("b=u", "b=v", "b=w")
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [

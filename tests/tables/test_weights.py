@@ -92,6 +92,14 @@ def test_texts_of_rows_of_zero_weight_do_not_say_what_a_column_holds():
     assert found[0]["kind"] == "number"
 
 
+@pytest.mark.parametrize("text", ["x", "3", "true", "2024-01-01"])
+def test_a_column_with_text_in_rows_of_zero_weight_alone_is_left_out(text):
+    column, other = np.array([text] * 5 + [None] * 25, dtype=object), np.array(["u", "v", "w"] * 10)
+    found = learned(open_rows({"a": column, "b": other}, weight=np.repeat([0.0, 1.0], [5, 25])))
+    assert found == learned(open_rows({"a": column[5:], "b": other[5:]}))
+    assert not found[0]["parts"]
+
+
 def test_gaps_of_rows_of_zero_weight_alone_are_filled_without_a_column():
     X = np.random.default_rng(0).normal(size=(90, 3)).astype(np.float32)
     y, w = X[:, 0].astype(float), np.repeat([1.0, 0.0], [60, 30])

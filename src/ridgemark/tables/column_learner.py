@@ -66,7 +66,7 @@ class ColumnLearner:
         sampled = sampled[~gaps[sampled]]
         empty = n_missing == len(gaps)
         self.as_is &= not empty
-        if self.given == "dropped" or (empty and column.levels is None):
+        if self.given == "dropped" or (empty and (column.levels is None or not column.typed)):
             return
         self._see_kind(column, place)
         if self.kind == "conflict":
