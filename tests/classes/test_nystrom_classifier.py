@@ -125,6 +125,12 @@ def test_missing_labels_are_refused_and_counted(form, missing):
         NystromClassifier(**PLAIN).fit(X, y)
 
 
+def test_masked_labels_are_refused():
+    X, codes = labelled(100, 3)
+    with pytest.raises(DataError, match="y is a masked array"):
+        NystromClassifier(**PLAIN).fit(X, np.ma.masked_equal(codes, 1))
+
+
 @pytest.mark.parametrize("weight", [{0: 2.0, 1: 1.0}, {"no": 2.0, "yes": 1.0}], ids=str)
 def test_weights_of_classes_are_saved(weight, tmp_path):
     X, codes = labelled(300, 2)

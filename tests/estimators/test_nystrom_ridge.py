@@ -7,7 +7,14 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import cross_val_score
 
 from ridgemark import NystromRidge, exact, open_rows
-from ridgemark.errors import DataError, DataTypeError, LandmarkCountWarning, ParameterError, RidgemarkError
+from ridgemark.errors import (
+    DataError,
+    DataTypeError,
+    LandmarkCountWarning,
+    ParameterError,
+    RidgemarkError,
+    UnknownParameterError,
+)
 from ridgemark.kernels import Gaussian, Polynomial, Precomputed
 from ridgemark.selection import Given
 
@@ -310,6 +317,26 @@ def test_masked_values_are_refused_and_not_used(data):
         NystromRidge(bandwidth="median", ridge=1e-3).fit(np.ma.masked_array(X, X > 2), y)
     with pytest.raises(DataError, match="y has masked values"):
         NystromRidge(bandwidth="median", ridge=1e-3).fit(X, np.ma.masked_array(y, y > 1))
+    with pytest.raises(DataError, match="sample_weight is a masked array"):
+        NystromRidge(bandwidth="median", ridge=1e-3).fit(X, y, np.ma.masked_array(np.ones(len(y)), y > 1))
+
+
+def test_parameters_of_a_kernel_given_by_name_are_refused():
+    with pytest.raises(UnknownParameterError, match=r"kernel='gaussian' has no parameter 'bandwidth': give an object"):
+        NystromRidge(kernel="gaussian").set_params(kernel__bandwidth=1.0)
+    model = NystromRidge(kernel="gaussian").set_params(kernel=Gaussian(), kernel__bandwidth=2.0)
+    assert model.kernel.bandwidth == 2.0
+
+
+def test_memory_maps_are_checked_like_arrays(data, tmp_path):
+    X, y, _ = data
+    np.save(tmp_path / "rows.npy", X)
+    mapped, model = np.load(tmp_path / "rows.npy", mmap_mode="r"), NystromRidge(bandwidth="median", ridge=1e-3)
+    with pytest.raises(DataError, match="requires y to be passed"):
+        model.fit(mapped)
+    with pytest.raises(DataError, match="sample_weight must be an array of one number for each"):
+        model.fit(mapped, y, np.ones(3))
+    assert model.fit(mapped, y, 2.0).predict(X) == pytest.approx(model.fit(X, y).predict(X))
 
 
 def test_a_memory_map_of_integers_is_fitted_block_by_block(data, tmp_path):

@@ -94,6 +94,8 @@ def test_nullable_pandas_types_without_nulls_are_numbers(dtype: Any) -> None:
 def test_decimals_and_mixed_numbers_are_numbers() -> None:
     assert values(open_rows(pandas_frame([Decimal("1.5"), np.int8(3)], object))) == [[1.5, 1.0], [3.0, 2.0]]
     assert values(open_rows(polars_frame([Decimal("1.5"), Decimal(3)]))) == [[1.5, 1.0], [3.0, 2.0]]
+    pl = pytest.importorskip("polars")
+    assert values(open_rows(polars_frame([7, 3], getattr(pl, "Int128", pl.Int64)))) == [[7.0, 1.0], [3.0, 2.0]]
 
 
 def test_polars_types_are_refused_with_the_remedy() -> None:

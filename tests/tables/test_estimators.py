@@ -79,6 +79,14 @@ def test_gaps_are_filled_alike_in_arrays_maps_files_and_frames(numbers, tmp_path
         assert np.array_equal(model.predict(later), model.predict(gaps))
 
 
+def test_gaps_in_later_arrays_are_named_as_in_the_fit(numbers):
+    X, y = numbers
+    model, later = fitted(pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])]), y), X[:4].copy()
+    later[1, 2] = np.nan
+    with pytest.warns(UserWarning, match="valid feature names"), pytest.warns(ColumnWarning, match="column 'c2' has 1"):
+        model.predict(later)
+
+
 def test_gaps_in_later_rows_are_filled_with_a_warning(numbers):
     X, y = numbers
     for model in (fitted(X, y), quietly(ExactKernelRidge(**QUICK).fit, X, y)):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError, RidgemarkError
 from ridgemark.estimators.checkpoint import checkpointed
 from ridgemark.estimators.computing import computing, kind_of_rows
-from ridgemark.estimators.hints import refuse_foreign
+from ridgemark.estimators.hints import refuse_foreign, refuse_inner
 from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
@@ -99,6 +99,7 @@ class LandmarkEstimator(TableReader):
     def set_params(self, **params):
         """Set parameters, also those of a kernel or selection as `kernel__bandwidth`; returns self."""
         refuse_foreign(params, self._get_param_names(), type(self).__name__)
+        refuse_inner(params, self.get_params(deep=False))
         return super().set_params(**params)
 
     @contextmanager
@@ -150,7 +151,7 @@ class LandmarkEstimator(TableReader):
             The rows, of Dask too but for `ExactKernelRidge`; a RowSource brings its own targets, of a classifier one,
             and weights.
         y : array of shape (n,) or (n, n_targets)
-            The targets; of a classifier the labels, shape (n,): text, booleans or numbers.
+            The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers.
         sample_weight : array of shape (n,), optional
             Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
         checkpoint : path, optional
@@ -212,7 +213,10 @@ class LandmarkEstimator(TableReader):
             )
         if isinstance(X, np.memmap) or is_dask(X):
             # Checked and converted block by block, never read whole.
-            source = open_rows(X, target=y, weight=sample_weight)
+            if y is None and self._supervised:
+                raise DataError(f"{type(self).__name__}.fit requires y to be passed, but the target y is None")
+            weights = sample_weight if is_dask(X) else self._weights(sample_weight, X.shape[0])
+            source = open_rows(X, target=y, weight=weights)
             self._open_as_given(source, None, None, reset)
         else:
             X, y = self._validate(X, y if self._supervised else _NO_TARGETS, reset=reset)
@@ -226,7 +230,7 @@ class LandmarkEstimator(TableReader):
         """Return the weights as floats, or say what was got."""
         if sample_weight is None:
             return None
-        weights = np.asarray(sample_weight)
+        weights = as_array(sample_weight, "sample_weight")
         if weights.ndim == 0 and weights.dtype.kind in "fiu":  # one for all rows
             weights = np.full(n_rows, weights)
         if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):

@@ -15,6 +15,7 @@ from ridgemark.losses import ClassLoss
 from ridgemark.parameters import real_number
 from ridgemark.passes import RowPasses
 from ridgemark.rows import RowSource, computed, is_dask, text_labels
+from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_missing
 from ridgemark.rows.tables import check_no_gaps
 
@@ -59,7 +60,7 @@ def _check_whole(y: NDArray[Any]) -> None:
 def _one_column(y: Any) -> NDArray[Any]:
     """Return labels as an array (n,); refuse missing ones, and count them."""
     y = computed([y])[0] if is_dask(y) else y
-    given = np.asarray(y) if hasattr(y, "__array__") else y  # nullable types of pandas stay
+    given = as_array(y, "y") if hasattr(y, "__array__") else y  # nullable types of pandas stay
     given = check_array(given, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     labels = column_or_1d(given, warn=True)
     values = np.array(y, dtype=object).ravel() if isinstance(y, list | tuple) else labels  # NumPy makes text of NaN

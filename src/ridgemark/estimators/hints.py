@@ -43,6 +43,18 @@ def refuse_foreign(given: Mapping[str, Any], known: Iterable[str], owner: str) -
             raise UnknownParameterError(f"{owner} has no parameter {name!r}; give {_EQUIVALENTS[name](given[name])}")
 
 
+def refuse_inner(given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse parameters such as `kernel__bandwidth` of a kernel or selection that is given by name or as a function."""
+    for name in given:
+        outer, within, inner = name.partition("__")
+        value = given.get(outer, known.get(outer))
+        if within and outer in known and not hasattr(value, "set_params"):
+            raise UnknownParameterError(
+                f"{outer}={value!r} has no parameter {inner!r}: give an object, as in kernel=Gaussian(bandwidth=1.0), "
+                "or set the estimator's own parameters"
+            )
+
+
 def _as_bandwidth(gamma: Any) -> str:
     is_number = isinstance(gamma, int | float) and gamma > 0
     return f": bandwidth={(2.0 * gamma) ** -0.5:.6g}" if is_number else ""

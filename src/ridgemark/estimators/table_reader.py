@@ -48,7 +48,8 @@ class TableReader(BaseEstimator):
             return encoded_by_content(source, categorical=self.categorical_features, keep_constant=keep_constant)
         table = self._model.schema.table
         if table is None and not source.finite:  # gaps are filled by the medians of the points kept
-            table = schema_of_numbers(source.feature_names, np.median(self._points(), axis=0))
+            names = source.feature_names or self._model.schema.feature_names
+            table = schema_of_numbers(names, np.median(self._points(), axis=0))
         return source if table is None else source.encoded_by(Encoder(table))
 
     def _categories_by_type(self):

@@ -52,7 +52,8 @@ class Columns(ABC):
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows as they are, to be encoded."""
         raise DataError(
-            f"{self.header.source} is sparse and holds only numbers; give the table the model was fitted on"
+            f"{self.header.source} is sparse, and columns of sparse rows are numbers; give a table, or leave out "
+            "categorical_features in the fit"
         )
 
     def whole(self) -> list[Column] | None:

@@ -151,7 +151,7 @@ class PolarsColumns(FrameColumns):
             return Column("other", np.zeros(len(series)), stated=stated)
         if name == "Time":  # nanoseconds of the day
             series = series.cast(int)
-        elif name == "Decimal":
+        elif name in {"Decimal", "Int128", "UInt128"}:
             series = series.cast(float)
         values = np.zeros(len(series)) if name == "Null" else _filled(series, missing)
         made = times(values) if name == "Time" else number_column(values)
