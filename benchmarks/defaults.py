@@ -1,7 +1,7 @@
 """The defaults against scikit-learn's `Nystroem(n_components=1000) + RidgeCV`: test error and time on real data.
 
 Inputs are standardised by the training rows; 90% train, 10% test, every split fitted by both in turn. scikit-learn is
-given the median bandwidth and the same 41 ridges. Prints the medians over the splits.
+given the median bandwidth and the same ridges. Prints the medians over the splits.
 
 Run: python benchmarks/defaults.py --data FOLDER (or set RIDGEMARK_DATA); see docs/data.md for the files.
 """

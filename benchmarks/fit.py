@@ -101,7 +101,7 @@ def predictions(case: Case, p: int, repeats: int) -> dict[str, Any]:
 
 
 def default_fit(case: Case, p: int, repeats: int) -> dict[str, Any]:
-    """Compare the fit that chooses its landmarks by leverage scores and lambda by leave-one-out with one bare pass."""
+    """Compare the fit that chooses its landmarks and, by leave-one-out, lambda with one bare pass."""
     Z = case.X[np.random.default_rng(1).choice(len(case.X), p, replace=False)]
     model = NystromRidge(bandwidth=case.bandwidth, ridge=PATH_OF_RIDGES, n_landmarks=p, random_state=0)
     taken = in_turn(
@@ -158,7 +158,7 @@ class _Falkon:
 
 FIT_HEAD = (
     "| set | rows | p | bare s | ridgemark s | over bare | scikit-learn s | times faster | MB added | "
-    "scikit-learn MB |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    "scikit-learn MB |\n|---|---|---|---|---|---|---|---|---|---|"
 )
 
 

@@ -47,8 +47,10 @@ def leverage_scores(
         The rows; columns that are not numbers are encoded as `NystromRidge` does.
     ridge : float
         Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.
-    kernel, bandwidth
-        As for `NystromRidge`.
+    kernel : str, Kernel or callable, default="gaussian"
+        The kernel; it is not tuned, since there are no targets.
+    bandwidth : "median", float or array of shape (n_features,), default="median"
+        The kernel's bandwidth.
     method : {"approximate", "exact"}
         "exact" needs the whole kernel matrix.
     n_landmarks : int, optional

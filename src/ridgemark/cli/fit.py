@@ -56,7 +56,8 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
 @shared.option(
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
-    f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond.",
+    f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond; "
+    "of classes audit, and none beyond.",
 )
 @shared.test_option
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")

@@ -53,7 +53,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights by label; "balanced" gives all classes the same total weight.
     categorical_features, device, memory_budget, random_state, progress : see NystromRidge
-        Columns of categories, bytes for the blocks of a pass, seed of all draws, and whether to show progress.
+        Columns of categories, where to compute, bytes for the blocks of a pass, seed of all draws, and whether to show
+        progress.
 
     Attributes
     ----------

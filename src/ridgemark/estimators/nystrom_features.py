@@ -26,7 +26,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        As for `NystromRidge`, like the next.
+        The kernel; it is not tuned, since there are no targets.
     bandwidth : "median", float or array of shape (n_features,), default="median"
         The kernel's bandwidth.
     ridge : float, default=1e-3

@@ -23,7 +23,7 @@ class Bernoulli(Kernel):
 
     Parameters
     ----------
-    order : int
+    order : int, default=2
         From 1 to 8.
     """
 

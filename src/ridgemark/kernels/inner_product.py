@@ -98,11 +98,11 @@ class Polynomial(_InnerProductKernel):
 
     Parameters
     ----------
-    degree : int
+    degree : int, default=3
         At least 1.
-    offset : float
+    offset : float, default=1.0
         At least 0; a positive offset adds the terms of lower degree.
-    bandwidth : float or array of shape (n_features,)
+    bandwidth : float or array of shape (n_features,), default=1.0
         Rows are divided by it first.
     """
 

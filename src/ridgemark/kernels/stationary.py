@@ -158,7 +158,7 @@ class Gaussian(RadialKernel):
 
     Parameters
     ----------
-    bandwidth : float or array of shape (n_features,)
+    bandwidth : float or array of shape (n_features,), default=1.0
         The length over which the function varies. With one bandwidth per feature, `|x - z|^2/bandwidth^2` is
         `sum_j ((x_j - z_j)/bandwidth_j)^2`.
     metric : array of shape (n_features, r), optional
@@ -189,9 +189,9 @@ class PowerExponential(RadialKernel):
 
     Parameters
     ----------
-    bandwidth : float or array of shape (n_features,)
+    bandwidth : float or array of shape (n_features,), default=1.0
         As for the Gaussian kernel.
-    exponent : float
+    exponent : float, default=1.0
         Above 0 and at most 2, for which the kernel is positive definite in any number of features.
     metric : array of shape (n_features, r), optional
         A matrix P: `r = |P'(x - z)|`. It replaces the bandwidth.

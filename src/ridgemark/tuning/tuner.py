@@ -50,7 +50,8 @@ class Tuner(Parameterised):
         landmarks is given, or the fit is exact, a sixth of those, 400 to 800: a metric found with few landmarks is too
         smooth for many.
     evaluations : int, default=40
-        Evaluations of the leave-one-out error and its gradient in each descent; there are up to four.
+        Evaluations of the leave-one-out error and its gradient in each descent; there are up to six,
+        after up to eight with fewer rows and landmarks.
     patience : int, default=3
         Looks at the judging rows without a gain after which a descent ends.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
