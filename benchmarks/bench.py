@@ -6,6 +6,7 @@ say what they gave.
 
 from __future__ import annotations
 
+import argparse
 import platform
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,7 @@ def plot(fits: dict[str, Any], against: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     fits = fit.main(["--rows", "50000", "--landmarks", "500", "1000", "--repeats", "3", "--no-others"])
     print()
     sizes = [
