@@ -376,7 +376,8 @@ def test_smaller_blocks_answer_a_full_memory(monkeypatch):
     model, rows = NystromRidge(**OPTIONS, selection="uniform", ridge=1e-4), torch.from_numpy(X)
     whole = model.fit(rows, Y).predict(rows)
     _Small(monkeypatch, 70)
-    assert _apart(whole.numpy(), model.fit(rows, Y).predict(rows)) <= CLOSE
+    # Sums in another order: their rounding errors, a few 1e-15, are divided by lambda.
+    assert _apart(whole.numpy(), model.fit(rows, Y).predict(rows)) <= 10 * CLOSE
 
 
 def test_a_memory_that_holds_no_block_is_named(monkeypatch):
