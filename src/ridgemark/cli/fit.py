@@ -57,7 +57,7 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
     f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond; "
-    "of classes audit, and none beyond.",
+    "with --classify audit up to as many, and none beyond.",
 )
 @shared.test_option
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")

@@ -109,8 +109,8 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         Levels, trajectories, how each was judged and what was chosen; where the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
         Each column's share of the mean squared gradient of the prediction times the column's variance; for every
-        kernel with known derivatives, where `(landmarks + 1000) columns` is at most 2e7. They sum to one; a column that
-        becomes several features has the sum of theirs. A column of more than 100 levels has half the mean squared
+        kernel with known derivatives, where `(landmarks + 1000) * columns` is at most 2e7. They sum to one; a column
+        that becomes several features has the sum of theirs. A column of more than 100 levels has half the mean squared
         difference from predictions with another row's level. `partial_fit` takes rows kept of all batches where a ridge
         is searched by leave-one-out, or else the landmarks and the rows of the last batch.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`

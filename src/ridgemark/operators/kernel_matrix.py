@@ -60,8 +60,9 @@ class SymmetricProduct(Task):
             others = slice(max(0, first - tile.start), None)
             if tile.start + tile.n_rows > first:
                 across[:, :n_vectors] += product_in_blocks(values[others].T, tile.along[0][others])
-        products, others = backend.xp.concat(below), slice(max(0, first - block.start), None)
+        products = backend.xp.concat(below)
         if len(self.sizes):
+            others = slice(max(0, first - block.start), None)
             errors = self.cross_kernel.entry_error(block.features)[:, None]
             across[:, n_vectors:] += errors[others, 0] @ block.along[1][others]
             products = backend.xp.concat([products, errors * self.sizes], axis=1)

@@ -77,7 +77,7 @@ class Block:
         return replace(self.at(slice(first, last)), start=self.start + first)
 
     def parts(self, most: int) -> Iterator[Block]:
-        """Yield the block in the fewest parts of at most so many rows, all of nearly the same size."""
+        """Yield the block in the fewest parts of at most `most` rows, all of nearly the same size."""
         size = -(-self.n_rows // max(1, -(-self.n_rows // most)))
         for first in range(0, self.n_rows, size or 1):
             yield self.part(first, min(first + size, self.n_rows))
