@@ -41,6 +41,24 @@ def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, ei
     assert rows == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_with_a_transposed_triangle_are_those_with_the_full_matrix(size, order, either_way):
+    rows, triangle = np.random.default_rng(1).normal(size=(17, size)), np.array(upper(size), order=order)
+    expected = rows @ triangle.T
+    assert blas.times_triangle_(rows, triangle, transposed=True) is rows
+    assert rows == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_inverse_by_panels_is_the_inverse(size, order):
+    triangle = np.array(upper(size) / 5.0, order=order)
+    inverse = NUMPY.inverse_triangle(triangle)
+    assert (inverse == np.triu(inverse)).all()
+    assert inverse @ triangle == pytest.approx(np.eye(size), abs=1e-12 * max(1.0, abs(inverse).max(initial=0.0)))
+
+
 @pytest.mark.parametrize("leading", [0, 1, 60, 129, 130])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_columns_of_a_block_are_updated_in_place(leading, order, either_way):

@@ -151,6 +151,8 @@ def test_operations_equal_those_of_numpy(backend):
         lambda b, A, B, T: b.matmul(A, B),
         lambda b, A, B, T: b.matmul(A, B, out=b.empty((9, 7), like=A)),
         lambda b, A, B, T: b.times_triangle_(A, T),
+        lambda b, A, B, T: b.times_triangle_(b.copy(A), T, transposed=True) + A,
+        lambda b, A, B, T: b.inverse_triangle(T),
         lambda b, A, B, T: b.subtract_product_(b.zeros((9, 7)), A, B),
         lambda b, A, B, T: b.median(A),
         lambda b, A, B, T: b.median(B),

@@ -283,11 +283,13 @@ def test_categorical_features_name_columns_or_positions(numbers):
     by_name = quietly(NystromRidge(**QUICK, categorical_features=["d"]).fit, frame, y)
     assert np.array_equal(by_name.dual_coef_, model.dual_coef_)
     assert np.array_equal(by_name.predict(frame), model.predict(X))
+    masked = quietly(NystromRidge(**QUICK, categorical_features=np.array([False, False, False, True])).fit, X, y)
+    assert np.array_equal(masked.dual_coef_, model.dual_coef_)
     features = NystromFeatures(n_landmarks=5, categorical_features=[3]).fit(X)
     assert features.transform(X).shape == (200, 5)
     with pytest.raises(DataError, match="column 'd' of the DataFrame holds text"):
         NystromRidge(categorical_features=None).fit(frame.assign(d="u"), y)
-    for wrong in ("all", 3, [1.5]):
+    for wrong in ("all", 3, [1.5], [True, False]):
         with pytest.raises(ParameterError, match=r"categorical_features"):
             NystromRidge(categorical_features=wrong).fit(frame, y)
 

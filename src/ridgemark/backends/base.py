@@ -141,9 +141,13 @@ class Backend:
         rows = self.xp.astype(rows, self.xp.float64, copy=False)
         return self.xp.matmul(rows.T, rows)
 
-    def times_triangle_(self, rows: Array, triangle: Array) -> Array:
-        """Overwrite rows by their product with an upper triangular matrix."""
-        rows[...] = self.xp.matmul(rows, triangle)
+    def copy(self, values: Array) -> Array:
+        """Return a copy."""
+        return self.xp.asarray(values, copy=True)
+
+    def times_triangle_(self, rows: Array, triangle: Array, transposed: bool = False) -> Array:
+        """Overwrite rows by their product with an upper triangular matrix, or with its transpose."""
+        rows[...] = self.xp.matmul(rows, triangle.T if transposed else triangle)
         return rows
 
     def subtract_product_(self, values: Array, left: Array, right: Array) -> Array:

@@ -18,21 +18,35 @@ from ridgemark.backends.base import Floats
 _PANEL = 128
 
 
-def times_triangle_(rows: Floats, triangle: Floats) -> Floats:
-    """Overwrite A by `A T` for an upper triangle T, with half the operations of a product with a full matrix."""
+def times_triangle_(rows: Floats, triangle: Floats, transposed: bool = False) -> Floats:
+    """Overwrite A by `A T`, or by `A T'`, T upper triangular, with half the operations of a full product."""
     size = len(triangle)
     fitting = _in_rows(rows) and rows.flags.writeable and (_in_rows(triangle) or _in_rows(triangle.T))
     if _TRMM is None or not fitting:
-        for first in reversed(range(0, size, _PANEL)):  # a panel depends only on the columns up to its end
-            last = min(first + _PANEL, size)
-            rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]
+        for panel in _panels(size) if transposed else reversed(_panels(size)):  # of columns still to be overwritten
+            if transposed:
+                rows[:, panel] = rows[:, panel.start :] @ triangle[panel, panel.start :].T
+            else:
+                rows[:, panel] = rows[:, : panel.stop] @ triangle[: panel.stop, panel]
         return rows
     # BLAS stores matrices by columns: to it our A is A', and our upper triangle is the lower one.
     if _in_rows(triangle):
-        _TRMM(b"L", b"L", b"N", b"N", size, len(rows), 1.0, triangle, _step(triangle), rows, _step(rows))
+        turned = b"T" if transposed else b"N"
+        _TRMM(b"L", b"L", turned, b"N", size, len(rows), 1.0, triangle, _step(triangle), rows, _step(rows))
     else:
-        _TRMM(b"L", b"U", b"T", b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
+        turned = b"N" if transposed else b"T"
+        _TRMM(b"L", b"U", turned, b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
     return rows
+
+
+def inverse_triangle(triangle: Floats) -> Floats:
+    """Return the inverse X of an upper triangle T by panels of columns, the last of those so far: `-X_11 T_12 X_22`."""
+    inverse = np.zeros(triangle.shape)
+    for panel in _panels(len(triangle)):
+        before, own = slice(panel.start), np.linalg.inv(triangle[panel, panel])
+        inverse[panel, panel] = own
+        inverse[before, panel] = inverse[before, before] @ (triangle[before, panel] @ -own)
+    return inverse
 
 
 def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
@@ -43,6 +57,10 @@ def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
     size = *values.shape[::-1], len(right)  # BLAS stores matrices by columns: to it this is C' - B'A'
     _GEMM(b"N", b"N", *size, -1.0, right, _step(right), left, _step(left), 1.0, values, _step(values))
     return values
+
+
+def _panels(size: int) -> list[slice]:
+    return [slice(first, min(first + _PANEL, size)) for first in range(0, size, _PANEL)]
 
 
 def _in_rows(matrix: Floats) -> bool:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ridgemark.backends.base import Backend
-from ridgemark.backends.blas import subtract_product_, times_triangle_
+from ridgemark.backends.blas import inverse_triangle, subtract_product_, times_triangle_
 from ridgemark.backends.threads import all_blas_threads, one_blas_thread
 
 Floats = NDArray[Any]
@@ -47,8 +47,14 @@ class NumpyBackend(Backend):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(left, right, out=out)
 
-    def times_triangle_(self, rows: Floats, triangle: Floats) -> Floats:
-        return times_triangle_(rows, triangle)
+    def copy(self, values: Floats) -> Floats:
+        return values.copy()
+
+    def times_triangle_(self, rows: Floats, triangle: Floats, transposed: bool = False) -> Floats:
+        return times_triangle_(rows, triangle, transposed)
+
+    def inverse_triangle(self, triangle: Floats) -> Floats:
+        return inverse_triangle(triangle)
 
     def subtract_product_(self, values: Floats, left: Floats, right: Floats) -> Floats:
         return subtract_product_(values, left, right)

@@ -104,7 +104,9 @@ class TorchBackend(Backend):
             corner.copy_(torch.tril(corner) + torch.tril(corner, -1).T)
         return product
 
-    def times_triangle_(self, rows: Array, triangle: Array) -> Array:
+    def times_triangle_(self, rows: Array, triangle: Array, transposed: bool = False) -> Array:
+        if transposed:
+            return super().times_triangle_(rows, triangle, transposed)
         for first in reversed(range(0, len(triangle), _PANEL)):  # a panel depends only on the columns up to its end
             last = min(first + _PANEL, len(triangle))
             rows[:, first:last] = rows[:, :last] @ triangle[:last, first:last]

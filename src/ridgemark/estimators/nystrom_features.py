@@ -36,7 +36,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         Number of landmarks and of features.
     selection : str, Selection or array of points, default="auto"
         How landmarks are chosen.
-    categorical_features : "from_dtype", list of names or positions, or None, default="from_dtype"
+    categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories, as for `NystromRidge`.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         As for `NystromRidge`.

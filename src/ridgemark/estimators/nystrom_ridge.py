@@ -73,9 +73,9 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         the ridge.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
-    categorical_features : "from_dtype", list of names or positions, or None, default="from_dtype"
+    categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
         Which columns of a table are categories: those of text or of a categorical type, besides these the columns of a
-        list, or none, in which case text is refused. See the page on tables.
+        list or mask, or none, in which case text is refused. See the page on tables.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where blocks of rows and large matrices are computed: "cuda" on all GPUs by torch ("cuda:1" on one), "auto"
         there if torch finds one. torch tensors given as rows are computed on their own device, and answered in tensors.

@@ -84,7 +84,7 @@ def learn_schema(
     ----------
     source : BaseRows
         The rows.
-    categorical : "from_dtype", list of names or positions, or None
+    categorical : "from_dtype", list of names or positions, mask, or None
         By default text and categories are categorical; a list adds columns to these; None refuses text.
     numeric : list of names or positions, optional
         Columns that are read as numbers, whatever their type.
@@ -157,6 +157,17 @@ def warn_of_row_numbers(names: Sequence[str], columns: Sequence[Column]) -> None
     _warn_of_numbers(found, len(names))
 
 
+def _positions(keys: list[Any], n_columns: int, role: str) -> list[Any]:
+    """Return the columns of a mask, one True or False for each column; names and positions as they are."""
+    if not keys or not all(isinstance(key, bool | np.bool_) for key in keys):
+        return keys
+    if len(keys) != n_columns:
+        raise ParameterError(
+            f"{role} as a mask needs one True or False for each of {n_columns} columns, got {len(keys)}"
+        )
+    return np.flatnonzero(keys).tolist()
+
+
 def _given(source: BaseRows, asked: dict[str, tuple[Any, Any]]) -> dict[int, Any]:
     """Return what the user says of columns, by their positions."""
     header = Header("the table", source.n_features, source.feature_names)
@@ -166,7 +177,7 @@ def _given(source: BaseRows, asked: dict[str, tuple[Any, Any]]) -> dict[int, Any
             raise ParameterError(
                 f'{role} must be "from_dtype", None or a list of column names or positions, got {keys!r:.60}'
             )
-        keys = None if keys is None else list(keys)
+        keys = None if keys is None else _positions(list(keys), source.n_features, role)
         for position in header.positions(keys or None, role):
             if position in given:
                 raise ParameterError(f"{role} names column {position}, which another option names too; name it once")

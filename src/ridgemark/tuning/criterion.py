@@ -101,12 +101,12 @@ class Design:
         """Return the design for kernel values C and W; raise LinAlgError if W is not definite."""
         backend, given = backend_of(cross), sample.placed
         jitter = _JITTER * float(landmark_kernel.diagonal().max())
-        lower = _cholesky(landmark_kernel + jitter * backend.from_host(np.eye(sample.n_landmarks)))
-        whitener = _inverse(lower).T
+        whitener = _inverse_factor(landmark_kernel + jitter * backend.from_host(np.eye(sample.n_landmarks)))
         mean, target_mean = backend.zeros((cross.shape[1],)), backend.zeros((given.targets.shape[1],))
         if sample.fit_intercept:
             mean, target_mean = given.weights @ cross, given.weights @ given.targets
-        return cls(sample, whitener, mean, (cross - mean) @ whitener, target_mean, given.targets - target_mean)
+        features = backend.times_triangle_(cross - mean, whitener)
+        return cls(sample, whitener, mean, features, target_mean, given.targets - target_mean)
 
     @property
     def weights(self) -> Floats:
@@ -142,11 +142,11 @@ class Solved:
 
     design: Design
     ridge: float
-    inverse: Array  # F^-1, F = B'diag(w)B + lambda I
+    inverse: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
     residuals: Floats  # e = y - Bc
-    shares: Floats  # T = B F^-1
-    kept: Floats  # q = 1 - h, h_i = w_i (1 + t_i'b_i); no 1 without an intercept
+    shares: Floats  # A = BG
+    kept: Floats  # q = 1 - h, h_i = w_i (1 + a_i'a_i); no 1 without an intercept
 
     @classmethod
     def of(cls, design: Design, ridge: float) -> Solved:
@@ -154,10 +154,10 @@ class Solved:
         features, w, backend = design.features, design.weights, backend_of(design.features)
         gram = _weighted_gram(features, w)
         backend.diagonal(gram)[...] += ridge
-        inverse = _inverse(gram)
-        coefficients = inverse @ (features.T @ (w[:, None] * design.targets))
-        shares = features @ inverse
-        leverage = w * (float(design.sample.fit_intercept) + backend.xp.einsum("ij,ij->i", shares, features))
+        inverse = _inverse_factor(gram)
+        coefficients = inverse @ (inverse.T @ (features.T @ (w[:, None] * design.targets)))
+        shares = backend.times_triangle_(backend.copy(features), inverse)
+        leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(shares))
         kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
         return cls(design, ridge, inverse, coefficients, residuals, shares, kept)
@@ -175,25 +175,32 @@ class Solved:
     def gradients(self) -> tuple[Floats, Floats, float]:
         """Return dE/dC, dE/dW and dE/dlambda.
 
-        With `u = 2 w r/q`, `g = u r`, `v = F^-1 B'u`, `M = T'diag(g w)T` and `J X = X - w(1'X)`:
-        `dE/dC = J[-(u - w Bv)c' - (w e)v' + 2 diag(g w)T - 2 diag(w)BM]Q'`,
-        `dE/dW = lambda Q((vc' + cv')/2 - M)Q'` and `dE/dlambda = v'c - tr M`, u and g summed over the targets.
+        With `u = 2 w r/q`, `g = u r`, `v = F^-1 B'u`, `N = A'diag(g w)A`, `R = QG` and `J X = X - w(1'X)`:
+        `dE/dC = J[2 (diag(g w)A - diag(w)AN)R' - (u - w Bv)(Qc)' - (w e)(Qv)']`,
+        `dE/dW = lambda (((Qv)(Qc)' + (Qc)(Qv)')/2 - RNR')` and `dE/dlambda = v'c - tr GNG'`, u and g summed over the
+        targets.
         """
         design, w = self.design, self.design.weights
         features, whitener, c = design.features, design.whitener, self.coefficients
-        left_out, n_targets = self.left_out, c.shape[1]
-        u = left_out * (2.0 * w / (self.kept * n_targets))[:, None]
+        backend, left_out = backend_of(features), self.left_out
+        u = left_out * (2.0 * w / (self.kept * c.shape[1]))[:, None]
         weighted_g = w * (u * left_out).sum(axis=1)
-        v = self.inverse @ (features.T @ u)
+        v = self.inverse @ (self.inverse.T @ (features.T @ u))
         spread = _weighted_gram(self.shares, weighted_g)
-        by_cross = (w[:, None] * (features @ v) - u) @ c.T
-        by_cross -= (w[:, None] * self.residuals) @ v.T
+        by_ridge = (v * c).sum() - (spread * (self.inverse.T @ self.inverse)).sum()
+        triangle = backend.times_triangle_(backend.copy(whitener), self.inverse)
+        by_cross = self.shares @ spread
+        by_cross *= (-2.0 * w)[:, None]
         by_cross += (2.0 * weighted_g)[:, None] * self.shares
-        by_cross -= (2.0 * w)[:, None] * (features @ spread)
+        backend.times_triangle_(by_cross, triangle, transposed=True)
+        c, v, fitted = whitener @ c, whitener @ v, features @ v
+        rank_two = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)
+        backend.subtract_product_(by_cross, rank_two, backend.copy(backend.xp.concat([c, v], axis=1).T))
         if design.sample.fit_intercept:
             by_cross -= w[:, None] * by_cross.sum(axis=0)
-        by_landmarks = self.ridge * whitener @ ((v @ c.T + c @ v.T) / 2.0 - spread) @ whitener.T
-        return by_cross @ whitener.T, by_landmarks, float((v * c).sum() - spread.trace())
+        for _ in range(2):  # N R', then R N R'
+            spread = backend.times_triangle_(backend.copy(spread.T), triangle, transposed=True)
+        return by_cross, self.ridge * ((v @ c.T + c @ v.T) / 2.0 - spread), float(by_ridge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,24 +248,13 @@ def _design(kernel: Kernel, sample: Sample) -> Design:
     return Design.of(sample, bound(given.features), bound.symmetric_block(given.landmarks))
 
 
-def _cholesky(matrix: Array) -> Array:
-    """Return the lower triangle; raise LinAlgError if the matrix is not definite."""
+def _inverse_factor(matrix: Array) -> Array:
+    """Return R, upper triangular, with `R'AR = I`; raise LinAlgError if A is not definite."""
     backend = backend_of(matrix)
-    if backend is NUMPY:
-        return np.linalg.cholesky(matrix)
-    upper = backend.cholesky(matrix)
+    upper = np.linalg.cholesky(matrix).T if backend is NUMPY else backend.cholesky(matrix)
     if upper is None:
         raise np.linalg.LinAlgError
-    return upper.T
-
-
-def _inverse(matrix: Array) -> Array:
-    """Return the inverse; raise LinAlgError if there is none."""
-    backend = backend_of(matrix)
-    try:
-        return backend.xp.linalg.inv(matrix)
-    except backend.failures as error:
-        raise np.linalg.LinAlgError from error
+    return backend.inverse_triangle(upper)
 
 
 def _weighted_gram(features: Array, weights: Array) -> Array:
