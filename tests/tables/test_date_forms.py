@@ -16,6 +16,7 @@ from tests.tables.cases import encoded
 pd = pytest.importorskip("pandas")
 
 DAYS = pd.date_range("1999-12-25", periods=40, freq="9D")
+TARGET = np.arange(40.0) + np.random.default_rng(0).normal(size=40)
 WRITTEN = ["%Y/%m/%d", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y.%m.%d"]
 NAMED = ["%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d%b%Y", "%B %d, %Y", "%b %d %Y"]
 MONTHS = ["%Y-%m", "%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%m-01", "%m/01/%Y", "%m/1/%y", "01/%m/%Y"]
@@ -125,8 +126,8 @@ def test_one_wrong_date_is_named(form):
 
 
 def test_later_rows_are_read_in_the_form_of_the_fit(tmp_path):
-    frame, target = pd.DataFrame(table(DAYS.strftime("%d/%m/%Y"))), np.arange(40.0)
-    NystromRidge(bandwidth="median", random_state=0).fit(frame, target).save(tmp_path / "model")
+    frame = pd.DataFrame(table(DAYS.strftime("%d/%m/%Y")))
+    NystromRidge(bandwidth="median", random_state=0).fit(frame, TARGET).save(tmp_path / "model")
     model = load(tmp_path / "model")
     early = frame.assign(a=DAYS.day.map(lambda day: f"{day % 12 + 1:02}/02/2000"))  # no day tells the order
     moments = pd.to_datetime(early["a"], format="%d/%m/%Y")
@@ -137,7 +138,7 @@ def test_later_rows_are_read_in_the_form_of_the_fit(tmp_path):
 
 
 def test_a_csv_file_is_read_as_its_frame(tmp_path):
-    frame = pd.DataFrame(table(DAYS.strftime("%m/%d/%Y %H:%M"))).assign(y=np.arange(40.0))
+    frame = pd.DataFrame(table(DAYS.strftime("%m/%d/%Y %H:%M"))).assign(y=TARGET)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     model = NystromRidge(bandwidth="median", random_state=0)
     of_file = model.fit(open_rows(tmp_path / "rows.csv", target="y")).predict(frame[["a", "b"]])
