@@ -57,6 +57,15 @@ def test_a_map_stacks_the_blocks_in_row_order(data):
     assert np.array_equal(out, 2 * X)
 
 
+def test_one_pass_stacks_one_result_and_sums_another(data):
+    X, _, _ = data
+    passes = RowPasses(ArrayRows(X))
+    stacked, total = passes.map_and_reduce(FunctionTask(lambda block: (2 * block.features, block.features.sum(axis=0))))
+    assert np.array_equal(stacked, 2 * X)
+    assert total == pytest.approx(X.sum(axis=0), rel=1e-12)
+    assert passes.n_passes == 1
+
+
 def test_sums_have_the_same_bits_for_any_number_of_threads(data):
     X, Y, _ = data
     totals = []

@@ -277,6 +277,18 @@ def test_beyond_the_memory_budget_a_sample_chooses_and_no_vectors_are_kept(beyon
         model.certify(chunked(X), chunked(Y), sample_weight=chunked(WEIGHTS))
 
 
+def test_beyond_the_memory_budget_widths_follow_the_noise_as_in_memory(beyond, monkeypatch):
+    monkeypatch.setattr("ridgemark.passes.sample._ROWS", 1000)
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1.0, 1.0, size=(4000, 2))
+    targets = rows[:, 1] + (1.0 + 0.9 * rows[:, 0]) * rng.normal(size=4000)
+    options = {"bandwidth": 1.0, "n_landmarks": 40, "random_state": 0}
+    new = np.array([[-0.8, 0.0], [0.8, 0.0]])
+    quiet, noisy = np.diff(NystromRidge(**options).fit(chunked(rows), chunked(targets)).predict_interval(new)).ravel()
+    assert quiet == pytest.approx(2 * 1.645 * 0.28, rel=0.25)
+    assert noisy == pytest.approx(2 * 1.645 * 1.72, rel=0.25)
+
+
 def test_beyond_the_memory_budget_groups_are_those_of_each_partition(beyond):
     twice, targets = np.vstack([X[:300], X[:300]]), np.r_[Y[:300], Y[:300] + 1.0]
     # Equal rows are in one partition, so that the groups are those of all rows.

@@ -42,7 +42,7 @@ def with_calibration(
     if guaranteed or not everything:
         noise = model.noise or constant_noise(fit)
     else:
-        noise, sigma = noise_of_rows(passes, fit, residuals, sample)
+        noise, sigma = noise_of_rows(passes, fit, left_out, sample)
     along = () if noise.outside else (passes.left_out_groups().weights[sample],)
     places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
     if sigma is None:

@@ -9,16 +9,14 @@ from ridgemark.backends import Floats, Indices
 from ridgemark.intervals.deviations import SpectralTask, spectral_form, unit_variance
 from ridgemark.intervals.quantiles import quantiles
 from ridgemark.losses import RidgeSolution
-from ridgemark.operators import Cross, Features
 from ridgemark.passes import RowPasses, Workspace
-from ridgemark.path import Ridges, loo_path
+from ridgemark.path import LeaveOneOut, Ridges, loo_path
 from ridgemark.path.left_out import kept_share
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, SpectralSolver
 
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
-_NEGLIGIBLE = 1e-6  # relative rounding error of the noise
 _OUTLIER = 25.0  # squared standardised residuals count at most this
 _SHARES = np.append(np.logspace(0.0, -8.0, 33), 0.0)  # of the function's variance
 
@@ -55,32 +53,35 @@ def constant_noise(fit: LandmarkFit) -> NoiseLevel:
     return NoiseLevel(RidgeSolution(np.zeros(shape), one), one, variance * one, True)
 
 
-def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample: Indices) -> tuple[NoiseLevel, Floats]:
+def noise_of_rows(
+    passes: RowPasses, fit: LandmarkFit, left_out: LeaveOneOut, sample: Indices
+) -> tuple[NoiseLevel, Floats]:
     """Return the noise by ridge regression of |r_i| on the features, and its leave-one-out values at sampled rows.
 
-    r are the leave-one-out residuals of all rows of the fit. One pass sums `B'W|r|`; the ridge of each target is that
+    r are the leave-one-out residuals of the rows of the fit, or of a sample of them. The ridge of each target is that
     of the smallest leave-one-out error on the sample. Sizes are scaled so that the mean of `min((r/sigma)^2, 25)` is 1.
     """
-    weights = passes.row_counts()
-    unit = weights @ np.abs(residuals) / weights.sum()
+    weights, sizes = passes.row_counts(), np.abs(left_out.residuals)
+    total = weights.sum()
+    unit = weights @ sizes / total
     unit[unit == 0.0] = 1.0
-    sizes = np.abs(residuals) / unit
-    origin = weights @ sizes / weights.sum()
-    weighted = weights[:, None] * (sizes - origin)
+    sizes = sizes / unit
+    origin = weights @ sizes / total
+    weighted, more = weights[:, None] * (sizes - origin), fit.moments.total_weight / total  # as if of all rows
     ridges = _ridges(fit)
     sums = replace(
         fit.moments,
-        cross=_feature_sums(passes, fit, weighted, ridges),
-        target_sum=weighted.sum(axis=0),
-        target_square=(weighted * (sizes - origin)).sum(axis=0),
+        cross=left_out.size_sums * (more / unit) - np.outer(fit.moments.feature_sum, origin),
+        target_sum=more * weighted.sum(axis=0),
+        target_square=more * (weighted * (sizes - origin)).sum(axis=0),
     )
     solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
-    left_out, own = passes.left_out(), weights[sample]
-    groups = group_rows(left_out, weights, sizes.copy() if left_out.has_repeats else None)
+    together, own = passes.left_out(), weights[sample]
+    groups = group_rows(together, weights, sizes.copy() if together.has_repeats else None)
     groups = RowGroups(groups.weights[sample], None if groups.gaps is None else groups.gaps[sample])
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
-    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, len(left_out), groups)
+    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, len(together), groups)
     assert found is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
@@ -89,16 +90,8 @@ def noise_of_rows(passes: RowPasses, fit: LandmarkFit, residuals: Floats, sample
     solution = solver.solution(ridges.scaled[path.chosen])
     solution = RidgeSolution(solution.coefficients * scale, (solution.intercept + origin) * scale)
     # Each group counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
-    variance = unit_variance(fit, len(left_out)) * (not _pairwise(fit))
+    variance = unit_variance(fit, len(together)) * (not _pairwise(fit))
     return NoiseLevel(solution, floor * scale, variance, False), level * scale
-
-
-def _feature_sums(passes: RowPasses, fit: LandmarkFit, vectors: Floats, ridges: Ridges) -> Floats:
-    """Return `B'V`, `B = C T`; as `T'(C'V)`, in less work, where the rounding error `eps |T|/lambda` is negligible."""
-    triangle = fit.factor.triangle
-    if np.finfo(float).eps * float(np.linalg.norm(triangle)) <= _NEGLIGIBLE * ridges.values.min():
-        return np.asarray(triangle.T @ (Cross(passes, fit.factor.kept_kernel).T @ vectors))
-    return Features(passes, fit.factor).T @ vectors
 
 
 def _pairwise(fit: LandmarkFit) -> bool:

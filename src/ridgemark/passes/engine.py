@@ -122,6 +122,11 @@ class TaskRunner:
                 pass
         return stacked
 
+    def map_and_reduce(self, task: Task, along: Along = ()) -> tuple[NDArray[Any], Any]:
+        """Return, for a task of two results, the first stacked and the sum of the second, both in row order."""
+        self.require_memory()
+        return self._kept(task, 0, lambda key: self._stacked(task, along, key, adds=True))
+
     def reduce(self, task: Task, along: Along = (), start: int = 0, stays: bool = False) -> Any:
         """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
 
@@ -180,20 +185,26 @@ class TaskRunner:
         if journal is not None and key is not None and journal.is_due and row < self.source.n_rows:
             journal.write(key, (row, so_far))
 
-    def _stacked(self, task: Task, along: Along, key: Key | None) -> NDArray[Any]:
-        row, first = self._begun(task, 0, key)
+    def _stacked(self, task: Task, along: Along, key: Key | None, adds: bool = False) -> Any:
+        """Return the results stacked; with `adds` the first of each pair stacked, and the sum of the second."""
+        row, begun = self._begun(task, 0, key)
+        first, summed = begun if adds and begun is not None else (begun, None)
         out: NDArray[Any] | None = None
+        total = RunningSum(summed)
         if first is not None:
             out = np.empty((self.source.n_rows, *first.shape[1:]), first.dtype)
             out[:row] = first
         for block, result, backend in self._run(task, along, row):
-            result = on_host(result, backend)
+            rows, more = on_host(result if adds else (result, None), backend)
             if out is None:
-                out = np.empty((self.source.n_rows, *result.shape[1:]), result.dtype)
-            out[block.start : block.start + block.n_rows] = result
-            self._note(key, block, out[: block.start + block.n_rows])
+                out = np.empty((self.source.n_rows, *rows.shape[1:]), rows.dtype)
+            out[block.start : block.start + block.n_rows] = rows
+            done = out[: block.start + block.n_rows]
+            if adds:
+                total.add(more)
+            self._note(key, block, (done, total.value) if adds else done)
         assert out is not None  # every source has at least one row
-        return out
+        return (out, total.value) if adds else out
 
     def _sum(self, task: Task, along: Along, start: int, key: Key | None) -> Any:
         row, begun = self._begun(task, start, key)

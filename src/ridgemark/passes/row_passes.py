@@ -127,17 +127,10 @@ class RowPasses(TaskRunner):
     def _survey(self) -> tuple[DistinctRows, Columns]:
         self.require_memory()
         if self._surveyed is None:
-            weights, task = self.weights(), Survey()
-            hashes, columns = self._kept(task, 0, lambda key: self._hashes_and_columns(task))
+            weights = self.weights()
+            hashes, columns = self.map_and_reduce(Survey())
             self._surveyed = find_distinct(hashes, weights, self.backend), columns
         return self._surveyed
-
-    def _hashes_and_columns(self, task: Task) -> tuple[NDArray[np.uint64], Columns]:
-        hashes, columns = np.empty(self.source.n_rows, dtype=np.uint64), Columns.of(np.empty((0, 1)), np.empty(0))
-        for block, (block_hashes, block_columns), _ in self._run(task, ()):
-            hashes[block.start : block.start + block.n_rows] = block_hashes
-            columns = columns + block_columns
-        return hashes, columns
 
     def row_groups(self) -> RowGroups:
         """Return the groups of equal rows; where rows repeat, with one pass over the targets. The result is kept."""

@@ -28,11 +28,14 @@ class LeaveOneOut:
         row is far from all others. The same for targets of the same ridge.
     weights : array of shape (n,)
         In units of their mean; the noise variance of row i is the mean noise variance over its weight.
+    size_sums : array of shape (rank, n_targets)
+        `B'W|r|`, r the residuals: what regression of their sizes on the features B needs.
     """
 
     residuals: Floats
     potential: Floats
     weights: Floats
+    size_sums: Floats
 
 
 def leave_one_out(
@@ -52,35 +55,34 @@ def leave_one_out(
     """
     different, chosen = np.unique(scaled_ridge, return_inverse=True)
     task = ChosenLeftOut(**left_out_parts(factor, solver, different, target_origin), chosen=chosen)
-    both = passes.map(task, _along(groups or passes.left_out_groups()))
-    return LeaveOneOut(both[:, : len(chosen)], both[:, len(chosen) :], relative_weights(passes))
+    both, sums = passes.map_and_reduce(task, _along(groups or passes.left_out_groups()))
+    return left_out_results(passes, solver, both[:, 0], both[:, 1], sums)
 
 
-def path_errors(passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None) -> tuple[Floats, Floats | None]:
+def left_out_results(
+    passes: RowPasses, solver: SpectralSolver, residuals: Floats, potential: Floats, sums: Floats
+) -> LeaveOneOut:
+    """Return the results of all rows, with the sums of features that are centred and rotated as the solver's."""
+    weights = passes.row_counts()
+    size_sums = solver.rotation @ sums + np.outer(solver.feature_mean, weights @ np.abs(residuals))
+    return LeaveOneOut(residuals, potential, weights * (np.count_nonzero(weights) / weights.sum()), size_sums)
+
+
+def path_errors(
+    passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None
+) -> tuple[Floats, tuple[Floats, Floats] | None]:
     """Return the weighted mean squared residual of every ridge and target, from the `left_out_parts`.
 
-    Where that fits into memory return also each row's residuals for all ridges and targets, and last its potential:
-    an array of shape (n, ridges, targets + 1).
+    Where that fits into memory return also what `LeftOut` gives for all rows.
     """
     total, (_, n_values) = passes.total_weight, parts["fits"].shape
     if passes.beyond_memory:
         return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
     along = _along(groups or passes.left_out_groups())
     if passes.holds(4 * (n_values + len(parts["scaled_ridges"]))):
-        results = passes.map(LeftOut(**parts), along)
-        return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, results
+        results, sums = passes.map_and_reduce(LeftOut(**parts), along)
+        return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, (results, sums)
     return passes.reduce(LeftOutErrors(**parts), along) / total, None
-
-
-def relative_weights(passes: RowPasses) -> Floats:
-    """Return the weight of every row in units of their mean."""
-    weights = passes.row_counts()
-    return weights * (np.count_nonzero(weights) / weights.sum())
-
-
-def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
-    """Pick residuals and potentials at each target's ridge from those at all ridges."""
-    return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
 
 
 def _along(groups: RowGroups) -> tuple[Floats, ...]:
@@ -116,8 +118,9 @@ def left_out_parts(
 class LeftOut(CrossTask):
     """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
 
-    The result has shape (rows, ridges, targets + 1). Given along are the weights of the rows' groups and, where rows
-    are equal, the gaps of their targets from the groups' means.
+    They have shape (rows, ridges, targets + 1). The second result are the sums `V'Bc'W|r|` of the sizes of residuals r
+    and features in the solver's coordinates, shape (rank, ridges, targets). Given along are the weights of the rows'
+    groups and, where rows are equal, the gaps of their targets from the groups' means.
     """
 
     what: ClassVar[str] = "leave-one-out"
@@ -133,7 +136,12 @@ class LeftOut(CrossTask):
     def width(self) -> int:
         return self.cross_kernel.n_landmarks + self.fits.shape[1] + len(self.scaled_ridges)
 
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
+    def __call__(self, block: Block, workspace: Workspace) -> Any:
+        results, centred = self.left_out(block, workspace)
+        return results, size_sums(centred, block, results[:, :, :-1])
+
+    def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        """Return the residuals with the potentials, and the centred features in the solver's coordinates."""
         n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)
         backend = workspace.backend
         centred = workspace.array("features", (n_rows, self.rotate.shape[1]))
@@ -144,34 +152,47 @@ class LeftOut(CrossTask):
         results = backend.empty((n_rows, n_ridges, n_targets + 1))
         results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
-        backend.xp.square(centred, out=centred)
+        squares = workspace.array("squares", centred.shape)
+        backend.xp.square(centred, out=squares)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
-        leverage, lengths = centred @ self.inverse + self.share_of_constant, centred.sum(axis=1)[:, None]
+        leverage, lengths = squares @ self.inverse + self.share_of_constant, squares.sum(axis=1)[:, None]
         kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
             results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
         results[:, :, -1] = own * unexplained / self.scaled_ridges + backend.ratio(own, weights) * pull
-        return results
+        return results, centred
 
 
 class LeftOutErrors(LeftOut):
     """The weighted sum of squared residuals for every ridge and target."""
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        squares = super().__call__(block, workspace)[:, :, :-1] ** 2
+        squares = self.left_out(block, workspace)[0][:, :, :-1] ** 2
         return workspace.backend.xp.einsum("i,igt->gt", row_weights(block), squares)
 
 
 class ChosenLeftOut(LeftOut):
-    """Residuals and potentials at each target's own ridge, shape (rows, 2 targets)."""
+    """Residuals and potentials at each target's own ridge, shape (rows, 2, targets), and sums as those of `LeftOut`."""
 
     chosen: Indices
 
-    def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        both = at_chosen(super().__call__(block, workspace), self.chosen)
-        return workspace.backend.xp.concat(both, axis=1)
+    def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
+        results, centred = self.left_out(block, workspace)
+        both = at_chosen(results, self.chosen)
+        return workspace.backend.xp.stack(both, axis=1), size_sums(centred, block, both[0])
+
+
+def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
+    """Pick residuals and potentials at each target's ridge from those at all ridges."""
+    return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
+
+
+def size_sums(centred: Floats, block: Block, residuals: Floats) -> Floats:
+    """Return `C'W|r|` for the features C of a block and residuals r of any shape."""
+    weighted = abs(residuals.reshape(block.n_rows, -1)) * row_weights(block)[:, None]
+    return (centred.T @ weighted).reshape(centred.shape[1], *residuals.shape[1:])
 
 
 def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:

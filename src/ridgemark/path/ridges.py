@@ -9,7 +9,14 @@ import numpy as np
 from ridgemark.backends import Floats, Indices
 from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses
-from ridgemark.path.left_out import LeaveOneOut, at_chosen, leave_one_out, left_out_parts, path_errors, relative_weights
+from ridgemark.path.left_out import (
+    LeaveOneOut,
+    at_chosen,
+    leave_one_out,
+    left_out_parts,
+    left_out_results,
+    path_errors,
+)
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver
 from ridgemark.solvers.landmark_fit import ROBUST
@@ -90,13 +97,15 @@ def loo_path(
     sample. Where residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
     parts = left_out_parts(factor, solver, ridges.scaled, target_origin)
-    errors, results = path_errors(passes, parts, groups)
+    errors, found = path_errors(passes, parts, groups)
     path = ridge_path(solver, ridges, n_left_out or passes.n_left_out, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
-    if results is None:
+    if found is None:
         return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin, groups)
-    return path, LeaveOneOut(*at_chosen(results, path.chosen), relative_weights(passes))
+    results, sums = found
+    of_targets = sums[:, path.chosen, np.arange(len(path.chosen))]
+    return path, left_out_results(passes, solver, *at_chosen(results, path.chosen), of_targets)
 
 
 def ridge_path(
