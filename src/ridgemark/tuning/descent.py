@@ -97,9 +97,6 @@ class Descent:
     _iterations: int = 0
     _last: tuple[bytes, Evaluation] | None = None
 
-    def __post_init__(self) -> None:
-        self.metrics = self.metrics.about(self.metric)
-
     def run(self) -> Candidate | None:
         """Return the best metric found; None if the criterion cannot be evaluated at the start."""
         x = np.append(self.metrics.coordinates(self.metric), np.log(self.ridge))

@@ -1,8 +1,6 @@
 """How many numbers a metric has: one bandwidth per feature, or a matrix. What descent changes, and its gradient."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +12,6 @@ from ridgemark.tuning.criterion import Evaluation
 from ridgemark.tuning.pairs import with_metric
 
 _FURTHEST = 25.0  # largest |log bandwidth|, in units of the columns
-_FIRST_STEP = 0.1  # length of the first step of a descent, relative to the matrix it starts from
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P
 
 
@@ -25,10 +22,6 @@ class PerFeature:
     n_features: int
     level: ClassVar[str] = "per_feature"
     bounds: ClassVar[tuple[float, float]] = (-_FURTHEST, _FURTHEST)  # of every coordinate of x
-
-    def about(self, metric: Floats) -> PerFeature:
-        """Return the coordinates for a descent from this metric, whose first step has length one."""
-        return self
 
     def coordinates(self, metric: Floats) -> Floats:
         """Return the x of a metric."""
@@ -54,25 +47,21 @@ class PerFeature:
 
 @dataclass(frozen=True)
 class FullMatrix:
-    """Metrics P that are any matrix; x holds its entries, in a unit. Methods are those of `PerFeature`."""
+    """Metrics P that are any matrix; x holds its entries. Methods are those of `PerFeature`."""
 
     n_features: int
-    unit: float = 1.0
     level: ClassVar[str] = "metric"
     bounds: ClassVar[tuple[None, None]] = (None, None)
 
-    def about(self, metric: Floats) -> FullMatrix:
-        return replace(self, unit=_FIRST_STEP * float(np.linalg.norm(metric)))
-
     def coordinates(self, metric: Floats) -> Floats:
-        return metric.ravel() / self.unit
+        return metric.ravel().copy()
 
     def metric(self, x: Floats) -> Floats:
-        return self.unit * x.reshape(self.n_features, self.n_features)
+        return x.reshape(self.n_features, self.n_features)
 
     def gradient(self, metric: Floats, evaluation: Evaluation) -> Floats:
-        """Return dE/dx: `dE/dP = 2 S P`, times the unit."""
-        return 2.0 * self.unit * (evaluation.outer @ metric).ravel()
+        """Return `dE/dP = 2 S P`."""
+        return 2.0 * (evaluation.outer @ metric).ravel()
 
     def root(self, outer_product: Floats) -> Floats:
         values, vectors = np.linalg.eigh(outer_product)
