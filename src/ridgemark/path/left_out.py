@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from ridgemark.backends import Array, Floats, Indices, backend_of
+from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
 from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
 from ridgemark.solvers import SpectralSolver
+
+_SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -152,10 +155,11 @@ class LeftOut(CrossTask):
         results = backend.empty((n_rows, n_ridges, n_targets + 1))
         results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
         results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
-        squares = workspace.array("squares", centred.shape)
-        backend.xp.square(centred, out=squares)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
-        leverage, lengths = squares @ self.inverse + self.share_of_constant, squares.sum(axis=1)[:, None]
+        leverage, lengths = backend.empty((n_rows, n_ridges)), backend.squared_norms(centred)[:, None]
+        for rows in gen_batches(n_rows, _SQUARED_AT_ONCE if backend is NUMPY else n_rows):
+            leverage[rows] = centred[rows] ** 2 @ self.inverse
+        leverage += self.share_of_constant
         kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
