@@ -41,7 +41,6 @@ class Backend:
     namespace: str
     device: Any = None
     out_of_memory: ClassVar[type[BaseException]] = MemoryError
-    failures: ClassVar[type[BaseException]] = np.linalg.LinAlgError  # of a factor or an inverse that does not exist
 
     @property
     def xp(self) -> Any:

@@ -142,10 +142,10 @@ class Solved:
 
     design: Design
     ridge: float
-    inverse: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
+    inverse_root: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
     residuals: Floats  # e = y - Bc
-    shares: Floats  # A = BG
+    whitened: Floats  # A = BG
     kept: Floats  # q = 1 - h, h_i = w_i (1 + a_i'a_i); no 1 without an intercept
 
     @classmethod
@@ -154,13 +154,13 @@ class Solved:
         features, w, backend = design.features, design.weights, backend_of(design.features)
         gram = _weighted_gram(features, w)
         backend.diagonal(gram)[...] += ridge
-        inverse = _inverse_factor(gram)
-        coefficients = inverse @ (inverse.T @ (features.T @ (w[:, None] * design.targets)))
-        shares = backend.times_triangle_(backend.copy(features), inverse)
-        leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(shares))
+        inverse_root = _inverse_factor(gram)
+        coefficients = inverse_root @ (inverse_root.T @ (features.T @ (w[:, None] * design.targets)))
+        whitened = backend.times_triangle_(backend.copy(features), inverse_root)
+        leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(whitened))
         kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
-        return cls(design, ridge, inverse, coefficients, residuals, shares, kept)
+        return cls(design, ridge, inverse_root, coefficients, residuals, whitened, kept)
 
     @property
     def left_out(self) -> Floats:
@@ -185,17 +185,17 @@ class Solved:
         backend, left_out = backend_of(features), self.left_out
         u = left_out * (2.0 * w / (self.kept * c.shape[1]))[:, None]
         weighted_g = w * (u * left_out).sum(axis=1)
-        v = self.inverse @ (self.inverse.T @ (features.T @ u))
-        spread = _weighted_gram(self.shares, weighted_g)
-        by_ridge = (v * c).sum() - (spread * (self.inverse.T @ self.inverse)).sum()
-        triangle = backend.times_triangle_(backend.copy(whitener), self.inverse)
-        by_cross = self.shares @ spread
+        v = self.inverse_root @ (self.inverse_root.T @ (features.T @ u))
+        spread = _weighted_gram(self.whitened, weighted_g)
+        by_ridge = (v * c).sum() - (spread * (self.inverse_root.T @ self.inverse_root)).sum()
+        triangle = backend.times_triangle_(backend.copy(whitener), self.inverse_root)
+        by_cross = self.whitened @ spread
         by_cross *= (-2.0 * w)[:, None]
-        by_cross += (2.0 * weighted_g)[:, None] * self.shares
+        by_cross += (2.0 * weighted_g)[:, None] * self.whitened
         backend.times_triangle_(by_cross, triangle, transposed=True)
         c, v, fitted = whitener @ c, whitener @ v, features @ v
-        rank_two = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)
-        backend.subtract_product_(by_cross, rank_two, backend.copy(backend.xp.concat([c, v], axis=1).T))
+        left = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)
+        backend.subtract_product_(by_cross, left, backend.copy(backend.xp.concat([c, v], axis=1).T))
         if design.sample.fit_intercept:
             by_cross -= w[:, None] * by_cross.sum(axis=0)
         for _ in range(2):  # N R', then R N R'
