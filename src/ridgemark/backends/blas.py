@@ -23,7 +23,8 @@ def times_triangle_(rows: Floats, triangle: Floats, transposed: bool = False) ->
     size = len(triangle)
     fitting = _in_rows(rows) and rows.flags.writeable and (_in_rows(triangle) or _in_rows(triangle.T))
     if _TRMM is None or not fitting:
-        for panel in _panels(size) if transposed else reversed(_panels(size)):  # of columns still to be overwritten
+        # In this order a panel is computed from columns that are not overwritten yet.
+        for panel in _panels(size) if transposed else reversed(_panels(size)):
             if transposed:
                 rows[:, panel] = rows[:, panel.start :] @ triangle[panel, panel.start :].T
             else:
@@ -40,7 +41,10 @@ def times_triangle_(rows: Floats, triangle: Floats, transposed: bool = False) ->
 
 
 def inverse_triangle(triangle: Floats) -> Floats:
-    """Return the inverse X of an upper triangle T by panels of columns, the last of those so far: `-X_11 T_12 X_22`."""
+    """Return the inverse X of an upper triangle T, one panel of columns after another.
+
+    With 1 for the panels before and 2 for the panel itself, `X_22 = T_22^-1` and `X_12 = -X_11 T_12 X_22`.
+    """
     inverse = np.zeros(triangle.shape)
     for panel in _panels(len(triangle)):
         before, own = slice(panel.start), np.linalg.inv(triangle[panel, panel])

@@ -67,7 +67,8 @@ def noise_of_rows(
     unit[unit == 0.0] = 1.0
     sizes = sizes / unit
     origin = weights @ sizes / total
-    weighted, more = weights[:, None] * (sizes - origin), fit.moments.total_weight / total  # as if of all rows
+    weighted = weights[:, None] * (sizes - origin)
+    more = fit.moments.total_weight / total  # sums over a sample are raised to those of all rows
     ridges = _ridges(fit)
     sums = replace(
         fit.moments,

@@ -121,9 +121,9 @@ def left_out_parts(
 class LeftOut(CrossTask):
     """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
 
-    They have shape (rows, ridges, targets + 1). The second result are the sums `V'Bc'W|r|` of the sizes of residuals r
-    and features in the solver's coordinates, shape (rank, ridges, targets). Given along are the weights of the rows'
-    groups and, where rows are equal, the gaps of their targets from the groups' means.
+    They have shape (rows, ridges, targets + 1). A second result is `V'Bc'W|r|`, r the residuals: products of their
+    sizes with the features in the solver's coordinates, shape (rank, ridges, targets). Given along are the weights of
+    the rows' groups and, where rows are equal, the gaps of their targets from the groups' means.
     """
 
     what: ClassVar[str] = "leave-one-out"
