@@ -8,7 +8,7 @@ from ridgemark.operators.factor import NystromFactor
 from ridgemark.passes import Task, Workspace
 from ridgemark.rows import Block
 
-TILE_ENTRIES = 2**20
+TILE_ENTRIES = 2**19
 """Kernel entries that stay in the processor's cache until they have been used twice."""
 
 
@@ -49,6 +49,6 @@ def diagonal_block(cross_kernel: CrossKernel, block: Block) -> Floats:
     return cross_kernel.backend.double(cross_kernel.kernel.diagonal(block.features, block.indices))
 
 
-def tiles(block: Block, width: int, workspace: Workspace, entries: int = TILE_ENTRIES) -> Iterator[Block]:
+def tiles(block: Block, width: int, workspace: Workspace) -> Iterator[Block]:
     """Return the block in parts whose kernel with `width` columns stays in the processor's cache; whole on a device."""
-    return block.parts(max(16, entries // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1))
+    return block.parts(max(16, TILE_ENTRIES // max(width, 1)) if workspace.backend is NUMPY else max(block.n_rows, 1))

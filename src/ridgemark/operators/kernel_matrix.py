@@ -11,15 +11,12 @@ from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.linalg import product_in_blocks
-from ridgemark.operators.blocks import cross_block, tiles
+from ridgemark.operators.blocks import TILE_ENTRIES, cross_block, tiles
 from ridgemark.operators.row_matrix import Cross, RowMatrix
 from ridgemark.passes import BlockFunction, RowPasses, Summed, Task, Workspace, in_row_order
 from ridgemark.rows import Block, row_weights
 
-# Smaller than the tiles of C: each tile is used for its rows and its columns, and larger ones would make blocks too
-# short in a small budget.
-_TILE_ENTRIES = 2**19
-_TILE_COLUMNS = 2048
+_TILE_COLUMNS = 2048  # counted for a tile of K, so that its rows do not depend on the number of columns at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,7 @@ class SymmetricProduct(Task):
         backend, n_vectors = workspace.backend, self.vectors.shape[1]
         across, below = backend.zeros((len(self.vectors), n_vectors + len(self.sizes))), []
         first = self.start + len(self.vectors)  # rows before it are also columns, and have all their products already
-        for tile in tiles(block, _TILE_COLUMNS, workspace, _TILE_ENTRIES):
+        for tile in tiles(block, _TILE_COLUMNS, workspace):
             values = cross_block(self.cross_kernel, tile, workspace)
             below.append(product_in_blocks(values, self.vectors))
             others = slice(max(0, first - tile.start), None)
@@ -120,7 +117,7 @@ class KernelMatrix(RowMatrix):
         A block has as many rows as a part of K has columns, and is worked on in tiles of 256 rows. Where the budget
         holds fewer than 256 such rows, a tile is the largest square that fits.
         """
-        most = _TILE_ENTRIES // _TILE_COLUMNS if self.passes.backend is NUMPY else self.n_columns
+        most = TILE_ENTRIES // _TILE_COLUMNS if self.passes.backend is NUMPY else self.n_columns
         return bisect_right(range(1, most + 1), 0, key=lambda rows: rows - self.passes.block_rows(rows))
 
     def product_and_error(self, vectors: Floats, sizes: Floats) -> tuple[Floats, Floats]:
