@@ -290,10 +290,10 @@ def timing() -> list[str]:
 
 ADVICE = """# Choosing landmarks
 
-**Leave `selection="auto"`, the default.** Where the rows and an n x p table of numbers fit into `memory_budget`, it
-proposes rows that the landmarks so far represent worst, and keeps those that explain most of the others (randomly
-pivoted Cholesky with oversampling). Otherwise it draws rows by their leverage scores. To come
-closer to exact, raise `n_landmarks`; `certify` says how close a fit is. Terms are in the [glossary](glossary.md).
+**Leave `selection="auto"`, the default.** Where the rows and an n x p array fit into `memory_budget`, it proposes rows
+that the landmarks chosen so far represent badly, and keeps those that explain most of the others (randomly pivoted
+Cholesky with oversampling). Otherwise it draws rows by their leverage scores. To come closer to exact, raise
+`n_landmarks`; `certify` says how close a fit is. Terms are in the [glossary](glossary.md).
 
 | you want | give |
 |---|---|
@@ -304,12 +304,11 @@ closer to exact, raise `n_landmarks`; `certify` says how close a fit is. Terms a
 | your own points | `selection=points` |
 
 With two landmarks per effective dimension (the default number) or more, "auto" came closest to exact on most sets
-below. With one per dimension, centres of k-means are closer on some sets, but they miss rare rows, as uniform
-landmarks and the paper's draw do. The plain method, `selection="rpcholesky"`, was up to 2.1 times as far from exact as
-"auto", and clearly closer on one set only, where both distances are below 1e-8. With far fewer landmarks than the
-effective dimension no fit is close to exact, and uniform landmarks may predict better, since they lie where most rows
-are. A fit that tunes its kernel therefore compares both on rows kept apart, and `tuning_.uniform_landmarks` says which
-was taken.
+below. With one per dimension, centres of k-means are closer on some sets, but they miss rare rows, as uniform landmarks
+and the paper's draw do. The plain method, `selection="rpcholesky"`, was up to 2.1 times as far from exact as "auto",
+and clearly closer on one set only, where both distances are below 1e-8. With far fewer landmarks than the effective
+dimension no fit is close to exact, and uniform landmarks may predict better, since they lie where most rows are. A fit
+that tunes its kernel therefore compares both on held-out rows, and `tuning_.uniform_landmarks` says which was taken.
 """
 
 
