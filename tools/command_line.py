@@ -33,7 +33,7 @@ $ ridgemark certify model.ridgemark rows.csv
 - **CSV files** are split at commas, semicolons, tabs or bars, whichever the first line has most of, or at
   `--delimiter`; `--decimal ,` reads decimal commas.
 - **Text, dates and gaps** among the features of `fit` and `scores` are encoded as [tables](tables.md) are.
-- **Rows without a target** are left out by `fit`, `certify`, `scores` and `--test`, with one line that counts them;
+- **Rows without a target** are left out by `fit`, `certify`, `scores` and `--test`, and one line counts them;
   `predict` and `effects` need no target and take all rows.
 - **Models** of `fit` store which columns were features, target and weight, and the form of a CSV file, so other
   commands need no such options.
@@ -42,9 +42,9 @@ $ ridgemark certify model.ridgemark rows.csv
 - **Pipes**: DATA may be `-`, the standard input, which is copied to a temporary file (CSV, unless its first bytes say
   otherwise), and `--output -` is the standard output.
 - **Tables** are written as CSV, as one NPY array, or as Parquet, by the extension of the output. Labels and the columns
-  of `--keep` are written as they are, but for text in CSV that a spreadsheet would read as a formula: of two or more
-  characters, with one of = + - @ or a control character first, and not a number. Such a cell gets an apostrophe, and
-  one line counts them.
+  of `--keep` are written as they are, except text in CSV that a spreadsheet would read as a formula: text of two or
+  more characters that begins with one of = + - @ or a control character and is not a number. Such a cell gets an
+  apostrophe, and one line counts these cells.
 - **Pages** need the extra `report`. Each is one HTML file that loads nothing from the network and runs no script.
   The page of a fit shows how the kernel was tuned, errors, distance to exact, the columns and the rows that matter.
 - **Files** are written completely or not at all: after an error or Ctrl-C an old file is unchanged. An existing
@@ -53,7 +53,7 @@ $ ridgemark certify model.ridgemark rows.csv
   CSV, and other printed text then goes to the error stream. `demo` replaces its own page, and `reproduce` the files of
   an earlier run.
 - **A fit** is saved as soon as it is done: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
-  Everything that can be checked before the fit is checked, including every cell of `--test`. A model that cannot be
+  Everything that can be checked is checked before the fit, including every cell of `--test`. A model that cannot be
   saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.

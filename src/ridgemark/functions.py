@@ -44,7 +44,7 @@ def leverage_scores(
     Parameters
     ----------
     X : array, sparse matrix, tensor, DataFrame, of Dask too, or RowSource
-        The rows; columns that are not numbers are encoded as `NystromRidge` does.
+        The rows; columns that are not numbers are encoded as in `NystromRidge`.
     ridge : float
         Regularisation lambda; `ridge * n` is added to the diagonal of the kernel matrix.
     kernel : str, Kernel or callable, default="gaussian"
@@ -56,7 +56,7 @@ def leverage_scores(
     n_landmarks : int, optional
         p, the number of rows in the pilot; by default 500. With all distinct rows the bracket is exact up to rounding.
     refine : int, default=0
-        Number of times to redraw the pilot by the scores found; each takes two more passes.
+        Number of times to redraw the pilot with the scores found; each time takes two more passes.
     sample_weight : array of shape (n,), optional
         Sample weights; a weight of 2 counts the row twice.
     device : str, default="cpu"

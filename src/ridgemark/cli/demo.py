@@ -61,7 +61,7 @@ class _Compared:
 @shared.seed_option
 @shared.json_option
 def command(seed: int, as_json: bool) -> None:
-    """Fit a simulated robot arm, and compare with the plain choice.
+    """Fit a simulated robot arm, and compare the fit with simpler ones.
 
     3,000 states of a robot arm with 32 inputs, of which five have an effect, are fitted, certified and tested on 2,000
     others. The fit is compared with a kernel of one bandwidth, and with landmarks drawn uniformly. The page

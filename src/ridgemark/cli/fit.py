@@ -57,11 +57,11 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
     "--certify",
     click.Choice(["audit", "operator", "trace"]),
     f"Certificate of the distance to exact; by default audit up to {AUDITED:,} rows and trace beyond; "
-    "with --classify audit up to as many, and none beyond.",
+    "with --classify audit up to the same number, and none beyond.",
 )
 @shared.test_option
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
-@shared.option("--checkpoint", shared.PATH, "File from which a fit that was killed goes on; removed when it has ended.")
+@shared.option("--checkpoint", shared.PATH, "File from which a killed fit resumes; removed when the fit has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
 @shared.device_option("cpu")
 @shared.seed_option

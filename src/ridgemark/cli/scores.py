@@ -26,7 +26,7 @@ _KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "mi
 @shared.option("--model", shared.PATH, "Model whose lambda, kernel and columns to take.")
 @shared.kernel_options
 @shared.count_option("--landmarks", "Number of rows in the pilot sample; by default 500.")
-@shared.count_option("--refine", "Number of times to redraw the pilot by the scores found.", 0, 0)
+@shared.count_option("--refine", "Number of times to redraw the pilot with the scores found.", 0, 0)
 @shared.flag("--exact", "Use the whole kernel matrix; for at most a few thousand rows.")
 @shared.column_option("--target -t", "Target column, not a feature; used to choose lambda.")
 @shared.fit_options
@@ -38,7 +38,7 @@ _KNOWN_TO_MODELS = ("kernel", "bandwidth", "drop", "categorical", "numeric", "mi
 def command(data: Path, output: Path | None, top: int, seed: int, force: bool, as_json: bool, **options: Any) -> None:
     """Bound the ridge leverage score of every row of DATA: the weight of its target in its own fitted value.
 
-    Without --ridge and --model a fit with --target chooses lambda by leave-one-out.
+    If neither --ridge nor --model is given, lambda is chosen by leave-one-out in a fit to --target.
     """
     if output is not None:
         table_form(output)

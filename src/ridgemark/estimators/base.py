@@ -148,15 +148,16 @@ class LandmarkEstimator(TableReader):
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
-            The rows, of Dask too but for `ExactKernelRidge`; a RowSource brings its own targets, of a classifier one,
-            and weights.
+            The rows; for all estimators but `ExactKernelRidge` also Dask collections. A RowSource has its own weights
+            and targets (one target for a classifier).
         y : array of shape (n,) or (n, n_targets)
             The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers.
         sample_weight : array of shape (n,), optional
-            Relative weights: 2 counts a row twice, zero leaves it out, and a factor on all of them changes nothing.
+            Relative weights: a weight of 2 counts the row twice, a weight of zero leaves it out, and a factor on all
+            weights changes nothing.
         checkpoint : path, optional
-            File that keeps what the fit has computed. If the process dies, the same call resumes from there and ends
-            with the same model; when the fit has ended, the file is removed.
+            File that keeps what the fit has computed. If the process dies, the same call resumes from this file and
+            ends with the same model. The file is removed when the fit has ended.
 
         Returns
         -------

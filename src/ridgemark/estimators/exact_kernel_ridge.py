@@ -30,10 +30,10 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
     """Kernel ridge regression on all rows, to a tolerance that is certified.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
-    `scaled_ridge = ridge * sum_i w_i`. A landmark model, as `NystromRidge` fits it, is refined by conjugate gradients,
-    each step one product with the n x n kernel matrix, which is held only where the memory budget allows; where all
-    distinct rows are landmarks, the matrix is factorised instead. After every step `history_` says how far the function
-    can still be from the exact one, rounding included. Equal rows are merged before all this.
+    `scaled_ridge = ridge * sum_i w_i`. Equal rows are merged first. A landmark model, as `NystromRidge` fits it, is
+    then refined by conjugate gradients. Each step takes one product with the n x n kernel matrix, which is held only
+    where the memory budget allows. Where all distinct rows are landmarks, the matrix is factorised instead. `history_`
+    bounds, after every step, the distance of the function from the exact one, rounding included.
 
     Parameters
     ----------
@@ -43,40 +43,42 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         Regularisation lambda, as for `NystromRidge`. It is searched by exact leave-one-out on at most 2,500 rows, and
         the `scaled_ridge` that is best for these is used for all rows.
     n_landmarks : int or "auto", default="auto"
-        Number of landmarks: more of them make fewer steps.
+        Number of landmarks: with more landmarks fewer steps are needed.
     selection : str, Selection or array of points, default="auto"
-        How landmarks are chosen; scores are taken at lambda itself.
+        How landmarks are chosen; leverage scores are computed at lambda itself.
     tol : float or "auto", default="auto"
-        RMS distance, over the training rows and in units of y, that predictions may have from the exact solution;
-        "auto" is 1e-6, but at least 1e-7 and at most 1e-6 standard deviations of each target.
+        Largest RMS distance of predictions from the exact solution, over the training rows and in units of y; "auto" is
+        1e-6, but at least 1e-7 and at most 1e-6 standard deviations of each target.
     max_iter : int, default=200
-        Most products with the kernel matrix. Where they do not suffice, or `tol` is below rounding, a warning says what
-        was reached, and the landmark model is kept unless the refined one is closer to the exact solution.
+        Largest number of products with the kernel matrix. If they do not suffice, or `tol` is below rounding, a warning
+        gives the distance that was reached, and the landmark model is kept unless the refined one is closer to the
+        exact solution.
     fit_intercept, categorical_features, device, memory_budget, random_state : as for `NystromRidge`
         The features of all rows, and then the kernel matrix, are held where the memory budget has room for them.
 
     Attributes
     ----------
     X_fit_ : array or sparse matrix of shape (m, n_encoded)
-        The distinct training rows of positive weight, the landmarks where their model is kept, or both where the
-        targets differ in that; for a precomputed kernel their row numbers.
+        The distinct training rows of positive weight; the landmarks if the landmark model is kept; both if it is kept
+        for some targets only. For a precomputed kernel their row numbers.
     dual_coef_ : array of shape (m,) or (m, n_targets)
         The coefficients: `f(x) = k(x, X_fit_) dual_coef_ + intercept_`.
     intercept_ : float or array of shape (n_targets,)
         The constant; zero without `fit_intercept`.
     history_ : tuple of RefinementStep
         For every number of products with the kernel matrix, bounds on the RMS distance from the exact solution of what
-        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), y and w the
-        mean target and the weight of equal rows, and on the distance of the functions (`norm`); `rounding` is the part
-        of `returned` that allows for rounding. One entry for each target; the last are those of the model kept.
+        `predict` returns (`returned`) and of the fitted values `y - scaled_ridge_ dual_coef_/w` (`fitted`), where y and
+        w are the mean target and the weight of equal rows, and on the distance of the functions (`norm`). `rounding` is
+        the part of `returned` that allows for rounding. Each has one entry per target. The last step is that of the
+        model kept.
     n_iter_ : int
         Products with the kernel matrix.
     kernel_, bandwidth_, metric_, tuning_, ridge_, scaled_ridge_, n_landmarks_, landmark_indices_
-        What the landmark model used and found, as for `NystromRidge`.
+        As for `NystromRidge`, of the landmark model.
     encoded_names_ : list of str
         Names of the features that the columns become.
     ridge_path_ : RidgePath
-        The ridges searched; not with one number as `ridge`.
+        The ridges searched; absent if `ridge` is one number.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
 

@@ -53,7 +53,8 @@ class LandmarkModel(LandmarkEstimator):
     def save(self, path, overwrite=True, sums=True):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
-        A loaded model predicts the same bits, and can continue with `calibrate`, and a regression with `partial_fit`.
+        A loaded model gives the same predictions bit for bit. It can continue with `calibrate`, a regression also with
+        `partial_fit`.
 
         Parameters
         ----------
@@ -62,9 +63,9 @@ class LandmarkModel(LandmarkEstimator):
         overwrite : bool, default=True
             Whether an existing file is replaced.
         sums : bool, default=True
-            Whether to keep the landmarks' kernel and the sums over rows, some 3 p^2 numbers. Without them the file is
-            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates,
-            summary of effects or diagnosis, and takes no further rows.
+            Whether to keep the landmarks' kernel and the sums over rows, about 3 p^2 numbers. Without them the file is
+            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates, summary of
+            effects or diagnosis, and further rows cannot be added.
 
         Returns
         -------

@@ -39,15 +39,16 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     Parameters
     ----------
     kernel, bandwidth, n_landmarks, selection : see NystromRidge
-        What is tuned is tuned by squared error on the indicators of the classes.
+        Tuning uses the squared error on the indicators of the classes.
     ridge : "loo", float or array of floats, default="loo"
         Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from, or "loo" to search
         ten decades, by the leave-one-out log loss in one Newton step.
     risk_tolerance, failure_probability : see NystromRidge
         Epsilon and rho.
     certify_with : {None, "audit"}, default=None
-        "audit" makes `risk_tolerance` a promise: probabilities within epsilon times the root mean square of their
-        leave-one-out error; with `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_` says.
+        "audit" turns `risk_tolerance` into a guarantee: the probabilities are within epsilon times the root mean square
+        of their leave-one-out error. With `n_landmarks="auto"` landmarks are doubled until it is met, as `tolerance_`
+        says.
     fit_intercept : bool, default=True
         Whether to fit unpenalised constants.
     class_weight : dict, "balanced" or None, default=None
@@ -59,7 +60,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     Attributes
     ----------
     classes_ : array of shape (K,)
-        The labels, ascending; labels of zero weight alone are left out.
+        The labels, ascending, without labels whose rows all have weight zero.
     dual_coef_ : array of shape (p, 1) or (p, K)
         Coefficients of the landmarks' kernel values.
     intercept_ : array of shape (1,) or (K,)
@@ -67,13 +68,14 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     ridge_, scaled_ridge_ : float
         The ridge, and its product with the sum of weights.
     ridge_path_ : LossPath
-        The leave-one-out losses of the ridges tried; not with one number as `ridge`.
+        The leave-one-out losses of the ridges tried; absent if `ridge` is one number.
     effective_dimension_ : Bracket
         d_eff of the kernel weighted by the curvature of the loss at the solution.
     certificate_ : Certificate
         What `certify_with` measured, or None.
     calibration_ : ClassScores
-        What `predict_set` takes its threshold from; `calibration_.guaranteed` says what the sets promise.
+        The scores from which `predict_set` takes its threshold; `calibration_.guaranteed` says whether coverage is
+        proved.
     kernel_, bandwidth_, metric_, tuning_, landmarks_, landmark_indices_, landmark_count_, n_landmarks_, ...
         As for `NystromRidge`, also `feature_importances_`, `encoded_names_`, `tolerance_` and what counts the work.
 
@@ -140,10 +142,11 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def predict_set(self, X, coverage=0.9):
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
-        A set holds the labels whose probability reaches a threshold: that which the share `coverage` of calibration
-        rows reach with their own label, left out of the fit. It may be empty for a row between classes.
-        `calibration_.guaranteed` says whether new rows are covered with this probability for every distribution; that
-        needs calibration rows outside the fit (see `calibrate`), as leaving out is not exact for this loss.
+        A set holds the labels whose probability reaches a threshold. A share `coverage` of the calibration rows, each
+        left out of the fit, reaches this threshold with the probability of its own label. A set may be empty for a row
+        between classes. `calibration_.guaranteed` says whether new rows are covered with this probability for every
+        distribution; that needs calibration rows outside the fit (see `calibrate`), since leaving out is not exact for
+        this loss.
 
         Parameters
         ----------
@@ -181,8 +184,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def certify(self, X, y=None, kind="audit", sample_weight=None):
         """Measure how far the fit is from exact kernel logistic regression on its rows.
 
-        Always true up to some 90,000 rows, by one product with the kernel matrix, and with probability
-        `1 - failure_probability` on a sample of rows beyond.
+        The bound is always true up to about 90,000 rows, by one product with the kernel matrix. For more rows it is
+        true with probability `1 - failure_probability`, from a sample of rows.
 
         Parameters
         ----------
@@ -194,8 +197,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         Returns
         -------
         Certificate
-            Its `bound` is the root mean square distance of the probabilities, of the second of two classes, or as a
-            vector of all classes; `inputs` has bounds on the log-odds.
+            Its `bound` is on the root mean square distance of the probabilities: of the second of two classes, or of
+            the vector of all classes; `inputs` has bounds on the log-odds.
         """
         sums = self._sums("certify")
         if kind != "audit":
@@ -209,7 +212,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Say which rows drive the fit: those far from others, and those whose label is unexpected.
 
         Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
-        distinct rows are looked at, each left out in one Newton step. Leverage and influence of more than two classes
+        distinct rows are examined, each left out in one Newton step. Leverage and influence of more than two classes
         are those of their mean curvature.
 
         Parameters
@@ -229,8 +232,8 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     def effects(self, X):
         """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
 
-        The derivative of `decision_function` by the column; for a column of two values the difference of its values
-        there, for a category that from its first level.
+        The effect is the derivative of `decision_function` with respect to the column; for a column of two values the
+        difference between the function at these values; for a category the difference from its first level.
 
         Parameters
         ----------

@@ -19,9 +19,9 @@ from ridgemark.sampling import make_generator
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
     """Features `b(x) = k(x, Z) W^-1/2` of landmarks Z, for which `b(x)' b(z)` approximates `k(x, z)`.
 
-    W is the kernel of the landmarks with each other. Stands in for scikit-learn's `Nystroem`, with landmarks chosen as
-    `NystromRidge` does, a rank rule that knows the kernel's scale, and a precomputed kernel with fewer landmarks than
-    rows.
+    W is the kernel of the landmarks with each other. Replaces scikit-learn's `Nystroem`. Landmarks are chosen as in
+    `NystromRidge`, the rank rule takes the scale of the kernel into account, and a precomputed kernel may have fewer
+    landmarks than rows.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     def transform(self, X):
         """Return the features of rows, shape (n, p), in single precision where the rows are.
 
-        With `kernel="precomputed"` the rows are those of their kernel with all training rows.
+        With `kernel="precomputed"` the rows are their kernel values with all training rows.
         """
         check_is_fitted(self, "components_")
         source = self._rows(X)

@@ -42,16 +42,16 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         "auto" lets tuning choose among the families of the distance and the Laplacian; without tuning it is "gaussian".
     bandwidth : str, Tuner, float or array of shape (n_features,), default="auto"
         For a kernel given by name. "auto" tunes the metric by leave-one-out: one bandwidth for all columns, one per
-        feature, or a matrix, as other rows judge; "shared", "per_feature" and "metric" ask for one of these levels, and
-        a `ridgemark.tuning.Tuner` sets rows and evaluations too. "median" is the median distance between distinct rows.
-        In all of these every column is measured in units of its standard deviation. A number or numbers are bandwidths
-        of the columns as they are. A Kernel object carries its own, a polynomial kernel takes the median, and a kernel
-        without one (linear, cosine, a callable) takes the columns as they are.
+        feature, or a matrix, whichever is best on other rows; "shared", "per_feature" and "metric" ask for one of these
+        levels, and a `ridgemark.tuning.Tuner` sets rows and evaluations too. "median" is the median distance between
+        distinct rows. In all of these every column is measured in units of its standard deviation. A number or numbers
+        are bandwidths of the columns as they are. A Kernel object has its own bandwidth, a polynomial kernel takes the
+        median, and a kernel without a bandwidth (linear, cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from by leave-one-out,
         or "loo" or "gcv" to search fourteen decades by leave-one-out or generalised cross-validation.
     ridge_per_target : bool, default=False
-        Whether a ridge is chosen for every target.
+        Whether each target has its own ridge.
     n_landmarks : int or "auto", default="auto"
         "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
         d_eff(lambda epsilon), within `n p^2 + 4 p^3 <= 2.75e11`; see `ridgemark.selection.count_landmarks`.
@@ -60,25 +60,26 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         and otherwise leverage scores), "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",
         "rank_leverage", an object of `ridgemark.selection`, or the landmarks themselves.
     risk_tolerance : float, default=0.1
-        The paper's epsilon: scores are taken at lambda epsilon. With `certify_with`, what the fit has to meet: a risk
-        within `(1 + 2 epsilon)^2` of the exact one; for an audit, a distance of epsilon times the leave-one-out error.
+        The paper's epsilon: scores are computed at lambda epsilon. With `certify_with` the condition that the fit must
+        meet: a risk of at most `(1 + 2 epsilon)^2` times the exact one; for an audit, a distance of at most epsilon
+        times the leave-one-out error.
     failure_probability : float, default=0.05
         The paper's rho.
     certify_with : {None, "audit", "operator", "trace"}, default=None
-        A kind of certificate that makes `risk_tolerance` a promise: with `n_landmarks="auto"` landmarks are doubled
-        until it is met or nothing is left to add, as `tolerance_` says.
+        A kind of certificate that turns `risk_tolerance` into a guarantee: with `n_landmarks="auto"` landmarks are
+        doubled until it is met or no rows are left to add. `tolerance_` says whether it was met.
     solver : {"auto", "direct", "gradient"}, default="auto"
         "direct" sums the products of features, "gradient" solves for many landmarks by conjugate gradients; "auto"
-        takes the one of less work by `ridgemark.solvers.solver_cost`. Before a gradient, 2,000 of the landmarks choose
-        the ridge.
+        takes the one with less work by `ridgemark.solvers.solver_cost`. Before the gradient solver runs, the ridge is
+        chosen with 2,000 of the landmarks.
     fit_intercept : bool, default=True
         Whether to fit an unpenalised constant jointly.
     categorical_features : "from_dtype", list of names or positions, mask, or None, default="from_dtype"
-        Which columns of a table are categories: those of text or of a categorical type, besides these the columns of a
-        list or mask, or none, in which case text is refused. See the page on tables.
+        Which columns of a table are categories. "from_dtype": those of text or of a categorical type. A list or mask:
+        its columns too. None: no column, and text is refused. See the page on tables.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where blocks of rows and large matrices are computed: "cuda" on all GPUs by torch ("cuda:1" on one), "auto"
-        there if torch finds one. torch tensors given as rows are computed on their own device, and answered in tensors.
+        Where blocks of rows and large matrices are computed: "cuda" on all GPUs with torch ("cuda:1" on one), "auto" on
+        GPUs if torch finds any. If rows are torch tensors, computation is on their own device, and results are tensors.
     memory_budget : int, optional
         Bytes for the blocks of a pass; 1 GiB when not given.
     random_state : int, RandomState, Generator or None, default=None
@@ -96,56 +97,58 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
     landmark_indices_ : array of shape (p,)
         Their row numbers in the training data; None if they are not training rows.
     dual_coef_ : array of shape (p,) or (p, n_targets)
-        The c above.
+        The coefficients c above.
     intercept_ : float or array of shape (n_targets,)
         The constant; zero without `fit_intercept`.
     kernel_ : Kernel
-        The kernel used, with its bandwidth; beside an intercept, a linear one with its origin.
+        The kernel used, with its bandwidth; a linear kernel with an intercept also has its origin.
     bandwidth_ : float, array or None
         The kernel's bandwidth; None for a kernel without one, and where a matrix replaces it.
     metric_ : array of shape (n_encoded, r) or None
         The matrix P of a kernel of `|P'(x - z)|`; None for a kernel without one.
     tuning_ : TuningResult
-        Levels, trajectories, how each was judged and what was chosen; where the bandwidth was tuned.
+        Levels, trajectories, how each level was judged and what was chosen; exists if the bandwidth was tuned.
     feature_importances_ : array of shape (n_features,)
-        Each column's share of the mean squared gradient of the prediction times the column's variance; for every
-        kernel with known derivatives, where `(landmarks + 1000) * columns` is at most 2e7. They sum to one; a column
-        that becomes several features has the sum of theirs. A column of more than 100 levels has half the mean squared
-        difference from predictions with another row's level. `partial_fit` takes rows kept of all batches where a ridge
-        is searched by leave-one-out, or else the landmarks and the rows of the last batch.
+        Each column's share of the mean squared gradient of the prediction times the column's variance; exists for every
+        kernel with known derivatives, if `(landmarks + 1000) * columns` is at most 2e7. Importances sum to one; that of
+        a column that becomes several features is the sum over these. For a column of more than 100 levels half the mean
+        squared difference from predictions with another row's level is taken. After `partial_fit` they are computed on
+        the rows kept of all batches if a ridge is searched by leave-one-out, and otherwise on the landmarks and the
+        rows of the last batch.
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
-        Errors and dimensions over the ridges searched; not with one number as `ridge`.
+        Errors and dimensions over the ridges searched; absent if `ridge` is one number.
     loo_residuals_ : array of shape (n,) or (n, n_targets)
-        Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; where leave-one-out chose.
+        Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by leave-one-out.
     calibration_ : Calibration
-        Rows and leave-one-out residuals that intervals are made from; after a fit that leave-one-out chose, or
-        `calibrate`. `calibration_.guaranteed` says what intervals promise.
+        Rows and leave-one-out residuals from which intervals are computed; exists after a fit whose ridge was chosen by
+        leave-one-out, or after `calibrate`. `calibration_.guaranteed` says whether coverage is proved.
     effective_dimension_ : Bracket
-        d_eff of exact kernel ridge regression at `ridge_`, from both sides; with an intercept that of the centred
-        kernel, without the constant.
+        Lower and upper bound of d_eff of exact kernel ridge regression at `ridge_`; with an intercept that of the
+        centred kernel, without the constant.
     certificate_ : Certificate
-        How far the fit is from exact: by the trace of K - L, free, or what `certify_with` measured. None after a
-        gradient, which sums no trace, and for targets so large that distances exceed the floating-point range.
+        How far the fit is from exact: from the trace of K - L, at no extra cost, or as measured by `certify_with`. None
+        after the gradient solver, which sums no trace, and for targets so large that distances exceed the
+        floating-point range.
     tolerance_ : Tolerance
         Whether `risk_tolerance` was met, with `certify_with`.
     solver_ : {"direct", "gradient"}
-        What solved; after a gradient `solver_bound_` is the RMS distance of its fitted values from the direct
-        solution's, at most.
+        The solver used; after "gradient" `solver_bound_` is an upper bound on the RMS distance of the fitted values
+        from those of the direct solution.
     n_landmarks_ : int
         Number of landmarks, p.
     landmark_count_ : LandmarkCount
-        Which rule decided their number, and what Theorem 3 would have asked.
+        Which rule decided their number, and how many draws Theorem 3 requires.
     leverage_scores_ : ScoreBracket
-        The scores by which landmarks were drawn, with their ridge; where leverage scores chose.
+        The scores by which landmarks were drawn, with their ridge; exist if landmarks were drawn by leverage scores.
     coherence_ : Bracket
         `d_mof/d_eff` of those scores.
     n_passes_, n_kernel_evaluations_ : int
         Passes over the rows and kernel entries the fit took.
     waiting_share_ : float
-        Share of the passes' time, in [0, 1], in which the processor waited for rows to be read; measured in the last
-        `fit` or `partial_fit`, and not saved.
+        Share of the passes' time, in [0, 1], spent waiting for rows to be read; measured in the last `fit` or
+        `partial_fit`, and not saved.
 
     Examples
     --------
@@ -186,10 +189,11 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
 
         Moments of disjoint rows add, so any number of calls gives the coefficients that `fit` on all their rows gives
         for the same kernel and landmarks. Earlier rows cannot be visited again: where the ridge is searched by
-        leave-one-out, 2,048 distinct rows drawn from all batches are kept for it. Where an earlier call kept none,
-        because its ridge was given, generalised cross-validation chooses, as `ridge_path_.criterion` says.
-        `ridge_path_.on_edge` says whether the best lies at the edge of those searched, of which no warning is given
-        while rows may still come. The solver is the direct one, and `certify_with` has to wait for `fit`.
+        leave-one-out, 2,048 distinct rows drawn from all batches are kept for it. If an earlier call kept no rows,
+        because its ridge was given, the ridge is chosen by generalised cross-validation, as `ridge_path_.criterion`
+        says. `ridge_path_.on_edge` says whether the best ridge lies at the edge of those searched; `partial_fit` gives
+        no warning about this, since more rows may come. The solver is the direct one, and `certify_with` applies to
+        `fit` only.
 
         Parameters
         ----------

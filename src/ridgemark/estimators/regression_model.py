@@ -36,8 +36,8 @@ class RegressionModel(LandmarkModel):
             The rows.
         return_std : bool, default=False
             Whether to return, second, the standard deviation of the function at each row, in the same shape: an
-            approximation that grows with the distance from landmarks and rows. A new observation scatters by the noise
-            more; `predict_interval` covers that.
+            approximation that grows with the distance from landmarks and rows. It does not include the noise of a new
+            observation; `predict_interval` does.
         """
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
@@ -54,9 +54,9 @@ class RegressionModel(LandmarkModel):
     def predict_interval(self, X, coverage=0.9, adaptive=True):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
-        From the leave-one-out residuals of at most 4,096 calibration rows, without a refit. `calibration_.guaranteed`
-        says whether coverage of at least `1 - 2 (1 - coverage)` is proved for them (see the guide for a way to have
-        that); in practice coverage is near what was asked either way.
+        Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
+        `calibration_.guaranteed` says whether coverage of at least `1 - 2 (1 - coverage)` is proved (the guide shows
+        how to get this guarantee); in practice coverage is near the target in both cases.
 
         Parameters
         ----------
@@ -87,9 +87,10 @@ class RegressionModel(LandmarkModel):
     def calibrate(self, X, y=None, sample_weight=None):
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
-        For a fit that has none: one with a given ridge, after `partial_fit`, or loaded. The rows are all of the fit's,
-        or all that `partial_fit` added to those that chose the landmarks; other rows are refused. In the second case
-        the rows had no part in any choice, and `calibration_.guaranteed` is true.
+        It is needed for a model without such residuals: after a fit with a given ridge, after `partial_fit`, or after
+        loading. Give all rows of the fit, or all rows that `partial_fit` added to those from which the landmarks were
+        chosen; other rows are refused. In the second case, if the ridge was given, the rows had no part in any choice,
+        and `calibration_.guaranteed` is true.
 
         Parameters
         ----------
@@ -114,10 +115,10 @@ class RegressionModel(LandmarkModel):
         X, y, sample_weight
             The rows of the fit, as for `fit`; other rows are refused.
         kind : {"audit", "operator", "trace"}, default="audit"
-            "audit" bounds the distance for these targets: always true up to some 90,000 rows, by one product with the
-            kernel matrix, and with probability `1 - failure_probability` on a sample of rows beyond. "operator" holds
-            for every signal and gives a factor on the risk, with that probability. "trace" is `certificate_`, free, and
-            looks at no rows.
+            "audit" bounds the distance for these targets: always true up to about 90,000 rows, by one product with the
+            kernel matrix; for more rows true with probability `1 - failure_probability`, from a sample of rows.
+            "operator" holds for every signal and bounds a factor on the risk, with the same probability. "trace" is
+            `certificate_`; it has no extra cost and reads no rows.
 
         Returns
         -------
@@ -136,9 +137,9 @@ class RegressionModel(LandmarkModel):
         Parameters
         ----------
         X : array, sparse matrix, DataFrame or RowSource
-            Where.
+            The rows at which to bound the distance.
         certificate : Certificate
-            The fit's audit, from `certify`; the bounds are as certain as it is.
+            The fit's audit, from `certify`; the bounds are as certain as this audit.
         X_fit, y_fit, sample_weight
             The rows of the fit.
 
@@ -158,18 +159,19 @@ class RegressionModel(LandmarkModel):
     def effects(self, X=None, return_std=False):
         """Return what each column does to the prediction at each row, shape (n, d) or (n, d, n_targets).
 
-        The derivative of the prediction by the column, in units of y per unit of the column; for a column of two
-        values the prediction at the higher value minus that at the lower. For a category there is one effect for each
-        level but the first, the difference from it; for a date the derivative by elapsed time. A column of a table that
-        became no feature has none. `effects_summary` names them, in the same order.
+        The effect is the derivative of the prediction with respect to the column, in units of y per unit of the column;
+        for a column of two values the prediction at the higher value minus that at the lower. For a category there is
+        one effect for each level but the first, the difference from it; for a date the derivative by elapsed time. A
+        column of a table that became no feature has no effect. `effects_summary` names the effects, in the same order.
 
         Parameters
         ----------
         X : array, sparse matrix, DataFrame or RowSource, optional
             The rows; by default the calibration rows, `calibration_.rows`: all rows of the fit up to 4,096.
         return_std : bool, default=False
-            Whether to return, second, standard errors without bias: how much the noise of the targets moves the
-            effect, but not how much the ridge shrinks it. That takes as long as d times `predict(return_std=True)`.
+            Whether to return, second, standard errors without bias: how much the noise of the targets moves the effect,
+            but not how much the ridge shrinks it. The standard errors take as long as d times
+            `predict(return_std=True)`.
         """
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         values = effect_values(passes, cross_kernel, dual_coef, columns)

@@ -6,7 +6,7 @@ centre both sides at the landmarks' median and divide by the bandwidth first. Th
 `|x|^2 + |z|^2 - 2 x.z`, for three features or more, has an error of a few machine epsilons times `(|x| + |z|)^2`.
 *Scaled differences*, for few features with one bandwidth each, have an error of a few machine epsilons times
 `|x - z| (|x| + |z|)`. Rows far from the centre that have a landmark near them are computed again by raw differences.
-For a kernel that is singular at zero distance, so are near pairs.
+For a kernel that is singular at zero distance, near pairs are computed again too.
 """
 
 import math

@@ -19,9 +19,9 @@ _DIAGONAL_ROWS = 32  # rows of each block whose diagonal is taken
 class Custom(Kernel):
     """Kernel given by `function(X, Z) -> block` of shape (rows of X, rows of Z), or by `function(x, z) -> number`.
 
-    The second form, of two single rows, is that of scikit-learn's `Nystroem` and `KernelRidge`; it is recognised by
-    what the function makes of blocks, and is called for every pair, which takes many times longer. Called as
-    `kernel(X, Z)` the kernel takes rows of any type in the first form; estimators and scores hand it rows of numbers.
+    The second form, of two single rows, is that of scikit-learn's `Nystroem` and `KernelRidge`. It is recognised by
+    what the function returns for blocks, and is called for every pair, which takes many times longer. In the first form
+    `kernel(X, Z)` takes rows of any type; estimators and scores pass rows of numbers.
 
     Parameters
     ----------

@@ -54,9 +54,10 @@ class _InnerProductKernel(Kernel):
 class Linear(_InnerProductKernel):
     """Linear kernel `k(x, z) = (x - origin).(z - origin)`: ridge regression on the columns.
 
-    With an unpenalised intercept the origin changes no function and no penalty, `w.(x - origin) + b` being
-    `w.x + (b - w.origin)`, only the rounding: products of columns far from zero leave no digits for what tells rows
-    apart. So an estimator with an intercept measures dense rows from a point in their midst where none is given.
+    With an unpenalised intercept the origin changes only the rounding, not the function or the penalty, since
+    `w.(x - origin) + b = w.x + (b - w.origin)`. For columns far from zero products lose the digits in which rows
+    differ. So an estimator with an intercept measures dense rows from a point in the middle of the rows if no origin is
+    given.
 
     Parameters
     ----------

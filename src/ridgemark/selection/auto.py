@@ -19,11 +19,11 @@ class Auto(Selection):
     """`RPCholesky(oversampling=5)` where the rows and its factor fit into the memory budget; else `Leverage`.
 
     The rows and the factor are `n (d + p)` numbers. At equal p, randomly pivoted Cholesky came closest to exact on most
-    data sets measured, with oversampling closer than without, and takes less time than the sums of a fit. It takes some
-    fifteen passes, so the rows of a file are read into memory first. Leverage scores take five passes and no memory
-    that grows with `n p`. The choice depends on the sizes alone, so a file and an array of the same rows have the same
-    landmarks. A fit that tunes its kernel draws them uniformly where that predicts the judging rows clearly better:
-    `tuning_.uniform_landmarks`.
+    data sets measured, with oversampling closer than without, and takes less time than the sums of a fit. It takes
+    about fifteen passes, so the rows of a file are read into memory first. Leverage scores take five passes and no
+    memory that grows with `n p`. The choice depends on the sizes alone, so a file and an array of the same rows have
+    the same landmarks. A fit that tunes its kernel draws landmarks uniformly if these predict the judging rows better
+    by 1% or more: `tuning_.uniform_landmarks`.
     """
 
     needs_ridge: ClassVar[bool] = True

@@ -17,7 +17,7 @@ _SMALLEST_FACTOR = 1.1  # some 400 steps from the trace of K to a ridge of 1e-16
 
 
 class Bless(Selection):
-    """Decrease the ridge step by step; at each step score a small sample by the landmarks of the step before.
+    """Decrease the ridge step by step; at each step score a small sample with the landmarks of the previous step.
 
     At ridge h the sample has `oversampling * tr K/(n h)` rows, enough for the effective dimension at h, and
     `oversampling` times the sample's effective dimension at h landmarks are kept, at least ten and at most the number

@@ -52,10 +52,11 @@ def count_landmarks(
 ) -> LandmarkCount:
     """Return the number of landmarks: that of the selection, the one given, or for "auto" one from d_eff.
 
-    "auto" takes all distinct rows when there are at most 500. Otherwise two landmarks for each effective dimension
-    d_eff(lambda epsilon), the geometric mean of its bracket; at least 100, and at most the count of Theorem 3, what the
-    memory budget holds, what the work `n p^2 + 4 p^3 <= 2.75e11` allows (but not below 500, as many as the pilot has,
-    which takes as long), and n, the number of distinct rows. Of that work 4 p^3 is the eigendecomposition.
+    "auto" takes all distinct rows when there are at most 500. Otherwise it takes two landmarks for each effective
+    dimension d_eff(lambda epsilon), the geometric mean of its bracket. The number is at least 100. It is at most each
+    of these: the count of Theorem 3; what the memory budget holds; what the work `n p^2 + 4 p^3 <= 2.75e11` allows,
+    where 4 p^3 is the eigendecomposition (this limit is at least 500, the size of the pilot, which takes as long); and
+    n, the number of distinct rows.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()

@@ -17,15 +17,16 @@ _DIMENSION_PER_LANDMARK = 0.5  # effective dimension, per landmark, at the match
 class Leverage(Selection):
     """Score every row from a pilot drawn by the kernel's diagonal, then draw by the upper scores.
 
-    Upper scores are large for rows far from the pilot, so that these are drawn too. The paper takes scores at lambda
-    epsilon, epsilon being `risk_tolerance`, and draws proportionally to them; `8 (sum(upper) + 1/6) log(n/rho)` such
-    draws satisfy Theorem 3. Two changes bring the same number of landmarks closer to exact, and are the default:
+    Upper scores are large for rows far from the pilot, so these rows are likely to be drawn. The paper takes scores at
+    lambda epsilon, epsilon being `risk_tolerance`, and draws proportionally to them; `8 (sum(upper) + 1/6) log(n/rho)`
+    such draws satisfy Theorem 3. Two changes bring the same number of landmarks closer to exact, and are the default:
 
     - the ridge is matched to the number of landmarks p: the scores are those at `max(lambda epsilon, gamma)`, gamma
       the ridge at which the effective dimension is p/2. At a smaller ridge more rows score high than p landmarks can
       represent.
-    - rows of high score are certain: row i is drawn with probability `pi_i = min(1, c upper_i)`, c such that these sum
-      to p, independently of the others. Draws one after the other miss a row of score one with probability 0.13.
+    - rows of high score are included with certainty: row i is drawn with probability `pi_i = min(1, c upper_i)`,
+      independently of the others, where c makes these probabilities sum to p. Draws one after the other miss a row of
+      score one with probability 0.13.
 
     With both changes and scores at gamma, `c >= (28/3) log(2 n/rho)` bounds the in-sample risk by
     `(1 + 2 gamma/lambda)^2` times that of exact kernel ridge regression, with probability 1 - rho. At usual numbers
@@ -36,10 +37,10 @@ class Leverage(Selection):
     n_pilot : int, optional
         Landmarks of the pilot; by default 500, or half the number of landmarks where that is more.
     refine : int, default=0
-        How many times the pilot is drawn again by the scores found.
+        Number of times to redraw the pilot with the scores found.
     replace : bool, default=False
-        Draw with replacement as in the paper, so that no row is certain; repeats are merged and their weights kept in
-        the record, so fewer landmarks than draws may result.
+        Draw with replacement as in the paper, so that no row is included with certainty. Repeats are merged and their
+        weights kept in the record, so there may be fewer landmarks than draws.
     match_ridge : bool, default=True
         Match the ridge to the number of landmarks; False takes the scores at lambda epsilon, as the paper does.
     certain_rows : bool, default=True

@@ -14,11 +14,12 @@ from ridgemark.selection.base import Landmarks, Problem, Selection
 class Recursive(Selection):
     """Score a random half of the rows by landmarks drawn from a half of these, recursively.
 
-    From level to level the rows double, and each level's rows are scored by the landmarks drawn from the level before:
-    `(K_ii - k_i'(W + r D^-1)^-1 k_i)/r`, D the inverse sampling probabilities. The ridge r is the one for which p
-    landmarks suffice, the sum of the level's eigenvalues beyond the first k over k, k = p/(4 log p), and never below
-    n lambda epsilon. The first level's landmarks are drawn uniformly; where p is at least half the rows, these
-    are a random half. Kernel evaluations are those of two passes; each level reads all rows.
+    The number of rows doubles from level to level, and each level's rows are scored with the landmarks drawn from the
+    previous level: `(K_ii - k_i'(W + r D^-1)^-1 k_i)/r`, D the inverse sampling probabilities. The ridge r is the one
+    for which p landmarks suffice, the sum of the level's eigenvalues beyond the first k over k, k = p/(4 log p), and
+    never below n lambda epsilon. The first level's landmarks are drawn uniformly; if p is at least half of the rows,
+    these landmarks are a random half of the rows. Kernel evaluations are those of two passes; each level reads all
+    rows.
     """
 
     needs_ridge: ClassVar[bool] = True

@@ -31,7 +31,7 @@ class RPCholesky(Selection):
 
     Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability for
     which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into the memory
-    budget, and otherwise recomputed block by block. Fewer landmarks than asked for result when these explain all rows
+    budget, and otherwise recomputed block by block. There are fewer landmarks than requested if these explain all rows
     up to rounding.
 
     With oversampling, a round keeps those of its proposals that together explain most of the residuals of all its
@@ -41,7 +41,7 @@ class RPCholesky(Selection):
     Parameters
     ----------
     block : int, optional
-        Proposals in a round, with oversampling landmarks in a round; by default a tenth of the landmarks, between 10
+        Proposals in a round (with oversampling: landmarks in a round); by default a tenth of the landmarks, between 10
         and 200.
     oversampling : int, default=1
         Proposals per landmark. 1 is the plain method. With more, at least 200 proposals are drawn in a round.

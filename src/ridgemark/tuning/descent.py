@@ -63,8 +63,8 @@ class Gain:
     def exceeds(self, share: float) -> bool:
         """Return whether more than this share is saved, and not by chance; without the latter pure noise is tuned.
 
-        Either the mean gain exceeds two standard errors, or the share of rows predicted better exceeds a half by three:
-        where few rows have most of the error, the first says little.
+        Either the mean gain exceeds two standard errors, or the share of rows predicted better exceeds a half by three
+        standard errors: where few rows have most of the error, the mean gain says little.
         """
         signs = (2.0 * self.better - 1.0) * np.sqrt(self.n_rows)
         return self.share > share and (self.standard_errors > _MEAN_ERRORS or bool(signs > _SIGN_ERRORS))
@@ -78,9 +78,9 @@ class _Stopped(Exception):
 class Descent:
     """One run of L-BFGS over `(x, log lambda)`, x the coordinates of the metric, on log E.
 
-    The judging rows are looked at after every second iteration. The run ends when the evaluations are used up, when
-    the error on the judging rows has not fallen for `patience` looks, or at a minimum. Its result is the best metric
-    that was looked at.
+    The error on the judging rows is checked after every second iteration. The run ends when the evaluations are used
+    up, when `patience` checks in a row found no gain of 0.1%, or at a minimum. Its result is the best metric that was
+    checked.
     """
 
     search: Search  # its rows, and what it may spend

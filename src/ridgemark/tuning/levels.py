@@ -100,8 +100,9 @@ def _choose_level(search: Search, shared: Shared, found: Sequence[Found], levels
 def _choose_family(search: Search, choice: Choice, rival: Found, doublings: float) -> Choice:
     """Return the rival, a family with its own bandwidths, if it saves a share of the error, and not by chance.
 
-    Against a kernel with a bandwidth per feature or a matrix one standard error is enough: that kernel adapts to noise
-    as easily. Such families gain more from many rows and landmarks than others, so `search` has many.
+    Against a kernel with one bandwidth per feature or a matrix one standard error is enough, since that kernel adapts
+    to noise as easily. Families that are not of the distance gain more from many rows and landmarks than others, so
+    `search` has many of both.
     """
     family, factor, compared = search.compare([], rival.shared.family, rival.candidate.metric, doublings)
     other = replace(choice, family=family, metrics=rival.metrics, metric=rival.candidate.metric / factor)

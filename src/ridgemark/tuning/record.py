@@ -55,7 +55,7 @@ class TuningResult:
     reason : str
         Why this level.
     n_tuning, n_judging, n_landmarks : int
-        Rows that were tuned on, rows that judged, and landmarks of the small models.
+        Numbers of tuning rows, of judging rows, and of landmarks of the small models.
     tried : tuple of TriedKernel
         The families at the first level, best first, with their leave-one-out errors.
     descents : tuple of Descended
@@ -64,11 +64,11 @@ class TuningResult:
         How each level was judged. A family that is not a function of the distance, such as the Laplacian, comes last
         with its own bandwidths; it and the kernel chosen before it are compared with more rows and landmarks.
     compared : tuple of TriedKernel
-        The families with the metric chosen, judged once more with more rows and landmarks; where the number of the
-        fit's landmarks is given, with the error that is expected for it.
+        The families with the metric chosen, judged once more with more rows and landmarks; if the number of the fit's
+        landmarks is given, with the error expected for this number.
     uniform_landmarks : bool
-        Whether landmarks drawn uniformly predicted the judging rows better than those by randomly pivoted Cholesky;
-        `selection="auto"` then draws them so.
+        Whether uniform landmarks predicted the judging rows better by 1% or more than those by randomly pivoted
+        Cholesky; `selection="auto"` then draws uniform landmarks.
     n_evaluations : int
         Evaluations of the leave-one-out error with its gradient.
     seconds : float

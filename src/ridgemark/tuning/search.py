@@ -128,10 +128,11 @@ class Search:
         """Descend at the levels asked for.
 
         Descents end in different minima. So the best families are first tried on fewer rows with fewer landmarks: one
-        bandwidth per feature, from the shared bandwidth and from outer products of gradients. The best goes on with all
-        rows, once as it is and once with all columns included. A matrix is sought from outer products, and from the
-        same bandwidths per feature. A family that is not a function of the distance has no matrix; it goes on with
-        bandwidths of its own, beside the best of the others, unless it is far behind.
+        bandwidth per feature, starting from the shared bandwidth and from outer products of gradients. Descent on all
+        rows starts from the best of these, once as it is and once with all columns included. Descent for a matrix
+        starts from outer products, and from the same bandwidths per feature. A family that is not a function of the
+        distance has no matrix; it goes on with bandwidths of its own, beside the best of the others, unless it is far
+        behind.
         """
         d = self.tuning.features.shape[1]
         diagonal, full = PerFeature(d), FullMatrix(d)
@@ -172,10 +173,10 @@ class Search:
         """Return the family and the factor of all bandwidths that do best on the judging rows, and all families' best.
 
         A metric is found with few rows and landmarks. With more, rougher families and shorter bandwidths do better, so
-        the family that the metric was tuned for is compared with rougher ones only, by the errors expected once the
-        landmarks are doubled as often as the fit needs. The tuned family is kept unless another saves a share of its
-        error. Where all rows are landmarks, the fit is exact and has more rows than are compared here. Rougher families
-        gain more from these, so the tuned family must then save a share of the other's error.
+        the family that the metric was tuned for is compared with rougher ones only, by the errors expected after
+        doubling the landmarks towards their number in the fit. The tuned family is kept unless another saves a share of
+        its error. Where all rows are landmarks, the fit is exact and has more rows than are compared here. Rougher
+        families gain more from these, so the tuned family must then save a share of the other's error.
         """
         radial = [one for one in families if is_radial(one) and is_radial(family)]
         families = [family, *(one for one in radial if one.smoothness < family.smoothness)]

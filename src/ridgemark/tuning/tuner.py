@@ -31,29 +31,29 @@ _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's ga
 
 @dataclass(eq=False, repr=False)
 class Tuner(Parameterised):
-    """Chooses the kernel's family and its metric by closed-form leave-one-out on some rows, judged by others.
+    """Chooses the kernel's family and its metric by closed-form leave-one-out on some rows, and judges them on others.
 
     The levels are one bandwidth for all columns (each in units of its standard deviation), one bandwidth per feature,
     and a matrix. A level is taken if it saves 0.2% (a matrix: 0.5%) of the error on the judging rows, and not by
     chance: the paired gain in squared error exceeds two standard errors, or the share of rows predicted better exceeds
-    a half by three. With fewer than 100 distinct rows all columns share one
-    bandwidth. All limits count rows or evaluations, never seconds, so that the same seed gives the same kernel.
+    a half by three standard errors. With fewer than 100 distinct rows all columns share one bandwidth. All limits count
+    rows or evaluations, never seconds, so that the same seed gives the same kernel.
 
     Parameters
     ----------
     rows : int, optional
         Distinct rows to tune on; by default ten for each of the landmarks below.
     judging_rows : int, default=3000
-        Other distinct rows, at most a quarter of all, that stop and choose.
+        Largest number of other distinct rows, at most a quarter of all, that stop the descents and choose the level.
     landmarks : int, optional
-        Landmarks of the small models, at most half of the rows. By default 400; where the number of the fit's own
-        landmarks is given, or the fit is exact, a sixth of those, 400 to 800: a metric found with few landmarks is too
-        smooth for many.
+        Landmarks of the small models, at most half of the rows. By default 400. If the number of the fit's own
+        landmarks is given, or the fit is exact, a sixth of these, 400 to 800: a metric found with few landmarks is too
+        smooth for a fit with many.
     evaluations : int, default=40
-        Evaluations of the leave-one-out error and its gradient in each descent; there are up to six,
-        after up to eight with fewer rows and landmarks.
+        Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to six
+        descents, after up to eight with fewer rows and landmarks.
     patience : int, default=3
-        Looks at the judging rows without a gain after which a descent ends.
+        A descent ends after this number of checks on the judging rows in a row without a gain of 0.1%.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
     kernels : sequence of names or Kernels, optional
