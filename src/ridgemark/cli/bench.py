@@ -25,14 +25,18 @@ def _names(text: str) -> list[str]:
 
 @shared.command("bench", "--accuracy --rows 2000")
 @shared.flag("--accuracy", "Measure test errors in place of time.")
-@shared.count_option("--rows", "Number of rows, by default 50,000; with --accuracy a limit on the training rows.", None, 100)
+@shared.count_option(
+    "--rows", "Number of rows, by default 50,000; with --accuracy a limit on the training rows.", None, 100
+)
 @shared.count_option("--features", "Number of features, by default 20.", None, 3)
 @shared.count_option("--landmarks", "Number of landmarks, by default 500.")
 @shared.count_option("--repeats", "Repeats, 5, or with --accuracy random splits, 3; medians are shown.")
 @shared.data_option
 @shared.option("--sets", _names, "With --accuracy: data sets, separated by commas; by default all.", "NAMES")
 @shared.option("--methods", _names, _METHODS, "NAMES")
-@shared.option("--records", shared.PATH, "With --accuracy: file that gets a line for every fit; fits in it are not run again.")
+@shared.option(
+    "--records", shared.PATH, "With --accuracy: file that gets a line for every fit; fits in it are not run again."
+)
 @shared.option("--device", str, "With --accuracy: where ridgemark computes: cpu (default), cuda (a GPU), ...", "NAME")
 @shared.json_option
 def command(accuracy: bool, as_json: bool, **options: Any) -> None:

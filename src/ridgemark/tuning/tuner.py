@@ -53,7 +53,7 @@ class Tuner(Parameterised):
         Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to six
         descents, after up to eight with fewer rows and landmarks.
     patience : int, default=3
-        A descent ends after this number of checks on the judging rows in a row without a gain of 0.1%.
+        Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
     kernels : sequence of names or Kernels, optional
