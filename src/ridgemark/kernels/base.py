@@ -109,8 +109,9 @@ class Kernel(Parameterised, ABC):
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return the derivatives `dk(x, z)/dx` of dense rows with dense landmarks.
 
-        All kernels have them but those given as functions or values, and so do sums, products and multiples. Where a
-        kernel has a kink at `x_j = z_j`, the mean of the derivatives on both sides is returned: zero.
+        All kernels except those given as functions or values have these derivatives, and so do sums, products and
+        multiples. Where a kernel has a kink at `x_j = z_j`, the mean of the derivatives on both sides is returned:
+        zero.
         """
         raise ParameterError(
             f"the derivatives of {self._short_name()} by the columns are not known; use a kernel by name, such as "

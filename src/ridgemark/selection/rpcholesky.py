@@ -29,8 +29,8 @@ Keep = Callable[[Floats], tuple[list[int], Floats]]  # from the proposals' resid
 class RPCholesky(Selection):
     """Draw each landmark with probability proportional to the residual of `K_ii` given the landmarks before it.
 
-    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability for
-    which the sequence has the distribution of the plain method. The n x p factor is kept where it fits into the memory
+    Proposals are drawn a block at a time from the residual diagonal, and each is accepted with the probability that
+    gives the sequence the distribution of the plain method. The n x p factor is kept where it fits into the memory
     budget, and otherwise recomputed block by block. There are fewer landmarks than requested if these explain all rows
     up to rounding.
 
