@@ -1,6 +1,7 @@
 """Intervals whose width follows the noise: coverage where noise differs, against refits, and what they promise."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -40,6 +41,26 @@ def test_each_half_is_covered():
     # Over fits of 2,000 rows the coverage of a half varies by some 2%.
     coverage = np.mean([_coverage_by_half(seed, n_landmarks=100) for seed in range(2)], axis=0)
     assert ((coverage > 0.83) & (coverage < 0.96)).all(), coverage
+
+
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")  # the columns do not predict a parity
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_residuals_of_one_size_are_noise_of_one_size(repeats):
+    """In a full factorial design the residuals of a parity differ in sign only."""
+    X = np.tile(list(itertools.product([-1.0, 1.0], repeat=4)), (repeats, 1))
+    y = np.c_[X.prod(axis=1), X[:, 0] + np.random.default_rng(0).normal(size=len(X))]
+    model = NystromRidge(bandwidth="median", random_state=0).fit(X, y)
+    assert abs(model.loo_residuals_[:, 0]) == pytest.approx(abs(model.loo_residuals_[0, 0]), rel=1e-9)
+    widths = np.diff(model.predict_interval(X), axis=1)[:, 0, 0]
+    assert widths == pytest.approx(widths[0], rel=1e-6)
+
+
+def test_a_few_equal_rows_change_widths_little():
+    X, y = _two_halves(400, 5)
+    options = {"bandwidth": "median", "n_landmarks": 60, "selection": X[:60], "random_state": 0}
+    models = [NystromRidge(**options).fit(X[rows], y[rows]) for rows in (slice(400), np.r_[:400, 200:205])]
+    one, other = (np.diff(model.predict_interval(X), axis=1) for model in models)
+    assert other == pytest.approx(one, rel=0.1)
 
 
 def test_width_grows_away_from_the_rows():

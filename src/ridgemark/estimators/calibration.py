@@ -15,6 +15,7 @@ from ridgemark.rows import ArrayRows, DistinctRows
 from ridgemark.sampling import make_generator
 
 _LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
+_FEW_REPEATS = 0.1  # share of rows up to which equal rows say nothing of the function's variance
 
 
 def with_calibration(
@@ -47,7 +48,7 @@ def with_calibration(
     places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
     if sigma is None:
         sigma = places[:, 1]
-    elif groups.has_repeats:
+    elif len(groups) < (1.0 - _FEW_REPEATS) * np.count_nonzero(weights):
         share = variance_share(residuals[sample], sigma, places[:, 2], weights[sample])
         noise, places[:, 2] = replace(noise, variance=share * noise.variance), np.sqrt(share) * places[:, 2]
     tau = np.hypot(sigma, places[:, 2])

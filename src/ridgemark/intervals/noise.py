@@ -18,6 +18,7 @@ from ridgemark.solvers import LandmarkFit, SpectralSolver
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
 _OUTLIER = 25.0  # squared standardised residuals count at most this
+_EQUAL = 1e-12  # spread of the sizes, over their mean, below which they differ by rounding
 _SHARES = np.append(np.logspace(0.0, -8.0, 33), 0.0)  # of the function's variance
 
 
@@ -67,12 +68,13 @@ def noise_of_rows(
     unit[unit == 0.0] = 1.0
     sizes = sizes / unit
     origin = weights @ sizes / total
-    weighted = weights[:, None] * (sizes - origin)
+    uneven = np.sqrt(weights @ (sizes - origin) ** 2 / total) > _EQUAL  # noise of one size has nothing to regress
+    weighted = weights[:, None] * (sizes - origin) * uneven
     more = fit.moments.total_weight / total  # sums over a sample are raised to those of all rows
     ridges = _ridges(fit)
     sums = replace(
         fit.moments,
-        cross=left_out.size_sums * (more / unit) - np.outer(fit.moments.feature_sum, origin),
+        cross=(left_out.size_sums * (more / unit) - np.outer(fit.moments.feature_sum, origin)) * uneven,
         target_sum=more * weighted.sum(axis=0),
         target_square=more * (weighted * (sizes - origin)).sum(axis=0),
     )
