@@ -274,6 +274,31 @@ def test_parameters_set_after_a_fit_do_not_change_its_predictions(later):
     assert np.array_equal(model.predict(X), before)
 
 
+def test_levels_of_a_frame_are_those_of_its_csv_file(tmp_path):
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 3, 120), unit="D")
+    frame = pd.DataFrame({"a": rng.normal(size=120), "garden": rng.random(120) < 0.5, "day": days})
+    y = frame["a"] + 5.0 * frame["garden"] + frame["day"].dt.day + rng.normal(size=120)
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    options = {**QUICK, "categorical_features": ["garden", "day"]}
+    model = NystromRidge(**options).fit(frame, y)
+    file = open_rows(tmp_path / "rows.csv", target="y")
+    typed = frame.astype({"garden": "category", "day": str})
+    for rows in (file, typed):
+        assert model.predict(rows) == pytest.approx(model.predict(frame), abs=1e-12)
+    of_file = NystromRidge(**options).fit(file)
+    assert of_file.predict(frame) == pytest.approx(model.predict(frame), abs=1e-9)
+
+
+def test_a_mask_of_a_table_is_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=120), "k": rng.integers(0, 3, 120)})
+    model = NystromRidge(**QUICK, categorical_features=frame.dtypes == "int64").fit(frame, frame["a"] + frame["k"] ** 2)
+    again = load(model.save(tmp_path / "model"))
+    assert again.categorical_features == [False, True]
+    assert np.array_equal(again.predict(frame), model.predict(frame))
+
+
 def test_categorical_features_name_columns_or_positions(numbers):
     X, y = numbers
     X = np.c_[X, np.arange(200) % 4]

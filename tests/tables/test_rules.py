@@ -209,7 +209,7 @@ def test_a_list_of_categorical_columns_adds_to_the_types():
     assert [field.kind for field in found.fields] == ["category", "category", "number"]
     with pytest.raises(DataError, match="there is no column 'q'"):
         schema({"a": [1, 2]}, categorical=["q"])
-    with pytest.raises(ParameterError, match="a list of column names or positions, got 'a'"):
+    with pytest.raises(ParameterError, match="a list of column names or positions, or a mask, got 'a'"):
         schema({"a": [1, 2]}, categorical="a")
     with pytest.raises(ParameterError, match="another option names too"):
         schema({"a": [1, 2], "b": [1, 2]}, categorical=["a"], drop=["a"])

@@ -99,6 +99,8 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
         parameters["random_state"] = None  # a generator goes on; a file cannot
     if "progress" in parameters:
         parameters["progress"] = bool(parameters["progress"])
+    if not isinstance(given := parameters.get("categorical_features"), str | list | tuple | None):
+        parameters["categorical_features"] = [one.item() if isinstance(one, np.generic) else one for one in given]
     return parameters
 
 

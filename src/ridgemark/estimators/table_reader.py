@@ -57,7 +57,8 @@ class TableReader(BaseEstimator):
         given = self.categorical_features
         if isinstance(given, str) and given != "from_dtype":
             raise ParameterError(
-                f'categorical_features must be "from_dtype", None or a list of column names or positions, got {given!r}'
+                f'categorical_features must be "from_dtype", None, a list of column names or positions, or a mask, '
+                f"got {given!r}"
             )
         return given is None or isinstance(given, str)
 

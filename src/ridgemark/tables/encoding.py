@@ -121,5 +121,5 @@ class Encoder:
 
 
 def _known(field: Field, text: str) -> int:
-    """Return the position of a level, -1 if it is not known; 1 and 1.0 are one level where only one is known."""
+    """Return the position of a level, -1 if it is not known; of two texts of one value one may be known."""
     return field.position.get(text, field.position.get(rewritten(text), -1))

@@ -175,12 +175,14 @@ def _given(source: BaseRows, asked: dict[str, tuple[Any, Any]]) -> dict[int, Any
     for role, (keys, kind) in asked.items():
         if isinstance(keys, str) or (keys is not None and not hasattr(keys, "__iter__")):
             raise ParameterError(
-                f'{role} must be "from_dtype", None or a list of column names or positions, got {keys!r:.60}'
+                f'{role} must be "from_dtype", None, a list of column names or positions, or a mask, got {keys!r:.60}'
             )
         keys = None if keys is None else _positions(list(keys), source.n_features, role)
         for position in header.positions(keys or None, role):
             if position in given:
-                raise ParameterError(f"{role} names column {position}, which another option names too; name it once")
+                name = header.names_of([position])
+                what = position if name is None else shown(name[0])
+                raise ParameterError(f"{role} names column {what}, which another option names too; name it once")
             given[position] = kind
     return given
 

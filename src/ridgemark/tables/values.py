@@ -16,6 +16,7 @@ from ridgemark.tables.date_forms import FORMS, ISO, forms_of, read_dates
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 _WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?")  # 31.12.2024 14:05
+_DATE, _MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d"), " 00:00:00"
 _DAY = np.timedelta64(1, "D")
 
 
@@ -109,7 +110,13 @@ def _text(value: Any) -> str:
 
 
 def rewritten(level: str) -> str:
-    """Return the other text of a whole number, 1 for 1.0 and 1.0 for 1; of other text itself."""
+    """Return the other text of a value: 1 of 1.0, true of True, the day of its midnight, and back; else the text."""
+    if (lower := level.lower()) in ("true", "false"):
+        return level.capitalize() if level == lower else lower
+    if _DATE.fullmatch(level):
+        return level + _MIDNIGHT
+    if level.endswith(_MIDNIGHT):
+        return level.removesuffix(_MIDNIGHT)
     whole = level.removesuffix(".0")
     if not whole.removeprefix("-").isdecimal():
         return level
