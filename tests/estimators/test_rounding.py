@@ -1,5 +1,7 @@
 """Columns far from zero: linear kernels do not mind, and where rounding spoils a fit a warning says so."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -74,6 +76,21 @@ def test_a_fit_that_rounding_spoils_is_told_with_the_remedy(data, options):
         NystromRidge(ridge=1e-3, n_landmarks=50, random_state=0, **options).fit(X + 1e9, y)
     with pytest.warns(ConditioningWarning, match="centre the columns"):
         NystromRidge(ridge=1e-3, n_landmarks=50, random_state=0, **options).partial_fit(X + 1e9, y)
+
+
+@pytest.mark.parametrize("offset", [0.0, 200.0, 2000.0])
+def test_predictions_that_change_with_the_last_bit_of_the_rows_are_told(offset):
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=400), offset + rng.integers(0, 2, 400)]
+    y = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=400)
+    model = NystromRidge("polynomial", bandwidth="median", ridge=1e-3, n_landmarks=50, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if offset:
+            with pytest.raises(ConditioningWarning, match=r"changes its predictions by 0\.0"):
+                model.fit(X, y)
+        else:
+            model.fit(X, y)
 
 
 def test_sparse_rows_far_from_zero_are_not_centred_but_told(data):

@@ -14,6 +14,7 @@ from ridgemark.solvers import LandmarkFit
 _FEW_DIGITS = 64  # machine epsilons: below this share of the kernel less than two digits of a difference are known
 _RUNS, _ROWS = 8, 128  # runs of neighbouring rows that are predicted first, and rows in each
 _ROUNDED = 1e3 * EPS  # of a target: what rounding may leave of it in the best of fits
+_SENSITIVE = 5e-3  # standard deviations of a target: largest change of predictions by rounding of the rows
 _MORE = 1.05  # by which factor the training error must exceed that of a constant; iterations stop within a hundredth
 
 
@@ -24,7 +25,8 @@ def what_rounding_spoilt(
 
     Exact ridge regression is never farther from its targets than the best constant, or than zero without an intercept:
     `sum_i w_i (y_i - f(x_i))^2 <= sum_i w_i (y_i - mean)^2`, also where the left sum is over some of the rows only. A
-    few rows are predicted first, and all of them where these are farther from their targets than the mean is.
+    few rows are predicted first, and all of them where these are farther from their targets than the mean is. Inner
+    products are also computed for the few rows moved by their rounding.
     """
     variance = fit.centred.target_variance
     if not (variance > 0).any():
@@ -39,6 +41,7 @@ def what_rounding_spoilt(
 
     few = _few_rows(passes)
     error, of_mean, _ = squares(few)
+    change = _change(few, cross_kernel, dual_coef)
     passes.count_entries(few.n_kernel_evaluations)
     if (error > of_mean).any():
         error, _, rounded = squares(passes)
@@ -49,6 +52,12 @@ def what_rounding_spoilt(
                 f"rounding decides this fit, whose error on its training rows is {ratio:.3g} times the variance of the "
                 "targets"
             )
+    if (change > _SENSITIVE * np.sqrt(variance) + _ROUNDED * abs(mean)).any():
+        share = float(np.max(change / np.maximum(np.sqrt(variance), np.finfo(np.float64).tiny)))
+        return (
+            f"rounding decides this fit: a change of the rows by one unit in the last place changes its predictions by "
+            f"{share:.2g} standard deviations of the targets"
+        )
     if _constant(fit.moments) and len(few.distinct_rows()) > 1:
         return "the kernel is the same for all rows up to rounding, so the fit cannot distinguish them"
     return ""
@@ -62,6 +71,21 @@ def _few_rows(passes: RowPasses) -> RowPasses:
     chosen = np.unique(np.minimum(starts[:, None] + np.arange(_ROWS), len(present) - 1))
     rows = passes.take(present[chosen])
     return RowPasses(ArrayRows(rows.features, rows.targets, rows.weights), passes.memory_budget)
+
+
+def _change(rows: RowPasses, cross_kernel: CrossKernel, dual_coef: Floats) -> Floats:
+    """Return by how much predictions of rows multiplied by `1 + eps` change, root of the mean square, per target.
+
+    Only inner products grow with the rows, and so do their rounding errors: for other kernels it is 0.
+    """
+    kernel = cross_kernel.kernel
+    if kernel.constant_diagonal is not None or kernel.stays_on_host:
+        return np.zeros(dual_coef.shape[1])
+    features = rows.take(np.arange(rows.source.n_rows)).features
+    moved = RowPasses(ArrayRows(features * (1.0 + EPS)), rows.memory_budget)
+    change = Cross(moved, cross_kernel) @ dual_coef - Cross(rows, cross_kernel) @ dual_coef
+    rows.count_entries(moved.n_kernel_evaluations)
+    return np.sqrt((change**2).mean(axis=0))
 
 
 def _constant(moments: Moments) -> bool:
