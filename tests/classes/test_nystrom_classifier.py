@@ -311,6 +311,10 @@ def test_labels_that_cannot_be_ordered_or_compared_are_refused():
     for kind in (bytes, object):
         with pytest.raises(DataError, match="got bytes; decode them first"):
             NystromClassifier(**PLAIN).fit(X, np.array([b"no", b"yes"], dtype=kind)[labels])
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[us]")
+    for others, name in ((days, "datetime64"), (days - days[0], "timedelta64"), (days.astype(object), "datetime")):
+        with pytest.raises(DataError, match=rf"got {name}.*; convert them, as by \[str\(label\) for label in y\]"):
+            NystromClassifier(**PLAIN).fit(X, others[labels])
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -1,6 +1,7 @@
 """Labels of any type, weights of classes, and conformal sets of labels."""
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from ridgemark.rows import RowSource, computed, is_dask, text_labels
 from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_missing
 from ridgemark.rows.tables import check_no_gaps
+
+_LABELS = (str, bool, np.bool_, Integral, float, np.floating)
 
 
 def as_classes(labels: NDArray[Any], totals: Floats, class_weight: Any) -> Classes:
@@ -66,7 +69,7 @@ def _one_column(y: Any) -> NDArray[Any]:
     values = np.array(y, dtype=object).ravel() if isinstance(y, list | tuple) else labels  # NumPy makes text of NaN
     gaps = np.array([is_missing(value) for value in values]) if values.dtype.kind == "O" else values != values
     check_no_gaps(gaps, "the label")
-    kinds = {type(value) for value in values.tolist()} if values.dtype.kind in "OS" else set()
+    kinds = {type(value) for value in values.tolist()} if values.dtype.kind not in "biufUT" else set()
     if bytes in kinds:
         raise DataError(
             "labels must be text, booleans or whole numbers, got bytes; decode them first: "
@@ -74,6 +77,12 @@ def _one_column(y: Any) -> NDArray[Any]:
         )
     if kinds & {list, tuple, np.ndarray}:
         raise DataError("labels must be text, booleans or whole numbers, one for each row; got several values in a row")
+    others = [kind.__name__ for kind in kinds if not issubclass(kind, _LABELS)]
+    if others := [values.dtype.name] if values.dtype.kind in "Mm" else others:
+        raise DataError(
+            f"labels must be text, booleans or whole numbers, got {others[0]}; convert them, as by "
+            "[str(label) for label in y]"
+        )
     return labels
 
 
