@@ -14,6 +14,7 @@ from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.linalg import largest_eigenvalue
 from ridgemark.losses import ClassLoss
 from ridgemark.operators import NystromFactor
+from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses
 from ridgemark.path import LeaveOneOut, left_out_predictor
 from ridgemark.path.log_loss import LabelInfluence
@@ -92,7 +93,7 @@ class Diagnosis:
 
     def top(self, count: int = 10) -> list[RowDiagnosis]:
         """Return the most influential rows, the most influential first."""
-        return [self._row(int(row)) for row in self.order[:count]]
+        return [self._row(int(row)) for row in self.order[: positive_count(count, "count")]]
 
     def to_record(self, count: int = 10) -> dict[str, Any]:
         """Return the numbers as a dictionary for reports and JSON, with the first `count` rows."""
@@ -265,7 +266,7 @@ class ClassDiagnosis:
 
     def top(self, count: int = 10) -> list[LabelDiagnosis]:
         """Return the most influential rows, the most influential first."""
-        return [self._row(int(place)) for place in self.order[:count]]
+        return [self._row(int(place)) for place in self.order[: positive_count(count, "count")]]
 
     def to_record(self, count: int = 10) -> dict[str, Any]:
         """Return the number of rows and the first `count` of them as a dictionary for reports and JSON."""

@@ -28,6 +28,8 @@ def _coverages(text: str) -> list[float]:
         raise click.BadParameter(
             f"{text!r} must be a number between 0 and 1, both excluded, or several such as 0.5,0.9"
         )
+    if len(set(shares)) < len(shares):
+        raise click.BadParameter(f"{text!r} must name each number once")
     return shares
 
 

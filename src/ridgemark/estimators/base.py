@@ -237,7 +237,7 @@ class LandmarkEstimator(TableReader):
         if weights.dtype.kind not in "fiub" or weights.shape != (n_rows,):
             raise DataError(
                 f"sample_weight must be an array of one number for each of the {n_rows} rows, got "
-                f"{weights.dtype} of shape {weights.shape}"
+                f"{weights.dtype} of shape {weights.shape}; give numpy.asarray(sample_weight, dtype=float)"
             )
         refuse_large_integers(weights, "sample_weight")
         return weights.astype(np.float64)

@@ -126,7 +126,8 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
     if tuning is not None:
         kernel = f"{tuning.kernel}, {LEVELS[tuning.level]} (tuned)"
     else:
-        kernel = kernel_words(model) + (" (the median distance)" if model.bandwidth == "median" else "")
+        has_median = model.bandwidth == "median" and hasattr(model.kernel_, "bandwidth")
+        kernel = kernel_words(model) + (" (the median distance)" if has_median else "")
     ridges = ", ".join(f"{ridge:.3g}" for ridge in np.atleast_1d(model.ridge_))
     chosen = f"by {CRITERIA[model.ridge_path_.criterion]}" if hasattr(model, "ridge_path_") else "given"
     important = [f"{shown(name)} {share:.0%}" for name, share in important_columns(model, 3) if share >= 0.005]

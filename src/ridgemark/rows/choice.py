@@ -159,9 +159,10 @@ def as_keys(value: Any, role: str) -> list[Key]:
         keys = [value]
     for key in keys:
         if not is_key(key):
+            remedy = "; arrays as target and weight are possible only for data in memory"
             raise ParameterError(
-                f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}; arrays "
-                "as target and weight are possible only for data in memory"
+                f"{role} must be column names or positions; got {key!r:.60}, of type {type(key).__name__}"
+                + (remedy if role in ("target", "weight") else "")
             )
     if not keys:
         raise ParameterError(f"{role} must name at least one column; got {value!r}; leave it out for the default")

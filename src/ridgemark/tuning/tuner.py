@@ -145,7 +145,7 @@ class Tuner(Parameterised):
         levels = self.levels
         if isinstance(levels, str) or not len(levels) or not set(levels) <= set(LEVELS):
             raise ParameterError(
-                f"Tuner: levels must be one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
+                f"Tuner: levels must be a list of one or several of {', '.join(map(repr, LEVELS))}, got {levels!r}"
             )
 
     def sizes(self, n_landmarks: Any = "auto") -> tuple[int, int, int]:
