@@ -1,6 +1,5 @@
 """Symmetric eigenproblems, factors of semidefinite matrices, triangular matrices, and their rounding errors."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -191,18 +190,16 @@ def cholesky_(matrix: Array) -> Array | None:
     return None if info else factor
 
 
-def raised_cholesky(make: Callable[[], Array], ridge: float) -> Array:
-    """Return U with `U'U = A + s I` for the matrix A that `make` returns, in Fortran order.
+def raised_cholesky(matrix: Array, ridge: float) -> Array:
+    """Return U with `U'U = A + s I` for a symmetric matrix A, which is not overwritten.
 
     s is the ridge, raised to the rounding error of A, and further until rounding leaves `A + s I` definite.
     """
+    diagonal = check_range(backend_of(matrix).diagonal(matrix))
+    ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal))
     while True:
         with all_blas_threads():
-            matrix = make()
-            diagonal = check_range(backend_of(matrix).diagonal(matrix))
-            ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal))
-            diagonal += ridge
-            factor = cholesky_(matrix)
+            factor = cholesky_(copy_with_ridge(matrix, ridge))
         if factor is not None:
             return factor
         ridge *= 10.0

@@ -31,7 +31,8 @@ class CurvatureSystem:
         self.moments, self.fit_intercept, self.scaled_ridge = moments, fit_intercept, scaled_ridge
         centred = CentredMoments(moments, fit_intercept)
         self.feature_mean = centred.feature_mean
-        self.triangle = _triangle(centred.gram, scaled_ridge)
+        # Of a large matrix the triangle is on the device.
+        self.triangle: Any = linalg.for_solving(linalg.raised_cholesky(linalg.sent(centred.gram), scaled_ridge))
         self.share_of_constant = 1.0 / moments.total_weight if fit_intercept else 0.0
 
     def with_ridge(self, scaled_ridge: float) -> Self:
@@ -235,12 +236,6 @@ class _RoundedFactor:
         return backend.to_host(lengths) if isinstance(rows, np.ndarray) else lengths
 
 
-def _triangle(matrix: Floats, ridge: float) -> Any:
-    """Return U with `U'U = A + s I`, s the ridge or the rounding error of A; of a large matrix on the device."""
-    there = linalg.sent(matrix)
-    return linalg.for_solving(linalg.raised_cholesky(lambda: linalg.copy_with_ridge(there, 0.0), ridge))
-
-
 def _scaled_cholesky(matrix: Floats) -> tuple[Array, Floats]:
     """Return U and the diagonal of S with `S U'U S = A + E`, E the rounding error relative to each diagonal entry.
 
@@ -250,8 +245,7 @@ def _scaled_cholesky(matrix: Floats) -> tuple[Array, Floats]:
     scale = np.exp2(np.round(np.log2(sizes, out=np.zeros_like(sizes), where=sizes > 0)))
     matrix /= scale
     matrix /= scale[:, None]
-    there = linalg.sent(matrix)
-    return linalg.raised_cholesky(lambda: linalg.copy_with_ridge(there, 0.0), 0.0), scale
+    return linalg.raised_cholesky(linalg.sent(matrix), 0.0), scale
 
 
 def _scaled_triangle(matrix: Floats) -> Any:

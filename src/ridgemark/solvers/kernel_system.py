@@ -250,9 +250,7 @@ class DirectPreconditioner:
         weighted = system.weighting(system.weighting(system.matrix).T)
         matrix = (weighted + weighted.T) / 2
         self._system, self._ridges = system, system.scaled_ridge
-        self._factors = {
-            ridge: raised_cholesky(lambda: matrix.copy(order="F"), float(ridge)) for ridge in np.unique(self._ridges)
-        }
+        self._factors = {ridge: raised_cholesky(matrix, float(ridge)) for ridge in np.unique(self._ridges)}
 
     def __call__(self, vectors: Floats, columns: Columns) -> Floats:
         """Return `(A + s)^-1 v`."""

@@ -207,4 +207,4 @@ def _preconditioner(gram: Any, ridge: float) -> Any:
     """Return the Cholesky factor of `G + s I`, with s at least the ridge and the rounding error of G."""
     if not len(gram):
         return gram
-    return linalg.for_solving(linalg.raised_cholesky(lambda: linalg.copy_with_ridge(gram, 0.0), ridge))
+    return linalg.for_solving(linalg.raised_cholesky(gram, ridge))
