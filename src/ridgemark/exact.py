@@ -258,7 +258,7 @@ def _nystrom_factor(s: Spectrum, sketch: Any, scaled_sketch_ridge: float) -> Flo
     sketch = _sketch(sketch, s.n_rows)
     root = np.sqrt(s.eigenvalues)[:, None]
     left, singular, _ = scipy.linalg.svd(root * (s.eigenvectors.T @ sketch), full_matrices=False)
-    rank = numerical_rank(singular, np.dtype(np.float64))
+    rank = numerical_rank(singular)
     kept = np.sqrt(singular[:rank] ** 2 / (singular[:rank] ** 2 + scaled_sketch_ridge))
     return s.eigenvectors @ (root * left[:, :rank]) * kept
 

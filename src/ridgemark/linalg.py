@@ -104,11 +104,11 @@ def _eigh(matrix: Array) -> tuple[Array, Array]:
     return NUMPY.eigh(matrix)
 
 
-def numerical_rank(eigenvalues: Array, precision: np.dtype[np.floating]) -> int:
-    """Count the eigenvalues (descending) above `size * machine eps * largest`, with eps of the data's precision."""
+def numerical_rank(eigenvalues: Array) -> int:
+    """Count the eigenvalues (descending) above `size * machine eps * largest`."""
     if eigenvalues.shape[0] == 0 or not eigenvalues[0] > 0:
         return 0
-    threshold = eigenvalues.shape[0] * float(np.finfo(precision).eps) * eigenvalues[0]
+    threshold = eigenvalues.shape[0] * EPS * eigenvalues[0]
     return int((eigenvalues > threshold).sum())
 
 
@@ -134,7 +134,7 @@ def largest_eigenvalue(root: Array, steps: int = 50) -> float:
     return size * scale * scale
 
 
-def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite: bool = False) -> tuple[Array, Indices]:
+def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating]) -> tuple[Array, Indices]:
     """Return R, upper triangular, and positions J with `R'R` the semidefinite matrix at rows and columns J.
 
     The matrix is scaled to a unit diagonal. A column is not in J if the columns in J leave at most `2 machine eps` of
@@ -143,7 +143,7 @@ def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating], overwrite:
     """
     if not isinstance(matrix, np.ndarray):
         return _cholesky_on_device(matrix, precision)
-    scaled = matrix if overwrite else matrix.copy()
+    scaled = matrix.copy()
     lengths = np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
     lengths[lengths == 0] = 1.0
     scaled /= lengths

@@ -70,7 +70,7 @@ class NystromFactor:
     def symmetric_whitener(self) -> Array:
         """The symmetric root `W^-1/2`, (p, p); its features are the same up to a rotation."""
         values, vectors = linalg.symmetric_eigen(self.landmark_kernel)
-        rank = linalg.numerical_rank(values, np.dtype(np.float64))
+        rank = linalg.numerical_rank(values)
         return (vectors[:, :rank] / np.sqrt(values[:rank])) @ vectors[:, :rank].T
 
     def features(self, rows: Any) -> Array:
