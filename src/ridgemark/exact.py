@@ -18,6 +18,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.kernels import Kernel, Linear, make_kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.linalg import check_range, numerical_rank, symmetric_eigen
+from ridgemark.rows import dense
 
 _MOST_ROWS = 20_000  # a kernel matrix of 3 GiB; larger problems are refused
 
@@ -76,9 +77,8 @@ def kernel_spectrum(X: Any, kernel: Any = "gaussian", bandwidth: Any = None) -> 
     made = make_kernel(kernel, bandwidth)
     if not isinstance(made, Linear):
         return spectrum(kernel_matrix(X, made))
-    rows = made.moved(_in_double(made, X))
-    dense = rows.toarray() if hasattr(rows, "toarray") else rows
-    left, singular, _ = scipy.linalg.svd(dense, full_matrices=False)
+    rows = dense(made.moved(_in_double(made, X)))
+    left, singular, _ = scipy.linalg.svd(rows, full_matrices=False)
     with np.errstate(over="ignore"):
         return Spectrum(check_range(singular**2), left)
 

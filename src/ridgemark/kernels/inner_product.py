@@ -13,6 +13,7 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import Kernel, bandwidths, most_terms, same_for_all, squared_norms, unit_roundoff
 from ridgemark.kernels.gradient import Gradient, Term
 from ridgemark.parameters import real_number
+from ridgemark.rows import dense
 
 
 class _InnerProductKernel(Kernel):
@@ -30,8 +31,7 @@ class _InnerProductKernel(Kernel):
     def _block(self, rows: Any, prepared: Array, out: Array | None, backend: Backend) -> Array:
         rows = self._map(rows, backend)
         if sparse.issparse(rows) or sparse.issparse(prepared):
-            products = rows @ prepared.T
-            return self._values(products.toarray() if sparse.issparse(products) else np.asarray(products))
+            return self._values(np.asarray(dense(rows @ prepared.T)))
         return self._values(backend.matmul(rows, prepared.T, out=out))
 
     def _entry_error(self, rows: Any, prepared: Array, backend: Backend) -> Floats:
@@ -76,7 +76,7 @@ class Linear(_InnerProductKernel):
         """Return `x - origin` of every row, dense unless there is no origin."""
         if self.origin is None:
             return rows
-        rows = rows.toarray() if sparse.issparse(rows) else rows
+        rows = dense(rows)
         origin = backend_of(rows).from_host(_origin(self.origin, rows.shape[1]), like=rows)
         with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
             return rows - origin

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_array
 
 from ridgemark.errors import ParameterError
 from ridgemark.kernels.base import count_rows
+from ridgemark.rows import dense
 from ridgemark.selection.base import Landmarks, Problem, Selection
 
 
@@ -38,7 +38,7 @@ class Given(Selection):
             return Landmarks(problem.passes.take(indices).features, indices)
         if given.shape[1] != source.n_features:
             raise ParameterError(f"landmarks need the rows' {source.n_features} features, got shape {given.shape}")
-        _, first = np.unique(given.toarray() if sparse.issparse(given) else given, axis=0, return_index=True)
+        _, first = np.unique(dense(given), axis=0, return_index=True)
         return Landmarks(given[np.sort(first)], None)
 
     def own_count(self) -> int:
