@@ -97,18 +97,16 @@ class Search:
     all_judge: bool = False  # whether tuning rows judge too, left out one by one; only if no metric was fitted to them
     interrupted: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
-        self.medians = {power: median_distance(self.tuning.features, power) for power in (1, 2)}
-
     def shared(self, families: Sequence[Any]) -> tuple[list[Shared], tuple[TriedKernel, ...]]:
         """Return each family with the bandwidth of its smallest leave-one-out error, the best family first."""
         rows = self.tuning.first(_GRID_ROWS, self.tuning.n_landmarks)
+        medians = {power: median_distance(self.tuning.features, power) for power in (1, 2)}
 
         def error_and_ridge(point: tuple[Any, float]) -> tuple[float, float]:
             family, factor = point
             self.count(1)
             key = "grid", family_name(family), factor
-            widths = np.full(rows.features.shape[1], factor * self._median(family))
+            widths = np.full(rows.features.shape[1], factor * medians[_power(family)])
             return self._recall(key, lambda: self._best_ridge(with_bandwidths(family, widths), rows))
 
         grid = [(family, factor) for family in families for factor in FACTORS]
@@ -120,7 +118,7 @@ class Search:
             as_good = [position for position in part if results[position][0] <= enough]
             best.append(min(as_good, key=lambda position: abs(np.log(grid[position][1]))))
         best.sort(key=lambda position: results[position][0])
-        found = [Shared(grid[k][0], grid[k][1] * self._median(grid[k][0]), results[k][1]) for k in best]
+        found = [Shared(grid[k][0], grid[k][1] * medians[_power(grid[k][0])], results[k][1]) for k in best]
         tried = (TriedKernel(family_name(grid[k][0]), grid[k][1], float(np.sqrt(results[k][0]))) for k in best)
         return found, tuple(tried)
 
@@ -310,9 +308,6 @@ class Search:
         except np.linalg.LinAlgError:
             error = np.nan
         return (error, ridge) if np.isfinite(error) else (np.inf, float(self.ridges[-1]))
-
-    def _median(self, family: Any) -> float:
-        return self.medians[_power(family)]
 
     def _in_threads(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return the results in the order of the items; an interruption ends all of them."""
