@@ -14,6 +14,7 @@ from ridgemark.estimators.hints import refuse_foreign, refuse_inner
 from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
+from ridgemark.fitting import Recipe
 from ridgemark.kernels import make_kernel
 from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
@@ -166,6 +167,10 @@ class LandmarkEstimator(TableReader):
         with self._changing():
             self._model = self._fitted(X, y, sample_weight, checkpoint)
         return self
+
+    def _recipe(self):
+        """Return the parameters, checked; those that an estimator does not have are the recipe's own."""
+        return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__ if hasattr(self, name)})
 
     def _fitted(self, X, y, sample_weight, checkpoint):
         """Return the model of these rows."""

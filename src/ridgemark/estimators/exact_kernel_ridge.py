@@ -14,7 +14,7 @@ from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import FittedExact
-from ridgemark.fitting import Recipe, prepare, settle_kernel, tune, tune_on_sample
+from ridgemark.fitting import prepare, settle_kernel, tune, tune_on_sample
 from ridgemark.kernels.base import count_rows
 from ridgemark.parameters import positive_count, real_number
 from ridgemark.passes import Cost
@@ -202,9 +202,8 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
                 f'tol must be "auto" or a positive number, an RMS distance in units of y, got {self.tol!r}'
             )
         positive_count(self.max_iter, "max_iter", ", the most products with the kernel matrix")
-        shared = ("kernel", "bandwidth", "ridge", "n_landmarks", "selection", "fit_intercept")
         # Scores at lambda itself: the landmarks are to leave little of K + n lambda, not to bound a risk.
-        return Recipe(risk_tolerance=1.0, **{name: getattr(self, name) for name in shared})
+        return replace(super()._recipe(), risk_tolerance=1.0)
 
 
 def _warn_of_distance(refined, tol, varies):

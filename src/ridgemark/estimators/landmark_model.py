@@ -11,7 +11,6 @@ from ridgemark.estimators.calibration import repeats_and_columns
 from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import Choice, RowFacts
-from ridgemark.fitting import Recipe
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Uniform, make_selection
@@ -72,10 +71,6 @@ class LandmarkModel(LandmarkEstimator):
         path : Path
         """
         return save_model(self, path, overwrite, sums=sums)
-
-    def _recipe(self):
-        """Return the parameters, checked; those that an estimator does not have are the recipe's own."""
-        return Recipe(**{name: getattr(self, name) for name in Recipe.__dataclass_fields__ if hasattr(self, name)})
 
     def _choice(self, prepared):
         """Return the landmarks and how they were chosen."""

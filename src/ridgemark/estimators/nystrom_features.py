@@ -9,7 +9,7 @@ from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
-from ridgemark.fitting import Recipe, settle_kernel
+from ridgemark.fitting import settle_kernel
 from ridgemark.fitting.stages import draw_landmarks, make_problem
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
@@ -125,7 +125,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
         return in_range(features.astype(source.dtype, copy=False), "the feature", remedy)
 
     def _recipe(self):
-        recipe = Recipe(self.kernel, self.bandwidth, self.ridge, self.n_landmarks, self.selection)
+        recipe = super()._recipe()
         if not recipe.one_ridge:
             raise ParameterError(
                 f"ridge must be a positive number here, where no targets could choose it; got {self.ridge!r}"
