@@ -3,15 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_few_rows, warn_of_rounding, warn_of_scales
-from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
+from ridgemark.estimators.regression_model import Regressor
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import FittedExact
 from ridgemark.fitting import prepare, settle_kernel, tune, tune_on_sample
@@ -26,7 +25,7 @@ _TOL = 1e-6  # in units of y; also the largest in standard deviations of y
 _LEAST_TOL = 1e-7  # the smallest in standard deviations of y
 
 
-class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
+class ExactKernelRidge(Regressor, LandmarkEstimator):
     """Kernel ridge regression on all rows, to a tolerance that is certified.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over all functions f of the kernel's space, with
@@ -133,11 +132,6 @@ class ExactKernelRidge(MultiOutputMixin, RegressorMixin, LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         source = self._rows(X)
         return self._predictions(self._values(source), source)
-
-    @computing
-    def score(self, X, y=None, sample_weight=None):
-        """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
-        return super().score(*self._judged(X, y, sample_weight))
 
     def save(self, path, overwrite=True):
         """Write the fitted model to one file, as `NystromRidge.save` does; `ridgemark.load` reads it."""

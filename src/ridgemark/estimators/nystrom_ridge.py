@@ -4,7 +4,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
@@ -15,7 +14,7 @@ from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_o
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
-from ridgemark.estimators.regression_model import RegressionModel
+from ridgemark.estimators.regression_model import RegressionModel, Regressor
 from ridgemark.fitted import FittedModel, Solution
 from ridgemark.fitting import fit_to_tolerance, prepare, settle_kernel, solve_by_gradient, tune, without_matrices
 from ridgemark.fitting.recipe import scaled_ridges
@@ -28,7 +27,7 @@ from ridgemark.rows.distinct import KEPT_HASHES, count_distinct, merge_smallest
 from ridgemark.sampling import make_generator
 
 
-class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
+class NystromRidge(Regressor, RegressionModel):
     """Kernel ridge regression from landmarks.
 
     Minimises `sum_i w_i (y_i - f(x_i))^2 + scaled_ridge |f|^2` over functions `f(x) = sum_j c_j k(x, z_j)` of the
@@ -207,11 +206,6 @@ class NystromRidge(MultiOutputMixin, RegressorMixin, RegressionModel):
         with self._changing():
             self._model = self._fitted_with(X, y, sample_weight)
         return self
-
-    @computing
-    def score(self, X, y=None, sample_weight=None):
-        """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
-        return super().score(*self._judged(X, y, sample_weight))
 
     def _model_of(self, recipe, passes, form, random_state):
         """Return the model of the rows of these passes."""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import certify, distance_at
@@ -21,6 +22,15 @@ from ridgemark.path import leave_one_out
 from ridgemark.sampling import separate_generator
 
 _RESCALE = "rescale the kernel, the weights or the targets, or choose a larger ridge"
+
+
+class Regressor(MultiOutputMixin, RegressorMixin):
+    """scikit-learn's part of a regressor, to stand before a `LandmarkEstimator` among its bases."""
+
+    @computing
+    def score(self, X, y=None, sample_weight=None):
+        """Return R^2 of the predictions; a RowSource brings its own targets and weights."""
+        return super().score(*self._judged(X, y, sample_weight))
 
 
 class RegressionModel(LandmarkModel):
