@@ -42,10 +42,9 @@ def class_answers(fit: Any) -> list[Answer | None]:
 
 def class_errors(fit: Any) -> list[Html]:
     """Return the calibration plot, the confusion table and the errors of every class."""
-    rows, which = fit.rows, fit.which
-    if rows is None:
+    if fit.rows is None:
         return [html.note("The errors of this model are not known; give rows with --test.")]
-    return [_calibration_figure(fit, rows, which), *_confusion(fit, rows, which), _by_class(fit, rows, which)]
+    return [_calibration_figure(fit), *_confusion(fit), _by_class(fit)]
 
 
 def class_sets(fit: Any) -> list[Html]:
@@ -104,9 +103,9 @@ def _count(rows: Any) -> str:
     return f"{rows:,.0f}" if rows >= 1000 else f"{rows:.4g}"
 
 
-def _calibration_figure(fit: Any, rows: Any, which: str) -> Html:
+def _calibration_figure(fit: Any) -> Html:
     """Return how often labels occur against their probability, in groups of rows."""
-    p, share, count = np.array(rows["calibration"]).T
+    p, share, count = np.array(fit.rows["calibration"]).T
     spread = 2.0 * np.sqrt(p * (1.0 - p) / count)
     low, high = (np.clip(share + side * spread, 0.0, 1.0).tolist() for side in (-1, 1))
     series = Series("observed", p.tolist(), share.tolist(), low, high, kind="points")
@@ -116,35 +115,35 @@ def _calibration_figure(fit: Any, rows: Any, which: str) -> Html:
     return html.figure(
         draw(Chart(f"probability {of}", "share of rows", [series], diagonal="calibrated"), "calibration"),
         f"Probability {of} against how often it was right, in {len(p)} groups of rows: {listed}.",
-        f"{rows['n_rows']:,} {which}, in {len(p)} groups by the probability {of}. On the diagonal, probabilities are "
-        "what they say. Bars: two standard errors.",
+        f"{fit.rows['n_rows']:,} {fit.which}, in {len(p)} groups by the probability {of}. On the diagonal, "
+        "probabilities are what they say. Bars: two standard errors.",
     )
 
 
-def _confusion(fit: Any, rows: Any, which: str) -> list[Html]:
+def _confusion(fit: Any) -> list[Html]:
     """Return the counts of rows by label and most probable label; of many classes the most frequent confusions."""
-    confusion, labels = np.array(rows["confusion"]), [_name(fit, k) for k in range(len(fit.model.classes_))]
+    confusion, labels = np.array(fit.rows["confusion"]), [_name(fit, k) for k in range(len(fit.model.classes_))]
     if len(labels) <= _MOST_CLASSES:
         cells = [[label, *(_count(count) for count in row)] for label, row in zip(labels, confusion, strict=True)]
         columns = [Column("label"), *html.number_columns(*(f"as {label}" for label in labels))]
-        return [html.table(f"Labels (rows) and most probable labels (columns) of {which}", columns, cells)]
+        return [html.table(f"Labels (rows) and most probable labels (columns) of {fit.which}", columns, cells)]
     np.fill_diagonal(confusion, 0.0)
     largest = np.argsort(-confusion, axis=None, kind="stable")[:_MOST_CLASSES]
     pairs = [np.unravel_index(place, confusion.shape) for place in largest]
     cells = [[labels[j], labels[k], _count(confusion[j, k])] for j, k in pairs if confusion[j, k] > 0]
     columns = [Column("label"), Column("most probable"), *html.number_columns("rows")]
-    return [html.table(f"The most frequent confusions of {which}", columns, cells, stacked=True)] if cells else []
+    return [html.table(f"The most frequent confusions of {fit.which}", columns, cells, stacked=True)] if cells else []
 
 
-def _by_class(fit: Any, rows: Any, which: str) -> Html:
+def _by_class(fit: Any) -> Html:
     """Return rows, recall, precision and log loss of every class."""
-    confusion = np.array(rows["confusion"])
+    confusion = np.array(fit.rows["confusion"])
     own, all_, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     cells = [
         [_name(fit, k), _count(all_[k])]
         + ["-" if whole == 0 else f"{own[k] / whole:.1%}" for whole in (all_[k], said[k])]
-        + [f"{rows['by_class'][k]:.3g}"]
+        + [f"{fit.rows['by_class'][k]:.3g}"]
         for k in range(len(own))
     ]
     columns = html.number_columns("rows", "found (recall)", "right when predicted (precision)", "log loss")
-    return html.table(f"Errors of every class on {which}", [Column("class"), *columns], cells, stacked=True)
+    return html.table(f"Errors of every class on {fit.which}", [Column("class"), *columns], cells, stacked=True)
