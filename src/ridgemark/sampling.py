@@ -28,6 +28,11 @@ class Draw:
             return 1.0 / self.inclusion[self.indices]
         return self.counts / (self.n_draws * self.probabilities[self.indices])
 
+    @property
+    def chances(self) -> Floats:
+        """About the chance of each drawn position to be among those drawn, `min(1, n_draws p_i)`."""
+        return np.minimum(1.0, self.n_draws * self.probabilities[self.indices])
+
 
 def make_generator(random_state: Any) -> np.random.Generator:
     """Return a generator for scikit-learn's `random_state`: a seed, a RandomState, a Generator or None."""

@@ -46,22 +46,21 @@ class Bless(Selection):
         target = problem.sketch_ridge
         ridge = max(trace, target)
         draw = draw_distinct(lengths, min(10, n_landmarks), rng)
-        chosen, inclusion = draw.indices, np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+        chosen, inclusion = draw.indices, draw.chances
         while True:
             ridge = max(ridge / self.factor, target)
             last = ridge == target
             size = math.ceil(min(self.oversampling * (trace / ridge), float(len(distinct))))
             sample = draw_distinct(lengths, max(size, n_landmarks if last else 10), rng)
             rows, landmarks = problem.rows(sample.indices), problem.rows(chosen)
-            sampling = np.minimum(1.0, sample.n_draws * sample.probabilities[sample.indices])
             scores = np.minimum(posterior_variance(kernel, rows, landmarks, 1.0 / inclusion, ridge) / ridge, 1.0)
             passes.count_entries((rows.n_rows + landmarks.n_rows) * landmarks.n_rows)
             # Horvitz and Thompson: the sample's scores over their inclusion probabilities estimate d_eff.
-            dimension = float((scores / sampling).sum())
+            dimension = float((scores / sample.chances).sum())
             wanted = max(10.0, self.oversampling * dimension)
             kept = n_landmarks if last else math.ceil(min(wanted, float(n_landmarks)))
-            draw = draw_distinct(np.maximum(scores, 1e-300) / sampling, kept, rng)
-            inclusion = sampling[draw.indices] * np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+            draw = draw_distinct(np.maximum(scores, 1e-300) / sample.chances, kept, rng)
+            inclusion = sample.chances[draw.indices] * draw.chances
             chosen = sample.indices[draw.indices]
             if last:
                 return problem.take(np.sort(chosen))

@@ -50,7 +50,7 @@ def _level_scores(problem: Problem, draw: Draw, level: Indices, least: float) ->
     distinct, passes, kernel = problem.distinct, problem.passes, problem.kernel
     landmarks = problem.rows(draw.indices)
     # The inverse of each landmark's probability of being among the landmarks.
-    sampling_weights = 1.0 / np.minimum(1.0, draw.n_draws * draw.probabilities[draw.indices])
+    sampling_weights = 1.0 / draw.chances
     spectrum = landmark_spectrum(kernel, landmarks, sampling_weights)
     passes.count_entries(len(spectrum) ** 2)
     leading = math.ceil(len(spectrum) / (4 * math.log(max(2, len(spectrum)))))
