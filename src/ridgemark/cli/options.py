@@ -188,9 +188,8 @@ data_option = click.option(
 role_options = together(target_option, columns_option, weight_option, form_options)
 test_option = option("--test", DATA, "Data file with test rows and their target, to measure the error.")
 seed_option = option("--seed", click.IntRange(0, 2**32 - 1), "Random seed.", "NUMBER", 0)
-force_option = flag("--force", "Replace existing output files.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-write_options = together(force_option, json_option)
+write_options = together(flag("--force", "Replace existing output files."), json_option)
 fit_options = together(columns_option, form_options, weight_option, table_options)
 _KERNELS = sorted({*KERNELS} - {"precomputed", "auto"})
 
