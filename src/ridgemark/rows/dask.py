@@ -102,12 +102,13 @@ class DaskRows(BaseRows):
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:
         order = np.argsort(indices, kind="stable")
         rising = indices[order]
-        holding = np.searchsorted(self.bounds, rising, side="right") - 1
+        holding = self._holding(rising)
         taken = self._gather({int(k): rising[holding == k] - self.bounds[k] for k in np.unique(holding)})
         return replace(taken.at(np.argsort(order, kind="stable")), taken=indices)
 
-    def _holding(self, row: int) -> int:
-        return int(np.searchsorted(self.bounds, row, side="right")) - 1
+    def _holding(self, rows: Any) -> Any:
+        """Return the partition of each row."""
+        return np.searchsorted(self.bounds, rows, side="right") - 1
 
     def _gather(self, wanted: dict[int, npt.NDArray[np.intp]]) -> Block:
         """Return some rows of some partitions, in this order."""
