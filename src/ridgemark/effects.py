@@ -284,7 +284,7 @@ def effect_deviations(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     The effect at x is `g(x)'c`, g the change of the features, and its variance due to the noise of the targets
     `s2 g'F^-1 B'WB F^-1 g`, `F = B'WB + n lambda`.
     """
-    solver, inverse = fit.solver, _inverse(fit)
+    solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
     variance = unit_variance(fit, fit.moments.n_rows) * solver.spectrum[:, None] * inverse**2
     rotate = fit.factor.whitener @ solver.rotation
     return passes.map(EffectDeviations(fit.factor.cross_kernel, effects, fit.dual_coef, rotate, variance))
@@ -298,7 +298,7 @@ def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Eff
     `s2 g'(I + s F^-1) F^-1 B'WB F^-1 (I + s F^-1) g`, and over n rows that are a sample `var_i(effect_i)/n` more.
     """
     totals, quartiles = _totals(passes, fit.factor.cross_kernel, fit.dual_coef, effects)
-    solver, inverse = fit.solver, _inverse(fit)
+    solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
     change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
     corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
     average = change.T @ (corrected * solver.rotated)
@@ -328,11 +328,6 @@ def _totals(
     values, weights = np.concatenate(totals.values), np.concatenate(totals.weights)
     found = quantiles(values.reshape(len(values), -1).T, weights, (0.25, 0.5, 0.75))
     return totals, found.T.reshape(3, *values.shape[1:])
-
-
-def _inverse(fit: LandmarkFit) -> Floats:
-    """Return `1/(spectrum + n lambda)`, shape (rank, targets)."""
-    return np.asarray(1.0 / (fit.solver.spectrum[:, None] + fit.scaled_ridge))
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -80,7 +80,7 @@ def spectral_form(fit: LandmarkFit) -> dict[str, Any]:
         "factor": fit.factor,
         "mean": solver.feature_mean,
         "rotation": solver.rotation,
-        "inverse": 1.0 / (solver.spectrum[:, None] + fit.scaled_ridge),
+        "inverse": solver.inverse(fit.scaled_ridge),
         "share_of_constant": 1.0 / solver.total_weight if solver.fit_intercept else 0.0,
         "scaled_ridge": fit.scaled_ridge,
         "target_mean": fit.target_origin + solver.target_mean,

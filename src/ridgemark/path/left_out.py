@@ -104,7 +104,7 @@ def left_out_parts(
     factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
 ) -> dict[str, Any]:
     """Return the fields of `LeftOut`."""
-    inverse = 1.0 / (solver.spectrum[:, None] + scaled_ridges)
+    inverse = solver.inverse(scaled_ridges)
     fits = inverse[:, :, None] * solver.rotated[:, None, :]
     return {
         "cross_kernel": factor.cross_kernel,

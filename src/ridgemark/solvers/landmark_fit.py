@@ -123,13 +123,17 @@ class SpectralSolver(CentredMoments):
         shrunk = self.rotated / np.maximum(self.spectrum[:, None] + np.asarray(scaled_ridge), rounding)
         return self.with_intercept(self.rotation @ shrunk)
 
+    def inverse(self, scaled_ridge: float | Floats) -> Floats:
+        """Return `1/(s + scaled_ridge)`, shape (rank, 1), or with one column for each ridge."""
+        return 1.0 / (self.spectrum[:, None] + scaled_ridge)
+
     def effective_dimension(self, scaled_ridge: float) -> float:
         """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept."""
         return float((self.spectrum / (self.spectrum + scaled_ridge)).sum())
 
     def training_error(self, scaled_ridge: float | Floats) -> Floats:
         """Return the weighted mean squared residual, per target, for one ridge or for one ridge per target."""
-        inverse = 1.0 / (self.spectrum[:, None] + scaled_ridge)
+        inverse = self.inverse(scaled_ridge)
         # Scaled before squaring, so that the squares do not exceed those of the targets.
         explained = np.sum((np.sqrt(inverse * (1.0 + scaled_ridge * inverse)) * self.rotated) ** 2, axis=0)
         return np.maximum(self.target_variance - explained / self.total_weight, 0.0)
