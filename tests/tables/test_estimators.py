@@ -274,9 +274,10 @@ def test_parameters_set_after_a_fit_do_not_change_its_predictions(later):
     assert np.array_equal(model.predict(X), before)
 
 
-def test_levels_of_a_frame_are_those_of_its_csv_file(tmp_path):
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_levels_of_a_frame_are_those_of_its_csv_file(tmp_path, unit):
     rng = np.random.default_rng(0)
-    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 3, 120), unit="D")
+    days = (np.datetime64("2020-01-01") + rng.integers(0, 3, 120)).astype(f"M8[{unit}]")
     frame = pd.DataFrame({"a": rng.normal(size=120), "garden": rng.random(120) < 0.5, "day": days})
     y = frame["a"] + 5.0 * frame["garden"] + frame["day"].dt.day + rng.normal(size=120)
     frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)

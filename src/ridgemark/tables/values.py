@@ -96,6 +96,8 @@ def text_levels(column: Column, place: Place) -> tuple[Indices, Array]:
     if column.kind == "other":
         raise column.refusal(place)
     present = column.values[~column.gaps]
+    if present.dtype.kind in "Mm":  # of nanoseconds NumPy would make integers
+        present = present.astype(f"{present.dtype.kind}8[us]")
     different, position = np.unique(present, return_inverse=True)
     codes = np.zeros(len(column), dtype=np.intp)
     codes[~column.gaps] = position
