@@ -14,7 +14,7 @@ from scipy import sparse
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load, open_rows
 from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
-from ridgemark.passes.journal import _MAGIC
+from ridgemark.passes.journal import _MAGIC, _TOKEN
 from ridgemark.tuning import Tuner
 from tests.helpers import slowly
 
@@ -176,12 +176,24 @@ def test_a_torn_end_is_not_read(tmp_path, monkeypatch):
         with pytest.raises(Killed):
             make().fit(X, y, checkpoint=path)
     whole = path.read_bytes()
-    for length in (len(whole) - 1, len(whole) // 2, 40, 23, 10):
+    for length in (len(whole) - 1, len(whole) // 2, 50, len(_MAGIC) + _TOKEN):
         path.write_bytes(whole[:length])
-        if length < 23:  # not even the first line
-            with pytest.raises(CheckpointError, match="not a checkpoint"):
-                make().fit(X, y, checkpoint=path)
-            continue
+        assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+
+
+def test_a_damaged_length_of_a_record_is_not_believed(tmp_path, monkeypatch):
+    X, y = _rows()
+    make, path = ESTIMATORS["certified"], tmp_path / "c"
+    expected = _bytes(make().fit(X, y), tmp_path)
+    with monkeypatch.context() as context:
+        _kill_after(context, 5)
+        with pytest.raises(Killed):
+            make().fit(X, y, checkpoint=path)
+    whole = path.read_bytes()
+    for byte in range(8):
+        damaged = bytearray(whole)
+        damaged[len(_MAGIC) + _TOKEN + byte] ^= 0x7F
+        path.write_bytes(damaged)
         assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
 
 
@@ -221,13 +233,60 @@ def test_a_checkpoint_in_use_is_refused(tmp_path):
 
 def test_other_files_and_places_are_refused(tmp_path):
     X, y = _rows(50)
-    (tmp_path / "notes.txt").write_text("keep me, please: I am not a checkpoint")
-    for path in (tmp_path / "notes.txt", tmp_path / "none" / "c", tmp_path):
+    for path in (tmp_path / "none" / "c", tmp_path):
         with pytest.raises(CheckpointError):
             NystromRidge(bandwidth=1.0).fit(X, y, checkpoint=path)
-    assert (tmp_path / "notes.txt").read_text().startswith("keep me")
     with pytest.raises(ParameterError, match="None or an integer"):
         NystromRidge(bandwidth=1.0, random_state=np.random.RandomState(0)).fit(X, y, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "content", [b"keep me, please", b"", _MAGIC[:10], _MAGIC, _MAGIC + b"/../notes.txt   "], ids=repr
+)
+def test_a_file_that_is_no_checkpoint_is_refused_and_kept(content, tmp_path):
+    X, y = _rows(50)
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"notes\.txt' is not a checkpoint: .* (begins with|is empty).*; give"):
+        NystromRidge(bandwidth=1.0).fit(X, y, checkpoint=path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+    assert path.read_bytes() == content
+
+
+def test_files_that_the_fit_did_not_write_stay_as_they_are(tmp_path, monkeypatch):
+    X, y = _rows()
+    path, make = tmp_path / "c", ESTIMATORS["certified"]
+    others = {name: f"my {name}" for name in ("c.new", "c.pass", "c.txt")}
+    for name, content in others.items():
+        (tmp_path / name).write_text(content)
+    with monkeypatch.context() as context:
+        _kill_after(context, 5)
+        with pytest.raises(Killed):
+            make().fit(X, y, checkpoint=path)
+    make().fit(X, y, checkpoint=path)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == others
+
+
+def test_a_new_fit_does_not_go_on_from_a_pass_of_a_removed_checkpoint(tmp_path, monkeypatch):
+    X, y = _rows(2000)
+    path, write, make, n_states = tmp_path / "c", Journal.write, ESTIMATORS["certified"], []
+    expected = _bytes(make().fit(X, y), tmp_path)
+
+    def die_within_a_pass_over_targets(self, *args):
+        write(self, *args)
+        self._next_write = 0.0
+        n_states.extend(args[:1])
+        if len(n_states) == 19:
+            raise Killed
+
+    with monkeypatch.context() as context:
+        context.setattr(Journal, "write", die_within_a_pass_over_targets)
+        with pytest.raises(Killed):
+            make().fit(X, y + 1.0, checkpoint=path)
+    (state,) = tmp_path.glob("c.*")
+    path.unlink()
+    assert _bytes(make().fit(X, y, checkpoint=path), tmp_path) == expected
+    assert state.exists()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +297,7 @@ def test_a_checkpoint_calls_nothing_that_it_names(name, tmp_path):
     called = tmp_path / "called"
     payload = f"c{name}\n(Vtouch {called}\ntR.".encode()
     checksum = hashlib.blake2b(payload, digest_size=16).digest()
-    (tmp_path / "c").write_bytes(_MAGIC + len(payload).to_bytes(8, "little") + checksum + payload)
+    (tmp_path / "c").write_bytes(_MAGIC + _TOKEN * b"0" + len(payload).to_bytes(8, "little") + checksum + payload)
     with pytest.raises(CheckpointError, match="what no fit writes"):
         NystromRidge(bandwidth=1.0, random_state=0).fit(X, y, checkpoint=tmp_path / "c")
     assert not called.exists()

@@ -3,13 +3,14 @@
 A fit is deterministic, so its journal needs results only: those of passes over the rows and of steps that take long,
 and how far the pass under way has come. Results are appended to one file, each with its length and a checksum; one that
 was being written when the process died does not count. The state of the pass under way is a second file, replaced
-whole.
+whole; a token drawn for the journal is in its name, so that it is no file of the user or of another fit.
 """
 
 import hashlib
 import io
 import os
 import pickle
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +24,8 @@ from ridgemark.rows.places import shown
 Result = TypeVar("Result")
 Key = tuple[Any, ...]
 
-_MAGIC = b"ridgemark checkpoint 1\n"
+_MAGIC = b"ridgemark checkpoint 2\n"
+_TOKEN = 16  # hexadecimal digits after it
 _CHECKSUM = 16  # bytes
 _PATIENCE = 50.0  # times the last write's duration that must have passed before the next
 _CLASSES = {  # that a record may hold, beside those of this package
@@ -46,8 +48,8 @@ class Journal:
     time, and at most that much work is lost.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path, self._file = path, file
+    def __init__(self, path: Path, token: str, file: BinaryIO) -> None:
+        self._path, self._file, self._token = path, file, token
         self._known: dict[Key, Any] = dict(_records(file))
         self._kept: set[Key] = set(self._known)
         self._waiting: list[bytes] = []
@@ -117,7 +119,7 @@ class Journal:
             path.unlink(missing_ok=True)
 
     def _beside(self, ending: str) -> Path:
-        return self._path.with_name(self._path.name + ending)
+        return self._path.with_name(f"{self._path.name}.{self._token}{ending}")
 
     def _read_under_way(self) -> tuple[Key, Any] | None:
         try:
@@ -138,7 +140,7 @@ def open_journal(
     """
     where = Path(path)
     with _refusing(where):
-        file = where.open("a+b")
+        file = _opened(where)
     with file:
         with _refusing(where):
             journal = _begin(file, where)
@@ -153,16 +155,30 @@ def open_journal(
         journal.remove()
 
 
+def _opened(where: Path) -> BinaryIO:
+    """Open a file that exists, or a new one that begins as a journal does."""
+    try:
+        return where.open("r+b")
+    except FileNotFoundError:
+        file = where.open("x+b")
+        file.write(_MAGIC + secrets.token_hex(_TOKEN // 2).encode())
+        file.flush()
+        return file
+
+
 def _begin(file: BinaryIO, where: Path) -> Journal:
     """Return the journal in an open file; refuse a file of another kind."""
     _lock(file, where)
     file.seek(0)
-    start = file.read(len(_MAGIC))
-    if start and start != _MAGIC:
-        raise CheckpointError(f"{shown(where)} exists and is not a checkpoint of ridgemark; give another name")
-    if not start:
-        file.write(_MAGIC)
-    return Journal(where, file)
+    start = file.read(len(_MAGIC) + _TOKEN)
+    token = start[len(_MAGIC) :]
+    if not start.startswith(_MAGIC) or len(token) < _TOKEN or token.strip(b"0123456789abcdef"):
+        what = f"begins with {start[:_TOKEN]!r}" if start else "is empty"
+        raise CheckpointError(
+            f"{shown(where)} is not a checkpoint: it must be a new file, or one that a fit began, and it {what}; give "
+            "another name"
+        )
+    return Journal(where, token.decode(), file)
 
 
 def _check(where: Path, known: Mapping[str, str], facts: Mapping[str, str]) -> None:
@@ -185,10 +201,12 @@ def _record(payload: bytes) -> bytes:
 
 def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
     """Yield all whole records from here on; what follows the last is cut off where the file can be written."""
+    size = os.fstat(file.fileno()).st_size
     while True:
         whole = file.tell()
         header = file.read(8 + _CHECKSUM)
-        payload = file.read(int.from_bytes(header[:8], "little")) if len(header) == 8 + _CHECKSUM else b""
+        length = int.from_bytes(header[:8], "little")  # damaged, it may be any number
+        payload = file.read(length) if length <= size - file.tell() else b""
         if not payload or hashlib.blake2b(payload, digest_size=_CHECKSUM).digest() != header[8:]:
             break
         yield _loaded(payload)
@@ -197,9 +215,11 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
         file.seek(whole)
 
 
-def _loaded(payload: bytes) -> Any:
+def _loaded(payload: bytes) -> tuple[Key, Any]:
     try:
-        return _Reader(io.BytesIO(payload)).load()
+        key, result = _Reader(io.BytesIO(payload)).load()
+        hash(key)
+        return key, result
     except CheckpointError:
         raise
     except Exception as error:  # a payload may raise anything
