@@ -112,7 +112,8 @@ class _Reader:
         self.path = path
         with reading(path, self.form, *_arrow_errors()):
             self._inspect()
-        self.header = Header(shown(path), len(self.schema.names), tuple(self.schema.names))
+            names = tuple(self.schema.names)  # damaged, they are no text
+        self.header = Header(shown(path), len(names), names)
 
     def _inspect(self) -> None:
         with require_pyarrow().parquet.ParquetFile(self.path) as file:
@@ -128,6 +129,9 @@ class _Reader:
                 for batch in file.iter_batches(piece_rows, row_groups=[k], columns=list(names), use_threads=False):
                     yield k, offset, batch
                     offset += batch.num_rows
+                if offset != self.chunk_rows[k]:
+                    what = f"row group {k} has {offset} rows, and the file says {self.chunk_rows[k]}"
+                    raise unreadable(self.path, self.form, what)
 
 
 class _IpcReader(_Reader):
@@ -169,6 +173,7 @@ class _IpcReader(_Reader):
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
         fields = [self.schema.get_field_index(name) for name in names]
         for k, batch in zip(chunks, self._batches(chunks, fields), strict=True):
+            batch.validate(full=True)  # a damaged position of a text or category would be read outside of memory
             for offset in range(0, batch.num_rows, piece_rows):
                 yield k, offset, batch.slice(offset, piece_rows)
 
