@@ -14,6 +14,7 @@ from ridgemark.linalg import (
     inverse_triangle_,
     pivoted_cholesky,
     product_in_blocks,
+    raised_cholesky,
     solve_triangle,
     sum_rounding,
     symmetric_eigen,
@@ -179,3 +180,16 @@ def test_a_product_in_blocks_is_within_its_rounding_of_exact_arithmetic(n_terms,
         assert abs(Fraction(float(computed)) - exact) <= allowed
     if n_terms == 700:
         assert sum_rounding(n_terms, 64) < sum_rounding(n_terms, 256) / 3
+
+
+@pytest.mark.parametrize("entry", [1e308, np.inf])
+def test_a_ridge_is_not_raised_beyond_the_floating_point_range(entry):
+    with pytest.raises(NumericalError, match="beyond the floating-point range"):
+        raised_cholesky(np.array([[1.0, entry], [entry, 1.0]]), 0.0)
+
+
+@pytest.mark.parametrize("entry", [0.0, 1.0])
+def test_a_ridge_is_raised_until_the_matrix_is_definite(entry):
+    factor = np.triu(raised_cholesky(np.array([[0.0, entry], [entry, 0.0]]), 0.0))
+    assert 0 <= (factor.T @ factor)[0, 0] <= 20 * entry + 1e-300
+    assert np.isfinite(factor).all()

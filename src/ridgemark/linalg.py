@@ -11,6 +11,7 @@ from ridgemark.backends import NUMPY, Array, Floats, Indices, all_blas_threads, 
 from ridgemark.errors import DataError, NumericalError
 
 EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 # Products with vectors are summed in blocks of at most this many terms; those with coefficients of landmarks, which are
 # often huge and of both signs, in smaller ones.
 SUMMED_AT_ONCE, LANDMARKS_AT_ONCE = 256, 64
@@ -196,13 +197,14 @@ def raised_cholesky(matrix: Array, ridge: float) -> Array:
     s is the ridge, raised to the rounding error of A, and further until rounding leaves `A + s I` definite.
     """
     diagonal = check_range(backend_of(matrix).diagonal(matrix))
-    ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal))
+    ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal), _TINY)
     while True:
         with all_blas_threads():
             factor = cholesky_(copy_with_ridge(matrix, ridge))
         if factor is not None:
             return factor
         ridge *= 10.0
+        check_range(copy_with_ridge(matrix, ridge))  # of finite numbers, definite where s is p times the largest of A
 
 
 def inverse_triangle_(triangle: Array) -> Array:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores, open_rows
-from ridgemark.errors import DataError, RidgemarkError
+from ridgemark.errors import DataError, DataTypeError, RidgemarkError
 from ridgemark.tuning import Tuner
 
 da = pytest.importorskip("dask.array")
@@ -116,6 +116,19 @@ def test_tables_are_encoded_as_in_memory():
     assert np.array_equal(memory.feature_names_in_, model.feature_names_in_)
     assert np.array_equal(memory.landmark_indices_, model.landmark_indices_)
     assert close(memory.predict(FRAME), model.predict(rows[list(FRAME)]).compute())
+
+
+@pytest.mark.parametrize("with_text", range(4))
+@pytest.mark.parametrize("dtype", [float, object])
+def test_a_partition_of_text_among_partitions_of_numbers_is_refused_as_in_memory(with_text, dtype):
+    parts = [pd.DataFrame({"a": X[k::4, 0], "b": X[k::4, 1], "y": Y[k::4]}).astype({"a": dtype}) for k in range(4)]
+    parts[with_text] = parts[with_text].assign(a=np.array(["one", "two"] * (N // 8), dtype=object))
+    with dask.config.set({"dataframe.convert-string": False}):
+        rows = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False)
+        with pytest.raises(DataTypeError, match=rf"column 'a' of partition {with_text or 1} .* of kind (text|number)"):
+            NystromRidge(**OPTIONS).fit(open_rows(rows, target="y"))
+    with pytest.raises(DataTypeError, match="column 'a'"):
+        NystromRidge(**OPTIONS).fit(open_rows(pd.concat(parts, ignore_index=True), target="y"))
 
 
 def test_tables_may_have_weights():

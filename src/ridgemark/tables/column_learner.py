@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.errors import DataError
+from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
@@ -98,15 +98,15 @@ class ColumnLearner:
 
     def _join_kind(self, kind: str, typed: bool, place: Place) -> None:
         """Note the kind of some rows, which must go with that of the rows before."""
-        self.typed &= typed
+        either_typed, self.typed = typed or self.typed, self.typed and typed
         if self.kind is None:
             self.kind = kind
-        elif self.kind != kind and not typed:
+        elif self.kind != kind and not either_typed:
             self.kind = "conflict"  # the source delivers the column as text in a second pass
         elif {self.kind, kind} == {"number", "boolean"}:
             self.kind = "number"
         elif self.kind != kind:
-            raise DataError(
+            raise DataTypeError(
                 f"{place.column()} holds values of kind {kind} here and of kind {self.kind} in earlier rows; a column "
                 "must hold one type: convert it"
             )
@@ -116,8 +116,8 @@ class ColumnLearner:
         both = copy.copy(self)
         both.place, both.as_is = self.place or later.place, self.as_is and later.as_is
         both.n_rows, both.n_missing = self.n_rows + later.n_rows, self.n_missing + later.n_missing
-        if self.given is None and later.kind is not None and both.place is not None:
-            both._join_kind(later.kind, later.typed, both.place)
+        if self.given is None and later.kind is not None and later.place is not None:
+            both._join_kind(later.kind, later.typed, later.place)
         both.weight, both.numbered = self.weight + later.weight, self.numbered + later.numbered
         both.texts, both.text_weights = self.texts + later.texts, self.text_weights + later.text_weights
         both.sample, both.sample_weights = self.sample + later.sample, self.sample_weights + later.sample_weights

@@ -108,13 +108,15 @@ def learn_schema(
     names = column_names(source.feature_names, source.n_features)
     texts = frozenset(j for j, kind in given.items() if kind == "text")
     n_counted = _n_counted(source)
-    while True:
+
+    def learned(texts: frozenset[int]) -> Learner:
         learners = [ColumnLearner(name, given.get(j), categorical is not None) for j, name in enumerate(names)]
-        learner = source.shown_to(Learner(learners, n_counted, texts), _BLOCK)
-        learners = learner.learners
-        if not learner.conflicts:
-            break
-        texts |= learner.conflicts
+        return source.shown_to(Learner(learners, n_counted, texts), _BLOCK)
+
+    learner = learned(texts)
+    if learner.conflicts:
+        learner = learned(texts | learner.conflicts)
+    learners = learner.learners
     if source.feature_names is not None:
         _warn_of_numbers([one.name for one in learners if one.numbered], len(names))
     as_is = missing == "fill" and all(one.as_is and not one.n_missing for one in learners)
