@@ -206,6 +206,11 @@ class Classes(_Frozen):
     weights: Floats | None  # (K,): factors of the rows' weights
     calibration: ClassScores | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels.tolist() != list(self.values) or len(set(self.values)) != len(self.values):
+            raise ValueError(f"the labels must be different values of type {self.dtype}")
+
     @cached_property
     def labels(self) -> NDArray[Any]:
         """The labels as an array."""
@@ -231,6 +236,12 @@ class FittedModel(_Frozen):
     importances: Floats | None = None  # (n_features,): of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count = self.schema.targets.count
+        if self.classes is not None and len(self.classes.values) != (count if count > 1 else 2):
+            raise ValueError(f"{len(self.classes.values)} classes do not have {count} functions")
 
 
 class FittedExact(_Frozen):

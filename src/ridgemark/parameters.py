@@ -99,10 +99,14 @@ def check_flags(owner: Any, *names: str) -> None:
 
 def _text(value: Any) -> str:
     """Return the repr of an argument on one line; of a large array, its shape."""
-    if np.ndim(value) not in (1, 2) or not isinstance(value, np.ndarray | list):
+    try:
+        n_dimensions = np.ndim(value) if isinstance(value, np.ndarray | list) else 0
+    except ValueError:  # a list of lists of different lengths
+        n_dimensions = 0
+    if n_dimensions not in (1, 2):
         return repr(value)
     if np.size(value) > _PRINTED_ENTRIES:
-        return f"<{'vector' if np.ndim(value) == 1 else 'matrix'} of shape {np.shape(value)}>"
+        return f"<{'vector' if n_dimensions == 1 else 'matrix'} of shape {np.shape(value)}>"
     return repr(value) if isinstance(value, list) else f"array({value.tolist()})"
 
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
 from ridgemark.kernels import Bernoulli, Gaussian, Linear, Polynomial, Product, Scaled, Sum
+from ridgemark.tuning import Tuner
 
 
 def test_kernels_are_equal_when_their_parameters_are():
@@ -54,3 +55,7 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones():
 def test_a_kernel_adds_only_to_a_kernel():
     with pytest.raises(TypeError):
         Gaussian() + 1.0
+
+
+def test_a_list_of_lists_of_different_lengths_is_shown_as_it_is():
+    assert "levels=['shared', []]" in repr(Tuner(levels=["shared", []]))

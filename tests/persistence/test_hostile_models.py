@@ -2,15 +2,21 @@
 
 import copy
 import json
+from dataclasses import is_dataclass
+from typing import get_args, get_origin
 
 import numpy as np
 import pytest
 
 import ridgemark
-from ridgemark import NystromRidge, open_rows
+from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, open_rows
 from ridgemark.cli.fit import fit_and_measure
 from ridgemark.errors import ModelFileError, RidgemarkError
-from ridgemark.estimators.saving import save_model
+from ridgemark.estimators.saved_form import MODELS as RECORDS
+from ridgemark.estimators.saved_form import rule
+from ridgemark.estimators.saving import load_model, save_model
+from ridgemark.fitted import RunRecord
+from ridgemark.persistence.decoding import _hints
 from tests.persistence.cases import KERNEL_MATRIX, MODELS, NEW, X, Y, exact, fit, forge, parse, ridge
 
 
@@ -41,6 +47,32 @@ def originals(tmp_path_factory):
         new = KERNEL_MATRIX[:9] if model.kernel_.pairwise else NEW
         found.append((*parse(save_model(model, folder / "m", True, run=run).read_bytes()), new, model.predict(new)))
     return found
+
+
+_COLUMNS = {
+    "number": np.where(np.arange(300) % 7 == 0, np.nan, X[:, 0]),
+    "text": np.array(["one", "two", "three"])[np.arange(300) % 3],
+    "tail": np.array([f"N{k}" for k in np.arange(300) ** 2 % 139]),
+    "date": np.datetime64("2019-11-03", "s") + (10**7 * np.abs(X[:, 1])).astype("timedelta64[s]"),
+}
+_LABELS = np.array(["a", "b", "c"])[np.digitize(Y[:, 1], [-0.5, 0.5])]
+
+
+@pytest.fixture(scope="module")
+def of_tables_and_classes(tmp_path_factory):
+    """Return, for models of tables and of classes, header, arrays, rows and their targets."""
+    whole = pytest.importorskip("pandas").DataFrame(_COLUMNS)
+    table = whole[:40]
+    classes = {"kernel": "gaussian", "bandwidth": 1.0, "n_landmarks": 25, "random_state": 0}
+    made = [
+        (fit(ridge(kernel="gaussian", ridge=1e-2), whole, Y[:, 0]), table, Y[:40, 0]),
+        (fit(exact(kernel="gaussian", ridge=1e-2), whole, Y[:, 0]), table, Y[:40, 0]),
+        (fit(NystromClassifier(**classes), whole, Y[:, 0] > 1), table, Y[:40, 0] > 1),
+        (fit(NystromClassifier(**classes), X, _LABELS).calibrate(NEW, _LABELS[:50]), NEW[:40], _LABELS[:40]),
+        (MODELS["tuned"](), NEW[:40], Y[:40, 0]),
+    ]
+    path = tmp_path_factory.mktemp("models") / "m"
+    return [(*parse(save_model(model, path, True).read_bytes()), *rows) for model, *rows in made]
 
 
 def _default(originals):
@@ -170,6 +202,58 @@ def test_an_invalid_value_is_refused(path, value, originals, tmp_path):
         _refused(header, arrays, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "path", "value"),
+    [
+        (0, "fitted.schema.table.fields.tuple.3.fill", 1e30),
+        (0, "fitted.schema.table.fields.tuple.3.origin", -1e13),
+        (0, "parameters.categorical_features", 3.0),
+        (0, "fitted.classes", {"values": {"tuple": [0, 1]}, "dtype": "int64", "weights": None, "calibration": None}),
+        (2, "fitted.classes", None),
+        (2, "fitted.classes.values", {"tuple": [False]}),
+        (3, "fitted.classes.dtype", "int64"),
+        (3, "fitted.classes.values", {"tuple": ["a", "b"]}),
+        (3, "fitted.classes.values", {"tuple": ["a", "a", "c"]}),
+        (3, "fitted.classes.values", {"tuple": ["a", "b", []]}),
+        (3, "fitted.classes.values", {"tuple": ["a", "b", 10**30]}),
+    ],
+)
+def test_an_invalid_value_of_a_table_or_of_classes_is_refused(kind, path, value, of_tables_and_classes, tmp_path):
+    header, arrays, *_ = of_tables_and_classes[kind]
+    header = copy.deepcopy(header)
+    *outer, last = (int(name) if name.isdigit() else name for name in path.split("."))
+    node = header
+    for name in outer:
+        node = node[name]
+    assert last in node
+    node[last] = value
+    _refused(header, arrays, tmp_path)
+
+
+@pytest.mark.parametrize("values", [np.ones(()), np.ones((4, 3)), np.ones(4)])
+def test_what_tuning_saw_has_its_number_of_columns(values, of_tables_and_classes, tmp_path):
+    header, arrays, *_ = of_tables_and_classes[4]
+    _refused(header, arrays | {"fitted.tuning.descents.0.looks": values}, tmp_path)
+
+
+def test_every_array_of_a_record_has_its_sides():
+    known = set()
+
+    def look_at(hint):
+        for part in get_args(hint) if get_origin(hint) is not np.ndarray else ():
+            look_at(part)
+        if isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields")) and hint not in known:
+            known.add(hint)
+            for name, inner in _hints(hint).items():
+                inner = rule(hint, name).hint or inner
+                assert "ndarray" not in str(inner) or rule(hint, name).sides, f"{hint.__name__}.{name}"
+                look_at(inner)
+
+    for record in (*RECORDS.values(), RunRecord):
+        look_at(record)
+    assert len(known) > 20
+
+
 def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(originals, tmp_path):
     name = "fitted.choice.landmarks.indices"
     header, arrays = next((h, a) for h, a, _, _ in originals if name in a)
@@ -259,16 +343,25 @@ def _mutated(header, arrays, rng):
     return forge(_mutate_text(text, rng) if rng.random() < 0.2 else text, arrays)
 
 
-def _questions(model, new):
+def _questions(model, new, path, run=None):
     """Call all other methods; an error of the package is allowed too."""
-    asked = [lambda: repr(model), lambda: model.ridge_path_.on_edge]
+    asked = [
+        lambda: repr(model),
+        lambda: model.ridge_path_ is None or model.ridge_path_.on_edge,
+        lambda: str(model.tuning_),
+        lambda: save_model(model, path, True, run=run),
+    ]
+    if not isinstance(model, ExactKernelRidge):
+        asked += [lambda: model.effects(new), lambda: str(model.certificate_)]
     if isinstance(model, NystromRidge):
         asked += [
             lambda: model.predict(new, return_std=True),
             lambda: model.predict_interval(new, 0.5),
             lambda: str(model.diagnose()),
-            lambda: (str(model.certificate_), model.certificate_.to_html(), model.certificate_.vacuous),
+            lambda: (model.certificate_.to_html(), model.certificate_.vacuous),
         ]
+    if isinstance(model, NystromClassifier):
+        asked += [lambda: model.predict_proba(new), lambda: model.predict_set(new)]
     for ask in asked:
         try:
             ask()
@@ -296,5 +389,38 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
         found = model.predict(new)
         assert found.shape == predictions.shape
         assert np.isfinite(found).all()
-        _questions(model, new)
+        _questions(model, new, path)
     assert 0.02 * count < loaded < 0.6 * count  # some mutations change nothing essential
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
+def test_a_file_with_one_value_replaced_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
+    rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
+    for number in range(count):
+        header, arrays, new, targets = of_tables_and_classes[number % len(of_tables_and_classes)]
+        header = copy.deepcopy(header)
+        places = [
+            place for part in ("parameters", "schema", "classes", "tuning") for place in _places(_part(header, part))
+        ]
+        node, key = places[rng.integers(len(places))]
+        node[key] = copy.deepcopy(_NODES[rng.integers(len(_NODES))])
+        path.write_bytes(forge(header, arrays))
+        try:
+            model, run = load_model(path, (NystromRidge, NystromClassifier, ExactKernelRidge))
+        except RidgemarkError:
+            continue
+        loaded += 1
+        try:
+            assert len(model.predict(new)) == len(targets)
+        except RidgemarkError:
+            pass
+        except ValueError as error:  # scikit-learn's, of columns with other names
+            assert "The feature names should match" in str(error)
+            continue
+        _questions(model, new, path, run)
+    assert 0.02 * count < loaded < 0.6 * count
+
+
+def _part(header, name):
+    return header[name] if name in header else header["fitted"].get(name)

@@ -315,7 +315,7 @@ def test_categorical_features_name_columns_or_positions(numbers):
     assert features.transform(X).shape == (200, 5)
     with pytest.raises(DataError, match="column 'd' of the DataFrame holds text"):
         NystromRidge(categorical_features=None).fit(frame.assign(d="u"), y)
-    for wrong in ("all", 3, [1.5], [True, False]):
+    for wrong in ("all", 3, np.array(3), [1.5], [True, False]):
         with pytest.raises(ParameterError, match=r"categorical_features"):
             NystromRidge(categorical_features=wrong).fit(frame, y)
 

@@ -2,13 +2,14 @@
 
 Sides of arrays: d columns of the user, e features that they become, t targets, p landmarks (or the points of
 `ExactKernelRidge`), r of them kept, n rows with leave-one-out residuals, m of them for intervals, k kept for later
-batches, s rows with scores, g ridges searched.
+batches, s rows with scores, g ridges searched, c classes.
 
-A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where its arrays must
-agree with others in a side, where its numbers have a range, or where they may be infinite.
+A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where it is an array,
+which has sides, where its numbers have a range, or where they may be infinite.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from ridgemark.backends import Floats, Indices
@@ -21,6 +22,7 @@ from ridgemark.fitted import (
     FittedModel,
     Form,
     LeftOutRows,
+    RowFacts,
     RunRecord,
     Solution,
     Targets,
@@ -32,6 +34,7 @@ from ridgemark.losses import Moments
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.persistence.decoding import POSITIVE, Rule
 from ridgemark.solvers import RefinementStep, RidgeSolution
+from ridgemark.tables.schema import Field
 from ridgemark.tuning import Descended, Level, TriedKernel
 
 
@@ -135,16 +138,20 @@ _SIDES: dict[Any, dict[str, str]] = {
     | dict.fromkeys(("loo_error", "gcv", "training_error"), "gt"),
     LossPath: dict.fromkeys(("ridges", "loo_loss", "training_loss"), "g"),
     ClassScores: dict.fromkeys(("scores", "weights"), "m"),
+    Classes: dict.fromkeys(("values", "weights"), "c"),
+    Field: dict.fromkeys(("levels", "shares"), "_"),
+    Descended: {"loo_errors": "_", "looks": "_2"},
+    RowFacts: {"hashes": "_"},
     ScoreBracket: dict.fromkeys(("lower", "upper", "weights"), "s"),
     LeftOutRows: {"landmark_rows": "p"},
-    LeaveOneOut: {"residuals": "nt", "potential": "nt", "weights": "n"},
+    LeaveOneOut: {"residuals": "nt", "potential": "nt", "weights": "n", "size_sums": "_t"},
     KeptRows: {"hashes": "k", "rows": "ke", "weights": "k", "targets": "kt"},
     Calibration: {"rows": "me", "indices": "m", "weights": "m"}
     | dict.fromkeys(("residuals", "shifts", "scores", "reaches"), "mt"),
     NoiseLevel: {"floor": "t", "variance": "t"},
     SavedFit: {"landmark_kernel": "pp", "kept": "r", "triangle": "rr"}
     | dict.fromkeys(("scaled_ridge", "target_origin", "training_error"), "t"),
-    Moments: {"cross": "rt", "feature_sum": "r", "target_sum": "t", "target_square": "t"},
+    Moments: {"gram": "__", "cross": "rt", "feature_sum": "r", "target_sum": "t", "target_square": "t"},
     RidgeSolution: {"coefficients": "rt", "intercept": "t"},
     Certificate: {"bound": "t"},
     FittedExact: {"points": "pe", "dual_coef": "pt", "intercept": "t", "landmark_indices": "l"},
@@ -178,7 +185,13 @@ _HINTS = {
 }
 MODELS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.
-PARAMETERS = {"device": str, "progress": bool, "memory_budget": int | None, "random_state": int | None}
+PARAMETERS = {
+    "device": str,
+    "progress": bool,
+    "memory_budget": int | None,
+    "random_state": int | None,
+    "categorical_features": str | Sequence[object] | None,
+}
 
 
 def rule(kind: type, name: str) -> Rule:

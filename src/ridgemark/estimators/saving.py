@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
@@ -99,7 +100,8 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
         parameters["random_state"] = None  # a generator goes on; a file cannot
     if "progress" in parameters:
         parameters["progress"] = bool(parameters["progress"])
-    if not isinstance(given := parameters.get("categorical_features"), str | list | tuple | None):
+    given = parameters.get("categorical_features")
+    if np.iterable(given) and not isinstance(given, str | list | tuple):
         parameters["categorical_features"] = [one.item() if isinstance(one, np.generic) else one for one in given]
     return parameters
 
@@ -130,6 +132,8 @@ def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tu
     schema = found.schema
     if schema.targets.flat and schema.targets.count > 1:
         raise refusal(place="fitted.schema.targets", what="has several targets in one column")
+    if is_classifier(model) != (getattr(found, "classes", None) is not None):
+        raise refusal(place="fitted.classes", what="must be those of a classifier, and of no other model")
     model._model = _bound(found) if isinstance(found, FittedModel) else found
     model._note_columns(schema.n_features, schema.feature_names)
     run = contents.decode(RunRecord | None, header["run"], "run")

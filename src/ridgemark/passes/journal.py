@@ -3,7 +3,7 @@
 A fit is deterministic, so its journal needs results only: those of passes over the rows and of steps that take long,
 and how far the pass under way has come. Results are appended to one file, each with its length and a checksum; one that
 was being written when the process died does not count. The state of the pass under way is a second file, replaced
-whole; a token drawn for the journal is in its name, so that it is no file of the user or of another fit.
+whole; a token drawn for the journal is in its name, so that it cannot be a file of the user or of another fit.
 """
 
 import hashlib

@@ -31,7 +31,8 @@ class Rule:
     Parameters
     ----------
     sides : str or None, default=None
-        The sides of an array or a list, one letter each, or the side that an integer states. None: any shape.
+        The sides of an array or a list, one letter each, or the side that an integer states; "_" is a side of any
+        size, a digit one of that size. None: any shape.
     lowest : float or None, default=None
         The smallest value; None: 0 for integers, which are counts or positions, and any number otherwise.
     below : str or None, default=None
@@ -108,8 +109,8 @@ class Decoder:
     def _match(self, sides: str | None, sizes: tuple[int, ...], place: str) -> None:
         """Refuse a size that differs from an earlier size of the same side."""
         for side, size in zip(sides or "", sizes, strict=False):
-            known = self.sizes.setdefault(side, size)
-            if known != size:
+            known = int(side) if side.isdigit() else self.sizes.setdefault(side, size)
+            if known != size and side != "_":
                 raise refusal(place, f"has {size} entries; {side} = {known} are required")
 
     def _is_right(self, values: Any, rule: Rule, whole: bool) -> bool:

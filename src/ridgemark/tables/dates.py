@@ -7,6 +7,7 @@ from ridgemark.rows.base import Array
 
 ELAPSED = "elapsed days"
 PARTS = ("year", "day of year sin", "day of year cos", "time of day sin", "time of day cos", ELAPSED)
+LATEST = 2.0**63 / 1e6  # seconds since 1970, which 64 bits count in microseconds
 _DAY = 86_400.0  # seconds
 
 

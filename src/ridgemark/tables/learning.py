@@ -175,7 +175,7 @@ def _given(source: BaseRows, asked: dict[str, tuple[Any, Any]]) -> dict[int, Any
     header = Header("the table", source.n_features, source.feature_names)
     given: dict[int, Any] = {}
     for role, (keys, kind) in asked.items():
-        if isinstance(keys, str) or (keys is not None and not hasattr(keys, "__iter__")):
+        if isinstance(keys, str) or (keys is not None and not np.iterable(keys)):
             raise ParameterError(
                 f'{role} must be "from_dtype", None, a list of column names or positions, or a mask, got {keys!r:.60}'
             )

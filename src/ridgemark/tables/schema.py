@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.tables.date_forms import FORMS, ISO
-from ridgemark.tables.dates import PARTS
+from ridgemark.tables.dates import LATEST, PARTS
 
 MOST_LEVELS = 100  # that become a column of 0 and 1 each
 N_CODES = 4  # numbers that tell one of more levels from the others
@@ -65,6 +65,8 @@ class Field:
             raise ValueError(f"the levels of {self.name!r} must be those of a category, different and in order")
         if (None if self.shares is None else len(self.shares)) != (len(levels) if self.kind == "frequency" else None):
             raise ValueError(f"the levels of {self.name!r} need one share each")
+        if self.kind == "date" and not max(abs(self.fill), abs(self.origin)) < LATEST:
+            raise ValueError(f"the dates of {self.name!r} are beyond the range of dates")
         if self.form not in FORMS:
             raise ValueError(f"dates of {self.name!r} have no such form: {self.form}")
 
