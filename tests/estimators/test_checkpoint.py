@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from scipy import sparse
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load, open_rows
 from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
 from ridgemark.passes import Journal
-from ridgemark.passes.journal import _MAGIC, _TOKEN
+from ridgemark.passes.journal import _MAGIC, _TOKEN, _record
 from ridgemark.tuning import Tuner
 from tests.helpers import slowly
 
@@ -301,6 +302,14 @@ def test_a_checkpoint_calls_nothing_that_it_names(name, tmp_path):
     with pytest.raises(CheckpointError, match="what no fit writes"):
         NystromRidge(bandwidth=1.0, random_state=0).fit(X, y, checkpoint=tmp_path / "c")
     assert not called.exists()
+
+
+@pytest.mark.parametrize("record", [5, ["key"], ([], 1), (("begun",), 5), (("begun",), (1, 2)), (("begun",), ({}, {}))])
+def test_a_checkpoint_that_begins_with_another_record_is_refused(record, tmp_path):
+    X, y = _rows(50)
+    (tmp_path / "c").write_bytes(_MAGIC + _TOKEN * b"0" + _record(pickle.dumps(record)))
+    with pytest.raises(CheckpointError, match="what no fit writes; remove"):
+        NystromRidge(bandwidth=1.0, random_state=0).fit(X, y, checkpoint=tmp_path / "c")
 
 
 def test_an_error_of_the_data_is_not_blamed_on_the_checkpoint(tmp_path):

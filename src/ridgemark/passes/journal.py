@@ -26,6 +26,7 @@ Key = tuple[Any, ...]
 
 _MAGIC = b"ridgemark checkpoint 2\n"
 _TOKEN = 16  # hexadecimal digits after it
+_FOREIGN = "a checkpoint holds what no fit writes; remove the file and begin anew"
 _CHECKSUM = 16  # bytes
 _PATIENCE = 50.0  # times the last write's duration that must have passed before the next
 _CLASSES = {  # that a record may hold, beside those of this package
@@ -144,8 +145,8 @@ def open_journal(
     with file:
         with _refusing(where):
             journal = _begin(file, where)
-            known, kept = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
-        _check(where, known, facts)
+            found = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
+        kept = _begun_with(where, found, facts, begun)
         try:
             yield journal, kept
         except BaseException:
@@ -181,14 +182,20 @@ def _begin(file: BinaryIO, where: Path) -> Journal:
     return Journal(where, token.decode(), file)
 
 
-def _check(where: Path, known: Mapping[str, str], facts: Mapping[str, str]) -> None:
-    """Refuse a checkpoint of another fit."""
+def _begun_with(where: Path, found: Any, facts: Mapping[str, str], begun: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a journal began with; refuse that of another fit."""
+    match found:
+        case (dict(known), dict(kept)) if kept.keys() == begun.keys():
+            pass
+        case _:
+            raise CheckpointError(_FOREIGN)
     for name in facts:
         if known.get(name) != facts[name]:
             raise CheckpointError(
                 f"the checkpoint {shown(where)} is of another fit: {name} was {known.get(name)} and is "
                 f"{facts[name]}; remove the file to begin anew, or go on with the same data, parameters and versions"
             )
+    return kept
 
 
 def _pickled(key: Key, result: Any) -> bytes:
@@ -223,7 +230,7 @@ def _loaded(payload: bytes) -> tuple[Key, Any]:
     except CheckpointError:
         raise
     except Exception as error:  # a payload may raise anything
-        raise CheckpointError("a checkpoint holds what no fit writes; remove the file and begin anew") from error
+        raise CheckpointError(_FOREIGN) from error
 
 
 class _Reader(pickle.Unpickler):
