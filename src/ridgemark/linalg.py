@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ridgemark.backends import NUMPY, Array, Floats, Indices, all_blas_threads, backend_of, current_backend
+from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of, blas_threads_for, current_backend
 from ridgemark.errors import DataError, NumericalError
 
 EPS = float(np.finfo(np.float64).eps)
@@ -150,7 +150,7 @@ def pivoted_cholesky(matrix: Array, precision: np.dtype[np.floating]) -> tuple[A
     scaled /= lengths
     scaled /= lengths[:, None]
     diagonal = np.diagonal(scaled).copy()
-    with all_blas_threads():
+    with blas_threads_for(len(matrix)):
         # The transpose is the same matrix in Fortran order, which LAPACK overwrites but for its lower triangle. It
         # stops at the rank: no remaining diagonal entry exceeds the tolerance.
         factor, pivots, rank, info = lapack.dpstrf(scaled.T, tol=2 * float(np.finfo(precision).eps), overwrite_a=1)
@@ -199,7 +199,7 @@ def raised_cholesky(matrix: Array, ridge: float) -> Array:
     diagonal = check_range(backend_of(matrix).diagonal(matrix))
     ridge = max(ridge, len(matrix) * EPS * largest_entry(diagonal), _TINY)
     while True:
-        with all_blas_threads():
+        with blas_threads_for(len(matrix)):
             factor = cholesky_(copy_with_ridge(matrix, ridge))
         if factor is not None:
             return factor
@@ -213,7 +213,7 @@ def inverse_triangle_(triangle: Array) -> Array:
         return backend_of(triangle).inverse_triangle(triangle)
     inverse = np.asfortranarray(triangle)
     if len(inverse):
-        with all_blas_threads():
+        with blas_threads_for(len(inverse)):
             _, info = lapack.dtrtri(inverse, lower=0, overwrite_c=1)
         _check_info("dtrtri", info)
     for column in range(len(inverse)):
@@ -262,7 +262,7 @@ def congruence(matrix: Array, triangle: Array) -> Array:
     """Return `T'A T` for a symmetric A and an upper triangle T."""
     product: Array
     if isinstance(matrix, np.ndarray) and len(triangle):
-        with all_blas_threads():
+        with blas_threads_for(len(matrix)):
             right = blas.dtrmm(1.0, triangle, matrix, side=1, lower=0)
             product = blas.dtrmm(1.0, triangle, right, side=0, lower=0, trans_a=1, overwrite_b=1)
     else:

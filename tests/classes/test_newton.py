@@ -1,13 +1,16 @@
 """Newton's method finds the coefficients of logistic regression on the features."""
 
 import functools
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from ridgemark import NystromClassifier
+from ridgemark import NystromClassifier, linalg
+from ridgemark.backends import threads
+from ridgemark.errors import RidgeEdgeWarning
 from ridgemark.kernels import Gaussian, Scaled
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.losses.logistic import Softmax
@@ -258,3 +261,47 @@ def test_systems_of_single_targets_are_solved_to_single_precision(unit):
     np.testing.assert_allclose(system.solve(vectors), solved, rtol=0, atol=1e-5 * np.abs(solved).max())
     leverage = np.stack([np.einsum("ij,jk,ik->i", rows, inverse, rows) for inverse in exact], axis=1)
     np.testing.assert_allclose(system.leverage(features, np.full((300, 2), True)), leverage, rtol=1e-4)
+
+
+def work_of_fit(monkeypatch, n_classes, **options):
+    """Return the calls of a fit of 256 rows, and the multiplications of its triangular factors."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(256) % n_classes
+    X = rng.normal(size=(n_classes, 3))[labels] + rng.normal(size=(256, 3))
+    model, work = NystromClassifier(ridge=[1e-1, 1e-2], random_state=0, **options), {"calls": 0, "products": 0}
+
+    def count(frame, event, argument):
+        work["calls"] += event in ("call", "c_call")
+
+    def factored(matrix, plain=linalg.cholesky_):
+        work["products"] += len(matrix) ** 3
+        return plain(matrix)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linalg, "cholesky_", factored)
+        sys.setprofile(count)
+        try:
+            with pytest.warns(RidgeEdgeWarning):
+                model.fit(X, labels)
+        finally:
+            sys.setprofile(None)
+    return np.array(list(work.values()))
+
+
+@pytest.mark.parametrize("options", [{"kernel": "linear"}, {"kernel": "gaussian", "bandwidth": "median"}])
+def test_products_grow_in_proportion_to_the_number_of_classes(monkeypatch, options):
+    few, many = (work_of_fit(monkeypatch, n, **options) for n in (64, 128))
+    assert many[1] < 2.5 * few[1]
+
+
+def test_calls_grow_no_faster_than_the_number_of_classes(monkeypatch):
+    _, few, many = (work_of_fit(monkeypatch, n, kernel="linear") for n in (4, 16, 64))  # the first imports
+    assert many[0] < 4 * few[0]
+
+
+def test_fits_of_many_classes_use_one_thread_for_small_matrices(monkeypatch):
+    restored = []
+    monkeypatch.setattr(threads, "_restore", lambda plain=threads._restore: restored.append(plain()))
+    with threads.one_blas_thread():  # held, so that only single operations could ask for more
+        work_of_fit(monkeypatch, 16, kernel="gaussian", bandwidth="median")
+    assert len(restored) < 10

@@ -8,11 +8,9 @@ from scipy.spatial.distance import cdist
 
 from ridgemark.backends.base import Backend
 from ridgemark.backends.blas import inverse_triangle, subtract_product_, times_triangle_
-from ridgemark.backends.threads import all_blas_threads, one_blas_thread
+from ridgemark.backends.threads import blas_threads_for
 
 Floats = NDArray[Any]
-
-_LARGE = 800  # rows of a matrix above which an eigenvalue problem uses all BLAS threads
 
 
 class NumpyBackend(Backend):
@@ -99,7 +97,7 @@ class NumpyBackend(Backend):
 
     def eigh(self, matrix: Floats) -> tuple[Floats, Floats]:
         # NumPy's routine is divide and conquer, several times faster at our sizes than SciPy's default.
-        with all_blas_threads() if len(matrix) > _LARGE else one_blas_thread():
+        with blas_threads_for(len(matrix)):
             values, vectors = np.linalg.eigh(matrix)
         return values, vectors
 

@@ -7,12 +7,14 @@ matrices.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import threadpoolctl
+
+_LARGE = 800  # rows of a matrix above which threads gain more than they wait for each other
 
 
 def worker_threads() -> int:
@@ -53,6 +55,11 @@ def all_blas_threads() -> Iterator[None]:
         with _limit.lock:
             if _limit.users:
                 _lowered()
+
+
+def blas_threads_for(size: int) -> AbstractContextManager[None]:
+    """Let BLAS use all threads for the factorisation of a matrix of many rows, and one for that of a small one."""
+    return all_blas_threads() if size > _LARGE else one_blas_thread()
 
 
 @contextmanager

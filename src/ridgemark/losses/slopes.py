@@ -61,20 +61,25 @@ class CurvatureBlocks(MatrixTask):
     """The `CurvatureSums` of a block of rows, of the features and a constant."""
 
     what: ClassVar[str] = "curvature"
-    arrays: ClassVar[int] = 3
     loss: Loss
     at: RidgeSolution
+
+    @property
+    def width(self) -> int:
+        return (3 + len(self.at.intercept)) * (self.n_columns + 1)
 
     def __call__(self, block: Block, workspace: Workspace) -> CurvatureSums:
         backend, weights = workspace.backend, row_weights(block)
         features = with_ones(self.evaluate(block, workspace))
         predictor = features @ backend.xp.concat([self.at.coefficients, self.at.intercept[None]])
         t, m = predictor.shape[1], features.shape[1]
-        blocks = backend.empty((t, m, t, m))
+        blocks, parts = backend.empty((t, m, t, m)), self.loss.curvature_parts(predictor)
         for k, unit in enumerate(backend.from_host(np.eye(t))):
-            curved = self.loss.curvature_product(predictor, backend.xp.broadcast_to(unit, predictor.shape))
-            for j in range(k + 1):
-                blocks[j, :, k] = blocks[k, :, j] = (features * (weights * curved[:, j])[:, None]).T @ features
+            curved = self.loss.curvature_times(parts, backend.xp.broadcast_to(unit, predictor.shape))
+            curved = weights[:, None] * curved[:, : k + 1]
+            wide = (curved[:, :, None] * features[:, None]).reshape(len(features), -1)
+            of_pairs = (wide.T @ features).reshape(k + 1, m, m)
+            blocks[: k + 1, :, k], blocks[k, :, : k + 1] = of_pairs, backend.xp.moveaxis(of_pairs, 0, 1)
         loss = float(weights @ self.loss.values(block.targets, predictor))
         slopes = features.T @ (weights[:, None] * self.loss.slopes(block.targets, predictor))
         return CurvatureSums(loss, slopes, blocks)

@@ -82,13 +82,19 @@ class LeftOutPredictor(MatrixTask):
     solution: RidgeSolution
     system: System
 
+    @property
+    def width(self) -> int:
+        t, jointly = len(self.solution.intercept), isinstance(self.system, JointSystem)
+        return super().width + jointly * t * (3 * t + self.n_columns)
+
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         backend, xp, system = workspace.backend, workspace.backend.xp, self.system
         features, weights, predictor, own = self._slopes(block, workspace)
         slopes = weights[:, None] * own
         if isinstance(system, JointSystem):
             leverages, units = system.leverage(features), backend.from_host(np.eye(predictor.shape[1]))
-            curved = [self.loss.curvature_product(predictor, leverages[:, :, k]) for k in range(len(units))]
+            parts = self.loss.curvature_parts(predictor)
+            curved = [self.loss.curvature_times(parts, leverages[:, :, k]) for k in range(len(units))]
             kept = units - (1.0 - _LEAST_KEPT) * weights[:, None, None] * xp.stack(curved, axis=2)
             return predictor + (leverages @ xp.linalg.solve(kept, slopes[:, :, None]))[:, :, 0]
         return predictor + self._change(features, predictor, slopes, weights)[0]

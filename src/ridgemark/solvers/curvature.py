@@ -112,9 +112,10 @@ class JointSystem:
         if not self.fit_intercept:
             inverse[:, -1] = 0.0
         features, inverse = with_ones(features), backend.from_host(inverse)
-        leverage = backend.empty((len(features), t, t))
-        for j, k in np.ndindex(t, t):
-            leverage[:, j, k] = backend.xp.einsum("ij,ij->i", features @ inverse[j, :, k], features)
+        (n, m), leverage = features.shape, backend.empty((len(features), t, t))
+        for j in range(t):
+            reached = (features @ inverse[j].reshape(m, t * m)).reshape(n, t, m)
+            leverage[:, j] = backend.xp.einsum("ikj,ij->ik", reached, features)
         return leverage
 
 

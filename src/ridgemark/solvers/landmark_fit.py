@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ridgemark import linalg
-from ridgemark.backends import Floats, all_blas_threads, backend_of
+from ridgemark.backends import Floats, backend_of, blas_threads_for
 from ridgemark.errors import NumericalError
 from ridgemark.leverage import Bracket, residual_dimension
 from ridgemark.losses import Moments, RidgeSolution
@@ -87,7 +87,7 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     linalg.check_range(gram)
     if not rank or not scaled_ridge > 10 * rank * linalg.EPS * centred.size:
         return None
-    with all_blas_threads():
+    with blas_threads_for(rank):
         triangle = linalg.cholesky_(linalg.copy_with_ridge(gram, scaled_ridge))
     if triangle is None:
         return None

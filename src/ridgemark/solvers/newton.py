@@ -29,6 +29,7 @@ _SHARED = 0.01  # error of the share that targets left out jointly have in those
 _WORN = 20  # products with one system, at least, after which it is summed anew: that takes about as long
 _SUMMED = 9  # to sum a system takes as long as rank/9 products with the same rows
 _FEW_UNKNOWNS = 1000  # for which the second derivative is summed whole
+_FEW_TARGETS = 64  # for which too: of each row left out it takes the solution of a system of this size
 _FEW_FEATURES = 500  # for which its sum costs less than conjugate gradients
 _HELD_SIZES = 1e-50, 1e50  # kernel values whose features, and sums of them, stay in the range of single precision
 
@@ -85,7 +86,8 @@ class Newton:
     @property
     def whole(self) -> bool:
         """Whether the second derivative is summed whole, with the slopes: where features are not held or few."""
-        few = self.passes.source.n_targets * (self.factor.rank + 1) <= _FEW_UNKNOWNS
+        t = self.passes.source.n_targets
+        few = t <= _FEW_TARGETS and t * (self.factor.rank + 1) <= _FEW_UNKNOWNS
         return self.held is None and (self.loss.scalar or few)
 
     def hold(self) -> Newton:
