@@ -9,7 +9,7 @@ import numpy as np
 from ridgemark.backends import Floats, Indices
 from ridgemark.certificates.dual import FittedRows, best_mixture
 from ridgemark.certificates.record import Certificate, check_failure_probability, issue
-from ridgemark.certificates.rounding import factor_rounding, landmark_rounding
+from ridgemark.certificates.rounding import factor_rounding
 from ridgemark.errors import ParameterError
 from ridgemark.leverage import posterior_factor
 from ridgemark.linalg import sum_rounding
@@ -18,6 +18,7 @@ from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, row_weights
 from ridgemark.sampling import draw_sequence
 from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers.rounding import landmark_rounding
 
 _UNRELIABLE = 0.1  # features whose square may have a larger relative rounding error are left out of v_L
 

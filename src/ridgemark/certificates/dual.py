@@ -7,13 +7,14 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.certificates.record import BEYOND_RANGE
-from ridgemark.certificates.rounding import condition, landmark_rounding
+from ridgemark.certificates.rounding import condition
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.linalg import EPS, LANDMARKS_AT_ONCE, product_in_blocks, sum_rounding
 from ridgemark.operators import Cross, CrossTask, cross_block, kernel_diagonal
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers.rounding import landmark_rounding
 
 
 class FittedRows:

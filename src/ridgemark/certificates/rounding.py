@@ -8,14 +8,16 @@ number of terms: by Cauchy and Schwarz |k(x, z)| is at most sqrt(k(x, x) k(z, z)
 import numpy as np
 
 from ridgemark.backends import Floats
-from ridgemark.linalg import EPS, sum_rounding
+from ridgemark.linalg import sum_rounding
 from ridgemark.operators import NystromFactor
 from ridgemark.solvers import LandmarkFit
-
-
-def landmark_rounding(factor: NystromFactor) -> float:
-    """Return the relative rounding error of a sum over the landmarks."""
-    return sum_rounding(factor.cross_kernel.n_landmarks)
+from ridgemark.solvers.rounding import (
+    landmark_rounding,
+    mean_entry_error,
+    prediction_rounding,
+    row_rounding,
+    solved_rounding,
+)
 
 
 def factor_rounding(factor: NystromFactor) -> Floats:
@@ -28,31 +30,18 @@ def factor_rounding(factor: NystromFactor) -> Floats:
     return share * lengths * float(np.linalg.norm(factor.landmark_kernel))
 
 
-def row_rounding(fit: LandmarkFit) -> float:
-    """Return `sqrt(sum_i w_i k(x_i, x_i) (s + e_i)^2)`, the rounding error of sums over the landmarks at all rows."""
-    moments = fit.moments
-    return landmark_rounding(fit.factor) * float(np.sqrt(moments.trace_kernel)) + float(np.sqrt(moments.entry_error))
-
-
-def mean_entry_error(fit: LandmarkFit) -> float:
-    """Return the root mean square, weighted by `k(x, x)`, of the relative errors of the rows' kernel values."""
-    moments = fit.moments
-    return float(np.sqrt(moments.entry_error / moments.trace_kernel)) if moments.trace_kernel > 0 else 0.0
-
-
 def solution_rounding(fit: LandmarkFit) -> Floats:
     """Return the error of predictions, relative to the exact landmark solution, due to rounding; RMS per target."""
-    share = row_rounding(fit) / np.sqrt(fit.moments.total_weight)
     constants = np.abs(fit.intercept) + np.abs(fit.target_origin)
-    predicted = share * fit.factor.function_size(fit.dual_coef) + 4 * EPS * constants
-    solved = 8 * (EPS + mean_entry_error(fit)) * condition(fit)
-    return predicted + solved * np.sqrt(fit.centred.target_variance)
+    size = fit.factor.function_size(fit.dual_coef)
+    solved = solved_rounding(fit.moments, condition(fit)) * np.sqrt(fit.centred.target_variance)
+    return prediction_rounding(fit.factor, fit.moments, size, constants) + solved
 
 
 def rms_residual(fit: LandmarkFit) -> Floats:
     """Return the root mean square of y - f from the fit's sums alone, with an allowance for cancellation."""
     square = fit.moments.target_square / fit.moments.total_weight
-    share = sum_rounding(fit.moments.n_rows) + mean_entry_error(fit)
+    share = sum_rounding(fit.moments.n_rows) + mean_entry_error(fit.moments)
     return np.sqrt(fit.training_error + share * condition(fit) * square)
 
 
@@ -72,9 +61,9 @@ def residual_rounding(fit: LandmarkFit) -> float:
     """
     moments, factor = fit.moments, fit.factor
     lengths = np.diagonal(moments.gram)
-    summed = 2.0 * row_rounding(fit) * factor.feature_sizes * np.sqrt(lengths)
+    summed = 2.0 * row_rounding(factor, moments) * factor.feature_sizes * np.sqrt(lengths)
     rounded = summed + factor_rounding(factor) * lengths
-    total = sum_rounding(moments.n_rows) + landmark_rounding(factor) + 2.0 * mean_entry_error(fit)
+    total = sum_rounding(moments.n_rows) + landmark_rounding(factor) + 2.0 * mean_entry_error(fit.moments)
     return float(np.minimum(rounded, lengths).sum() + total * moments.trace_kernel)
 
 

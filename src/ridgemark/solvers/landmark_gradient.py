@@ -15,6 +15,7 @@ from ridgemark.rows import ArrayRows, Block
 from ridgemark.solvers.choice import rows_of_preconditioner
 from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
 from ridgemark.solvers.landmark_fit import CentredMoments, LandmarkFit
+from ridgemark.solvers.rounding import landmark_rounding, mean_entry_error, prediction_rounding, solved_rounding
 
 # Steps of which one measures the residual, where `_NormalEquations.solve` measures it in double precision at the end.
 _MEASURED_EVERY = 4
@@ -35,7 +36,7 @@ class LandmarkGradientFit:
     intercept : array of shape (targets,)
         In the targets' own units.
     bound : array of shape (targets,)
-        Bound on the RMS distance of the fitted values from those of the direct solution.
+        Bound on the RMS distance of the fitted values from those of the direct solution, with rounding.
     n_products : array of shape (targets,)
         Products with `B'WB`, each one pass.
     outcomes : tuple of str
@@ -62,8 +63,12 @@ def landmark_gradient(
 
     `|W^1/2 B e| = |W^1/2 B (B'WB + s)^-1 r| <= |r| max_t sqrt(t)/(t + s) = |r|/(2 sqrt(s))`,
 
-    which over all rows must be at most `tol` as root mean square. Two p x p arrays are held, three for several ridges,
-    and C where it takes at most a quarter of the memory budget.
+    which over all rows must be at most `tol` as root mean square. Two p x p arrays are held, three for several
+    ridges, and C where it takes at most a quarter of the memory budget.
+
+    The bound of the result adds a generous estimate of the rounding of kernel values, features and their sums,
+    `solved_rounding`, and the rounding of predictions. As `|W^1/2 (f - f*)|^2 <= J(f) - J(f*)` for the objective J, it
+    is at most the root of J but for the rounding of predictions: also where landmarks differ by less than rounding.
 
     Parameters
     ----------
@@ -82,11 +87,13 @@ def landmark_gradient(
         Largest number of products with `B'WB` for one ridge.
     """
     factor = nystrom_factor(kernel, landmarks.features, landmarks.taken, stays=True)
+    backend = backend_of(factor.landmark_kernel)
+    lengths = np.sqrt(np.array(backend.to_host(backend.diagonal(factor.landmark_kernel))))
     # Only its root is used. A slice would keep all of the kernel in memory.
-    factor = replace(factor, landmark_kernel=backend_of(factor.landmark_kernel).zeros((0, landmarks.n_rows)))
+    factor = replace(factor, landmark_kernel=backend.zeros((0, landmarks.n_rows)))
     ridges, t = np.unique(fit.scaled_ridge), len(fit.scaled_ridge)
     # Before C is held, which may leave no memory for it on a device.
-    gram = _gram_of_sample(passes, factor, landmarks.taken, fit.fit_intercept)
+    gram, size, entry_error = _gram_of_sample(passes, factor, landmarks.taken, fit.fit_intercept)
     preconditioner = _preconditioner(gram, float(ridges[0]))
     if len(ridges) == 1:
         del gram
@@ -108,6 +115,15 @@ def landmark_gradient(
     dual_coef = np.zeros((landmarks.n_rows, t))
     dual_coef[factor.kept] = kept_coef
     intercept = fit.target_origin + system.target_mean - system.cross_mean @ kept_coef
+    errors = passes.targets() - (system.exact @ kept_coef + intercept)
+    objective = passes.row_counts() @ errors**2 + fit.scaled_ridge * (coefficients**2).sum(axis=0)
+    moments = replace(fit.moments, entry_error=entry_error**2 * fit.moments.trace_kernel)
+    solved = solved_rounding(moments, 1.0 + size / fit.scaled_ridge) * np.sqrt(fit.centred.target_variance)
+    reach, constants = lengths @ abs(dual_coef), abs(intercept) + abs(fit.target_origin)
+    predicted = prediction_rounding(factor, moments, reach, constants)
+    share = 2.0 * (landmark_rounding(factor) + factor.kept_kernel.landmark_error)  # of the squared norm of f
+    largest = np.sqrt((objective + fit.scaled_ridge * share * reach**2) / moments.total_weight) + predicted
+    bound = predicted + np.minimum(bound + solved, largest)
     return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 
@@ -179,14 +195,18 @@ def _with_residual(solved: GradientSolution, residual: Floats, tol: float) -> Gr
     return replace(solved, residual=residual, history=(*solved.history, step), outcomes=outcomes)
 
 
-def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices | None, fit_intercept: bool) -> Any:
+def _gram_of_sample(
+    passes: RowPasses, factor: NystromFactor, landmarks: Indices | None, fit_intercept: bool
+) -> tuple[Any, float, float]:
     """Return an estimate of `B'WB`, centred with an intercept: from the landmarks and a sample of the other rows.
+
+    Second is its norm before centring, third the mean relative error of the kernel values.
 
     A landmark does not stand for other rows: many are unlike all others, and alone in a direction of the features. So
     they have their own weights. The sample changes only the speed of convergence, and is the same for every seed.
     """
     if not factor.rank:
-        return np.zeros((0, 0))
+        return np.zeros((0, 0)), 0.0, 0.0
     weights = passes.row_counts()
     chosen = np.zeros(0, dtype=np.intp) if landmarks is None else np.unique(landmarks)
     others = np.delete(np.arange(len(weights)), chosen)
@@ -198,9 +218,10 @@ def _gram_of_sample(passes: RowPasses, factor: NystromFactor, landmarks: Indices
     rows = passes.take(np.concatenate([chosen, sampled]))
     weights = np.concatenate([weights[chosen], raised])
     sample = RowPasses(ArrayRows(rows.features, None, weights), passes.memory_budget, passes.progress)
-    gram = CentredMoments(loss_sums(sample, factor, stays=True), fit_intercept).gram
+    sums = loss_sums(sample, factor, stays=True)
     passes.count_entries(sample.n_kernel_evaluations)
-    return gram
+    size = float(backend_of(sums.gram).xp.linalg.norm(sums.gram))
+    return CentredMoments(sums, fit_intercept).gram, size, mean_entry_error(sums)
 
 
 def _preconditioner(gram: Any, ridge: float) -> Any:
