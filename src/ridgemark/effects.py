@@ -11,7 +11,7 @@ import numpy as np
 
 from ridgemark.backends import Array, Backend, Floats, backend_of
 from ridgemark.errors import NumericalError, ParameterError
-from ridgemark.intervals.deviations import unit_variance
+from ridgemark.intervals import Calibration, noise_terms
 from ridgemark.intervals.quantiles import quantiles
 from ridgemark.kernels import CrossKernel
 from ridgemark.kernels.base import count_rows
@@ -177,18 +177,17 @@ class EffectTotals(EffectValues):
 
 
 class EffectDeviations(EffectTask):
-    """Standard errors of the effects at the rows of a block, without bias, shape (rows, effects, targets)."""
+    """Standard errors of the effects on one target at the rows of a block, without bias, shape (rows, effects)."""
 
-    rotate: Floats  # (p, rank): to the coordinates in which ridge regression is diagonal
-    variance: Floats  # (rank, targets): of the coefficients in these
+    root: Floats  # (p, k): R, with `R R'` the covariance of the coefficients of the landmarks' kernel values
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
         rows = _dense(block.features)
-        values = workspace.backend.empty((len(rows), len(self.effects), self.variance.shape[1]))
+        values = workspace.backend.empty((len(rows), len(self.effects)))
         gradient, derivatives, columns, differences = self.changes(rows)
         derived = ((k, gradient.column(j)) for k, j in zip(derivatives, columns, strict=True))
         for k, change in chain(derived, differences):
-            values[:, k] = workspace.backend.xp.sqrt((change @ self.rotate) ** 2 @ self.variance)
+            values[:, k] = workspace.backend.xp.sqrt(workspace.backend.squared_norms(change @ self.root))
         return values
 
 
@@ -215,7 +214,8 @@ class EffectsSummary:
         Of each column: its derivative, or the difference between its two levels.
     average, standard_error, t_value : arrays of shape (effects, n_targets)
         The average over the rows, corrected for the bias of the ridge, its standard error, and their ratio. The error
-        counts the noise of the targets and the choice of the rows. A fit of classes has the average alone, of what the
+        counts the noise of the targets, which may differ from row to row where the fit has calibration rows, and the
+        choice of the rows. A fit of classes has the average alone, of what the
         columns do to the log-odds, without correction.
     quartiles : array of shape (3, effects, n_targets)
         Of the effects at the rows, which are not corrected; of more than 65,536 rows, at some evenly spaced ones.
@@ -278,31 +278,44 @@ def effect_values(passes: RowPasses, cross_kernel: CrossKernel, dual_coef: Float
     return passes.map(EffectValues(cross_kernel, effects, dual_coef))
 
 
-def effect_deviations(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Effect]) -> Floats:
+def effect_deviations(
+    passes: RowPasses, fit: LandmarkFit, calibration: Calibration | None, effects: Sequence[Effect]
+) -> Floats:
     """Return the standard errors of the effects at every row, without bias, shape (n, effects, targets).
 
     The effect at x is `g(x)'c`, g the change of the features, and its variance due to the noise of the targets
-    `s2 g'F^-1 B'WB F^-1 g`, `F = B'WB + n lambda`.
+    `g'F^-1 M F^-1 g`, `F = B'WB + n lambda` and M the covariance of B'Wy by `noise_terms`. One pass for each target.
     """
     solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
-    variance = unit_variance(fit, fit.moments.n_rows) * solver.spectrum[:, None] * inverse**2
-    rotate = fit.factor.whitener @ solver.rotation
-    return passes.map(EffectDeviations(fit.factor.cross_kernel, effects, fit.dual_coef, rotate, variance))
+    rotate, (known, sizes) = fit.factor.whitener @ solver.rotation, noise_terms(fit, calibration)
+    errors = []
+    for t, size in enumerate(sizes.T):
+        terms = known * size[:, None]
+        if len(terms) > len(solver.spectrum):
+            terms = np.triu(np.linalg.qr(terms, mode="raw")[0].T)[: len(solver.spectrum)]  # of the same covariance
+        root = (rotate * inverse[:, t]) @ terms.T
+        errors.append(passes.map(EffectDeviations(fit.factor.cross_kernel, effects, fit.dual_coef, root)))
+    return np.stack(errors, axis=2)
 
 
-def summarise_effects(passes: RowPasses, fit: LandmarkFit, effects: Sequence[Effect]) -> EffectsSummary:
+def summarise_effects(
+    passes: RowPasses, fit: LandmarkFit, calibration: Calibration | None, effects: Sequence[Effect]
+) -> EffectsSummary:
     """Return average effects with standard errors, and quartiles of the effects at the rows, in one pass.
 
     With g the mean change of the features over the rows, `F = B'WB + s`, `s = n lambda` and coefficients c, the average
     effect is `g'(I + s F^-1)c`: the ridge shrinks c by about `s F^-1 c`, which is added. Its variance is
-    `s2 g'(I + s F^-1) F^-1 B'WB F^-1 (I + s F^-1) g`, and over n rows that are a sample `var_i(effect_i)/n` more.
+    `g'(I + s F^-1) F^-1 M F^-1 (I + s F^-1) g`, M the covariance of B'Wy by `noise_terms`, and over n rows that are a
+    sample `var_i(effect_i)/n` more.
     """
     totals, quartiles = _totals(passes, fit.factor.cross_kernel, fit.dual_coef, effects)
     solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
     change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
     corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
     average = change.T @ (corrected * solver.rotated)
-    noise = unit_variance(fit, fit.moments.n_rows) * ((change**2).T @ (corrected**2 * solver.spectrum[:, None]))
+    known, sizes = noise_terms(fit, calibration)
+    influences = [known @ (change * column[:, None]) for column in corrected.T]
+    noise = np.stack([size**2 @ one**2 for one, size in zip(influences, sizes.T, strict=True)], axis=1)
     spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
     error = np.sqrt(noise + spread * totals.square / totals.weight**2)
     if not np.isfinite(error).all():

@@ -180,8 +180,9 @@ class RegressionModel(LandmarkModel):
             The rows; by default the calibration rows, `calibration_.rows`: all rows of the fit up to 4,096.
         return_std : bool, default=False
             Whether to return, second, standard errors without bias: how much the noise of the targets moves the effect,
-            but not how much the ridge shrinks it. The standard errors take as long as d times
-            `predict(return_std=True)`.
+            but not how much the ridge shrinks it. The noise may differ from row to row: its size is that of the
+            leave-one-out residuals of the calibration rows; without these it is assumed to be the same everywhere. The
+            standard errors take as long as d times `predict(return_std=True)`.
         """
         passes, cross_kernel, dual_coef, columns = self._effect_rows(X)
         values = effect_values(passes, cross_kernel, dual_coef, columns)
@@ -189,7 +190,8 @@ class RegressionModel(LandmarkModel):
         self._warn_of_unseen(passes.source)
         if not return_std:
             return values
-        errors = effect_deviations(passes, self._sums("a standard error of effects"), columns)
+        sums, known = self._sums("a standard error of effects"), self._model.calibration
+        errors = effect_deviations(passes, sums, known, columns)
         return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
     @computing
@@ -209,7 +211,7 @@ class RegressionModel(LandmarkModel):
         EffectsSummary
         """
         passes, *_, columns = self._effect_rows(X)
-        summary = summarise_effects(passes, self._sums("effects_summary"), columns)
+        summary = summarise_effects(passes, self._sums("effects_summary"), self._model.calibration, columns)
         self._warn_of_unseen(passes.source)
         return summary
 

@@ -2,6 +2,7 @@
 
 from ridgemark.intervals.adaptive import adaptive_intervals
 from ridgemark.intervals.calibration import Calibration
+from ridgemark.intervals.covariance import noise_terms
 from ridgemark.intervals.deviations import noise_variance, standard_deviations
 from ridgemark.intervals.jackknife import jackknife_intervals
 from ridgemark.intervals.noise import NoiseLevel, constant_noise, noise_of_rows, variance_share, widths

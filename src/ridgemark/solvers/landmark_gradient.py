@@ -123,7 +123,7 @@ def landmark_gradient(
     predicted = prediction_rounding(factor, moments, reach, constants)
     share = 2.0 * (landmark_rounding(factor) + factor.kept_kernel.landmark_error)  # of the squared norm of f
     largest = np.sqrt((objective + fit.scaled_ridge * share * reach**2) / moments.total_weight) + predicted
-    bound = predicted + np.minimum(bound + solved, largest)
+    bound = np.add(predicted, np.minimum(bound + solved, largest))
     return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 
@@ -220,8 +220,8 @@ def _gram_of_sample(
     sample = RowPasses(ArrayRows(rows.features, None, weights), passes.memory_budget, passes.progress)
     sums = loss_sums(sample, factor, stays=True)
     passes.count_entries(sample.n_kernel_evaluations)
-    size = float(backend_of(sums.gram).xp.linalg.norm(sums.gram))
-    return CentredMoments(sums, fit_intercept).gram, size, mean_entry_error(sums)
+    norm = float(backend_of(sums.gram).xp.linalg.norm(sums.gram))
+    return CentredMoments(sums, fit_intercept).gram, norm, mean_entry_error(sums)
 
 
 def _preconditioner(gram: Any, ridge: float) -> Any:
