@@ -118,12 +118,12 @@ def landmark_gradient(
     errors = passes.targets() - (system.exact @ kept_coef + intercept)
     objective = passes.row_counts() @ errors**2 + fit.scaled_ridge * (coefficients**2).sum(axis=0)
     moments = replace(fit.moments, entry_error=entry_error**2 * fit.moments.trace_kernel)
-    solved = solved_rounding(moments, 1.0 + size / fit.scaled_ridge) * np.sqrt(fit.centred.target_variance)
+    unsolved = solved_rounding(moments, 1.0 + size / fit.scaled_ridge) * np.sqrt(fit.centred.target_variance)
     reach, constants = lengths @ abs(dual_coef), abs(intercept) + abs(fit.target_origin)
     predicted = prediction_rounding(factor, moments, reach, constants)
     share = 2.0 * (landmark_rounding(factor) + factor.kept_kernel.landmark_error)  # of the squared norm of f
     largest = np.sqrt((objective + fit.scaled_ridge * share * reach**2) / moments.total_weight) + predicted
-    bound = np.add(predicted, np.minimum(bound + solved, largest))
+    bound = np.add(predicted, np.minimum(bound + unsolved, largest))
     return LandmarkGradientFit(dual_coef, intercept, bound, n_products, tuple(outcomes))
 
 
