@@ -121,7 +121,7 @@ def test_seasons_are_categories_without_a_word():
 @pytest.mark.parametrize("form", ["%m/%d/%Y", "%d/%m/%Y"])
 def test_one_wrong_date_is_named(form):
     texts = [*DAYS.strftime(form), "sometime"]
-    with pytest.warns(ColumnWarning, match=r"most values are dates, but 1 of 41 are not \(such as 'sometime'\)"):
+    with pytest.warns(ColumnWarning, match=r"most values are dates: 1 of 41 are not \(such as 'sometime'\)"):
         learn_schema(open_rows(table(texts)))
 
 

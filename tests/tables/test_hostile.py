@@ -81,6 +81,15 @@ def test_files_whose_types_differ_are_refused(tmp_path):
         NystromRidge().fit(open_rows(tmp_path, target="y"))
 
 
+def test_partitions_of_objects_of_different_kinds_are_refused():
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    parts = [X[:3].assign(a=pd.Series(values, dtype=object)) for values in ([1, 2, 3], ["u", "v", "w"])]
+    with dask.config.set({"dataframe.convert-string": False}):
+        rows = open_rows(dd.from_map(lambda k: parts[k], [0, 1], meta=parts[0]))
+    with pytest.raises(DataError, match=r"column 'a' of partition 1 .* holds values of kind text here"):
+        quietly(NystromRidge()._encoded, rows, True)
+
+
 TEXT = st.text(max_size=6) | st.sampled_from(["1", "2.5", "true", "False", "2020-01-01", "1e400", "inf", "nan", ""])
 MOMENT = st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))
 CELLS = {

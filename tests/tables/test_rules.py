@@ -1,6 +1,7 @@
 """The rules by which columns become features, one statement each."""
 
 import datetime as dt
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -172,11 +173,38 @@ def test_text_that_pandas_reads_from_a_file_is_read_by_its_content():
     assert [field.kind for field in learn_schema(open_rows(frame)).fields] == ["date", "category"]
 
 
-def test_a_typed_column_keeps_its_type():
-    frame = pd.DataFrame({"a": pd.array(["1", "2", "1", "2"], "string"), "b": NUMBERS})
+@pytest.mark.parametrize("dtype", [object, "str", "string", pd.ArrowDtype(pa.large_string())], ids=str)
+def test_text_of_any_type_is_read_by_its_content(dtype):
+    texts = {"a": ["1", "2", "1", "2"], "b": ["2020-01-02", "2020-02-03", "2020-03-01", "2020-03-09"], "c": NUMBERS}
+    found = schema(pd.DataFrame({name: pd.Series(values, dtype=dtype) for name, values in texts.items()}))
+    assert [field.kind for field in found.fields] == ["number", "date", "number"]
+
+
+def test_categories_keep_their_type():
+    frame = pd.DataFrame({"a": pd.Categorical([1, 2, 1, 2]), "b": NUMBERS})
     assert list(encoded(frame)) == ["a=1", "a=2", "b"]
-    frame["a"] = pd.Categorical([1, 2, 1, 2])
-    assert list(encoded(frame)) == ["a=1", "a=2", "b"]
+
+
+def test_integers_with_leading_zeros_are_levels(tmp_path):
+    frame = pd.DataFrame({"zip": ["02139", "10001", "60601", "02139"], "n": ["10", "0", "0.5", "-3"], "b": NUMBERS})
+    assert list(encoded(frame)) == ["zip=02139", "zip=10001", "zip=60601", "n", "b"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert list(encoded(tmp_path / "t.csv")) == list(encoded(frame))
+
+
+def test_a_leading_zero_in_a_later_part_of_a_file_makes_all_of_its_column_levels(tmp_path, monkeypatch):
+    monkeypatch.setattr("ridgemark.rows.csv_scan.CHUNK_BYTES", 16)
+    (tmp_path / "t.csv").write_text("zip,b\n" + "10001,2\n10002,1.5\n" * 3 + "02139,7\n" * 2)
+    assert list(encoded(tmp_path / "t.csv")) == ["zip=02139", "zip=10001", "zip=10002", "b"]
+
+
+def test_a_date_of_its_own_in_every_row_is_a_date():
+    days = [str(np.datetime64("2014-10-31") + k) for k in range(150)]
+    found = schema(pa.table({"a": days, "b": np.arange(150) % 7.0}))
+    assert [field.kind for field in found.fields] == ["date", "number"]
+    with pytest.warns(ColumnWarning) as said:
+        learn_schema(open_rows(pa.table({"a": [*days, "?"], "b": np.arange(151) % 7.0})))
+    assert "most values are dates: 1 of 151 are not (such as '?')" in str(said[1].message)
 
 
 def test_times_with_a_zone_are_in_utc():
@@ -256,13 +284,17 @@ def test_a_column_of_missing_text_is_left_out(dtype):
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        (["1.5", "2", "?", "2", "7"], r"is read as text: most values are numbers, but 1 of 5 are not \(such as '\?'\)"),
-        (["2020-01-02", "2020-01-03", "unknown"], r"most values are dates, but 1 of 3 are not \(such as 'unknown'\)"),
-        ([f"{k} %" for k in range(30)], "has a different text in nearly every row, such as '0 %'; it tells little"),
+        (["1.5", "2", "?", "2", "7"], r"is read as text, .* values are numbers: 1 of 5 are not \(such as '\?'\)"),
+        (["2020-01-02", "2020-01-03", "unknown"], r"most values are dates: 1 of 3 are not \(such as 'unknown'\)"),
+        ([f"N{k}" for k in range(30)], "has a different text in nearly every row, such as 'N0'; it tells little"),
+        ([f"0{k}" for k in range(10, 40)], "has a different text in nearly every row, such as '010'; it tells little"),
+        (["$1.50", "$2"] * 9, r"most look like numbers or dates, such as '\$1\.50': write numbers without units"),
+        ([f"{k}%" for k in range(30)], r"most look like numbers or dates, such as '0%': write numbers without units"),
+        (["1,200", "3,400", "900"] * 9, "most look like numbers or dates, such as '1,200': write numbers without"),
         ([f"t{k}" for k in range(1500)] + ["?"] * 9, "has a different text in nearly every row"),
         ([f"${k % 150}.50" for k in range(1500)], r"though most look like numbers or dates, such as '\$0\.50'"),
         ([f"{k % 28 + 1}.{k % 12 + 1}.{10 + k % 5}" for k in range(1500)], "most look like numbers or dates"),
-        ([f"{k}" for k in range(1500)] + ["?"] * 9, r"most values are numbers, but 9 of 1,509 are not"),
+        ([f"{k}" for k in range(1500)] + ["?"] * 9, "most values are numbers: 9 of 1,509 are not"),
     ],
 )
 def test_text_that_may_be_meant_otherwise_is_warned_about(texts, expected):
@@ -275,14 +307,10 @@ def test_text_that_may_be_meant_otherwise_is_warned_about(texts, expected):
 
 def test_categories_are_not_warned_about():
     learn_schema(open_rows({"a": ["1", "2", "x", "y"] * 9, "b": ["u", "v", "w", "u"] * 9}))
-    learn_schema(open_rows(pd.DataFrame({"a": pd.array(["1", "2", "3", "x"] * 9, "string")})))  # it has a type
+    learn_schema(open_rows({"a": ["1st", "2nd", "3 doors", "02139"] * 9}))
+    learn_schema(open_rows(pd.DataFrame({"a": pd.Categorical(["1", "2", "3", "x"] * 9)})))  # it has a type
+    learn_schema(open_rows(pd.DataFrame({"a": pd.Categorical([f"{k % 150}.5" for k in range(1500)])})))
     learn_schema(open_rows({"a": [f"AB{k % 150}" for k in range(1500)]}))
-
-
-def test_numbers_in_a_column_of_typed_text_are_warned_about():
-    texts = pa.array([f"{k % 150}.5" for k in range(1500)])
-    with pytest.warns(ColumnWarning, match="most look like numbers or dates"):
-        learn_schema(open_rows(pa.table({"a": texts})))
 
 
 def test_without_a_column_that_varies_the_table_is_refused():
@@ -347,7 +375,7 @@ class Blocks:
             at += len(cells)
 
     def column(self, position, cells):
-        text = text_column(cells, np.array([cell == "" for cell in cells]), "csv", typed=False)
+        text = replace(text_column(cells, np.array([cell == "" for cell in cells]), "csv"), typed=False)
         try:
             numbers = np.array([float(cell or "nan") for cell in cells])
         except ValueError:

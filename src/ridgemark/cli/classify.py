@@ -1,6 +1,5 @@
 """`ridgemark fit --classify`: fit classes to the labels of a file."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,9 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord
 from ridgemark.report.fit_words import distance_words, spoken, tuning_lines
 from ridgemark.rows import RowSource, listed, shown, text_labels, without_features
-from ridgemark.rows.cells import TRUTH, is_number
+from ridgemark.rows.cells import CODE, TRUTH, is_number
 from ridgemark.rows.csv_scan import MISSING
-from ridgemark.tables.values import measured
+from ridgemark.tables.values import looks_measured
 
 _READ = 65536  # rows whose labels are read at a time
 _FEW_LABELS = 20  # as many may be those of single rows
@@ -32,13 +31,13 @@ def need_text(path: Path, options: Mapping[str, Any]) -> bool:
     cells = csv_columns(path, options["target"], **csv_form(path, options)).values()
     labels = {text.strip() for column in cells for text in set(column.tolist())} - {""}
     words = {label for label in labels if not is_number(label) and label.lower() not in (*MISSING, *TRUTH)}
-    return any(re.fullmatch(r"0\d+", label) for label in labels) or bool(words and any(map(is_number, labels)))
+    return any(map(CODE.fullmatch, labels)) or bool(words and any(map(is_number, labels)))
 
 
 def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:
     """Return the line that says that text labels are fitted as classes, with a remedy where they look like numbers."""
     line = f"{listed(names)} holds text: classes are fitted, as by --classify"
-    if len(labels) > _FEW_LABELS and measured(labels):
+    if len(labels) > _FEW_LABELS and looks_measured(labels):
         line += f"; if these are numbers or dates, such as {shown(labels[0])}, write them as numbers without units"
     return line
 

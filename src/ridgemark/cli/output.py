@@ -33,7 +33,8 @@ from ridgemark.errors import ParameterError
 from ridgemark.persistence.files import replacing
 from ridgemark.report.fit_words import spoken
 from ridgemark.report.tables import write_csv
-from ridgemark.rows.arrow import require_pyarrow, write_parquet
+from ridgemark.rows.arrow import write_parquet
+from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.places import shown
 
 Tell = Callable[[str, int, int], None]

@@ -1,27 +1,27 @@
-"""Rows of Parquet and Arrow files and of Arrow tables, CSV parsed, Parquet written. Only here is pyarrow imported."""
+"""Rows of Parquet and Arrow files and of Arrow tables, CSV parsed, Parquet written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ridgemark.errors import SourceFileError, require
+from ridgemark.errors import SourceFileError
+from ridgemark.rows.arrow_column import arrow_column, arrow_dtype, require_pyarrow
 from ridgemark.rows.base import Array, Block, Rows
-from ridgemark.rows.cells import DOUBLE, float_dtype
+from ridgemark.rows.cells import float_dtype
 from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, number_column, rows_with_gaps, times, words
+from ridgemark.rows.column import Column, rows_with_gaps
 from ridgemark.rows.files import FileState, reading, require_file, unreadable
 from ridgemark.rows.places import Place, shown
 from ridgemark.rows.scanned import ScannedRows
 from ridgemark.rows.tables import FrameColumns
 
 _PIECE_BYTES = 2**21  # bytes converted from columns to rows at once: fits in the processor's cache
-_TEXTS = {"string", "large_string", "string_view"}
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read
 
 
@@ -29,7 +29,7 @@ class ArrowColumns(FrameColumns):
     """Columns of a pyarrow Table."""
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return _numpy_dtype(self._table.schema.field(position).type)
+        return arrow_dtype(self._table.schema.field(position).type)
 
     def column(self, position: int, rows: Rows, place: Place) -> Column:
         column = self._table.column(position)
@@ -61,7 +61,7 @@ class ArrowRows(ScannedRows):
         for reader in self._readers:
             reader.header.choose(columns=names)  # refuses a file without one of the columns
         self.dtype = float_dtype(
-            _numpy_dtype(reader.schema.field(name).type)
+            arrow_dtype(reader.schema.field(name).type)
             for reader in self._readers
             for name in names[: len(choice.features)]
         )
@@ -263,43 +263,5 @@ def open_arrow(path: Path) -> _Reader:
     return (_IpcReader if path.suffix.lower() in {".arrow", ".feather"} else _Reader)(path)
 
 
-def arrow_column(column: Any) -> Column:
-    """Return an Arrow array or chunked array as a column; dates and times in UTC."""
-    types, kind, stated = require_pyarrow().types, column.type, str(column.type)
-    missing = np.asarray(column.is_null()) if column.null_count else None
-    if types.is_dictionary(kind) or stated in _TEXTS:
-        if hasattr(column, "combine_chunks"):
-            column = column.combine_chunks()
-        coded = column if types.is_dictionary(kind) else column.dictionary_encode()
-        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
-        levels = words(coded.dictionary.to_pylist())
-        return Column("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
-    if types.is_time(kind):
-        made = times(np.asarray(column.cast("time64[ns]").cast("int64").fill_null(0)))
-        return replace(made, missing=missing, stated=stated)
-    if types.is_null(kind):
-        return Column("number", np.zeros(len(column)), np.ones(len(column), dtype=bool), stated=stated)
-    if types.is_decimal(kind):
-        column = column.cast("float64")
-    elif not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_temporal(kind)):
-        return Column("other", np.zeros(len(column)), stated=stated)
-    if missing is not None and (types.is_integer(kind) or types.is_boolean(kind)):
-        column = column.fill_null(False if types.is_boolean(kind) else 0)
-    return replace(number_column(np.asarray(column)), missing=missing, stated=stated)
-
-
-def _numpy_dtype(kind: Any) -> np.dtype[Any]:
-    types = require_pyarrow().types
-    if types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
-    is_number = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    return DOUBLE if is_number else np.dtype(object)
-
-
 def _arrow_errors() -> tuple[type[BaseException], ...]:
     return (require_pyarrow().ArrowException, ValueError)
-
-
-def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
-    """Return pyarrow, or raise the error that names its extra."""
-    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "ipc", "parquet", "types")))

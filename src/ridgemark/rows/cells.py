@@ -17,6 +17,7 @@ from ridgemark.rows.places import Place
 TRUTH = {"true": 1.0, "false": 0.0}
 LARGEST_EXACT = 2**53  # float64 does not hold every integer beyond it
 
+CODE = re.compile(r"0\d+", re.ASCII)  # an integer that begins with 0, such as a postcode: text, not a number
 _INTEGER = re.compile(r"[+-]?\d+")
 SINGLE: np.dtype[Any] = np.dtype(np.float32)
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)

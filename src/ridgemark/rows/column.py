@@ -38,7 +38,7 @@ class Column:
     levels : ndarray (k,) of str, optional
         The different texts, in any order; some may not occur.
     typed : bool, default=True
-        Whether the source states the type. Text without a type is read by its content.
+        Whether the source states the type. One that does not, a CSV file, can deliver any column as text.
     stated : str
         The type in the source's words, for messages.
     """
@@ -139,14 +139,14 @@ def times(nanoseconds: Array) -> Column:
     return Column("date", (nanoseconds // 1000).astype(np.int64).view(MOMENT))
 
 
-def text_column(values: Iterable[Any], missing: Flags, stated: str, kind: Kind = "text", typed: bool = True) -> Column:
+def text_column(values: Iterable[Any], missing: Flags, stated: str, kind: Kind = "text") -> Column:
     """Return text, one for each row; what stands where a value is missing is ignored."""
     known: dict[str, int] = {}
     positions = (
         -1 if gap else known.setdefault(value, len(known)) for value, gap in zip(values, missing.tolist(), strict=True)
     )
     codes = np.fromiter(positions, dtype=np.intp, count=len(missing))
-    return Column(kind, codes, missing, words(known), typed, stated)
+    return Column(kind, codes, missing, words(known), stated=stated)
 
 
 def words(texts: Iterable[Any]) -> Array:
@@ -171,7 +171,7 @@ def object_column(values: Array, place: Place) -> Column:
     if not types:
         return Column("number", np.zeros(len(values)), missing, stated="object")
     if all_are(str):
-        return text_column(values, missing, "object", typed=False)
+        return text_column(values, missing, "object")
     if all_are(bool, np.bool_):
         return Column("boolean", np.where(missing, False, values).astype(bool), missing, stated="object")
     if all_are(Real, Decimal, np.bool_):

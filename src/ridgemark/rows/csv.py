@@ -13,9 +13,10 @@ import numpy as np
 
 from ridgemark.errors import DataError, ParameterError, SourceFileError
 from ridgemark.rows import csv_scan as scan
-from ridgemark.rows.arrow import CsvParser, require_pyarrow
+from ridgemark.rows.arrow import CsvParser
+from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.base import Array, Block
-from ridgemark.rows.cells import LARGEST_EXACT, TRUTH, has_gaps, is_large_integer
+from ridgemark.rows.cells import CODE, LARGEST_EXACT, TRUTH, has_gaps, is_large_integer
 from ridgemark.rows.choice import Header, as_keys
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.files import FileState, open_csv, reading, require_file
@@ -196,12 +197,15 @@ class CsvPiece(NamedTuple):
     ) -> list[Column]:
         """Return some columns without a stated type.
 
-        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written;
-        a column of numbers with the other decimal mark or with thousands separators is refused.
+        They hold numbers where all cells of this chunk are numbers or missing, otherwise text, exactly as written, as
+        where an integer begins with 0, such as a postcode; a column of numbers with the other decimal mark or with
+        thousands separators is refused.
         Those in `as_number` must be numbers, or true and false, which become 1 and 0; those in `as_text` are text.
         """
         tried = [j for j in columns if j not in as_text and j not in self.file.words]
         numbers = dict(zip(tried, self._if_numbers(tried) or (), strict=False))
+        for j in self._with_codes([j for j in numbers if j not in as_number]):
+            del numbers[j]
         made = {}
         for j, (cells, codes) in self._texts([j for j in columns if j not in numbers]):
             if j in as_number or (j not in as_text and any(_are_numbers(cells, mark) for mark in ".,")):
@@ -218,6 +222,13 @@ class CsvPiece(NamedTuple):
 
     def _texts(self, columns: Sequence[int]) -> Iterator[tuple[int, tuple[list[bytes], Array]]]:
         return zip(columns, self.file.parser.texts(self._solid, columns), strict=True)
+
+    def _with_codes(self, columns: Sequence[int]) -> list[int]:
+        """Return which columns of numbers hold an integer that begins with 0."""
+        begins = rb'0(?<![^\s"%b]0)\d' % re.escape(self.file.parser.delimiter.encode())  # a cell, or a part of one
+        if not re.search(begins, self.text):
+            return []
+        return [j for j, (cells, _) in self._texts(columns) if any(CODE.fullmatch(_decoded(cell)) for cell in cells)]
 
     def _if_numbers(self, columns: Sequence[int]) -> list[Array] | None:
         """Return some columns as float64, with NaN for missing cells; None if a cell of them may be something else."""
@@ -260,9 +271,10 @@ def _decoded(cell: bytes) -> str:
 
 
 def _are_numbers(cells: list[bytes], decimal: str) -> bool:
-    """Return whether all cells are numbers or missing, also with thousands separators."""
-    texts = map(_decoded, cells)
-    return all(_value(text, decimal) is not None or _SEPARATED.fullmatch(text) for text in texts)
+    """Return whether all cells are numbers or missing, also with thousands separators, and none begins with 0."""
+    texts = list(map(_decoded, cells))
+    are = all(_value(text, decimal) is not None or _SEPARATED.fullmatch(text) for text in texts)
+    return are and not any(map(CODE.fullmatch, texts))
 
 
 def _number_column(values: Array, integers: bool) -> Column:

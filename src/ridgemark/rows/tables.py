@@ -14,6 +14,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.arrays import as_array
+from ridgemark.rows.arrow_column import arrow_column
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.cells import check_integers, float_dtype, is_missing, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
@@ -109,18 +110,18 @@ class PandasColumns(FrameColumns):
     def column(self, position: int, rows: Rows, place: Place) -> Column:
         series = self._table.iloc[rows, position]
         name, stated = series.dtype.name, str(series.dtype)
+        if hasattr(series.dtype, "pyarrow_dtype"):
+            return arrow_column(series.array.__arrow_array__())
         if name == "category":
             codes = series.cat.codes.to_numpy().astype(np.intp)
             return Column("category", codes, codes < 0, words(series.cat.categories), stated=stated)
         if "string" in name or name == "str":
             missing = series.isna().to_numpy()
-            return text_column(series.to_numpy(dtype=object), missing, stated, typed=name != "str")  # of any text read
+            return text_column(series.to_numpy(dtype=object), missing, stated)
         if isinstance(series.dtype, np.dtype):
             return array_column(series.to_numpy(), place)
-        if series.dtype.kind == "M" and not name.startswith(("date32", "date64")):  # with a time zone: to UTC
+        if series.dtype.kind == "M":  # with a time zone: to UTC
             return Column("date", series.to_numpy(dtype=MOMENT), stated=stated)
-        if series.dtype.kind == "m":
-            return number_column(series.to_numpy(dtype="timedelta64[us]"))
         dtype, missing = self._column_dtype(position), series.isna().to_numpy()
         if dtype.kind not in "fiub":
             return object_column(series.to_numpy(dtype=object), place)

@@ -17,7 +17,7 @@ from ridgemark.tables.date_forms import FORMS, FULL_FORMS, ISO, forms_of
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
-from ridgemark.tables.values import content_of, float_values, measured, moments, not_of_kind, parsed, text_levels
+from ridgemark.tables.values import content_of, float_values, looks_measured, moments, not_of_kind, parsed, text_levels
 
 _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column of its own among more than 100
 _REPEATED = 2  # mean number of rows per level from which on levels have codes; fewer rows tell little of new ones
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
 _FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
 _FIRST, _LOOKED_AT = 20, 1000  # texts that say whether most of a column are numbers or dates
-_WRITE = "write numbers without units and dates as 2024-12-31"
+_NAME_IT = "name the column in categorical_features (command line: --categorical)"
 
 
 class ColumnLearner:
@@ -44,7 +44,7 @@ class ColumnLearner:
     def __init__(self, name: str, kind: Literal["text", "number", "dropped"] | None, allows_text: bool) -> None:
         self.name, self.given, self.allows_text = name, kind, allows_text
         self.kind: str | None = kind
-        self.typed, self.as_is = True, kind is None  # whether all blocks state their type; whether nothing is encoded
+        self.stated, self.as_is = False, kind is None  # whether levels are stated; whether nothing is encoded
         self.n_rows = self.n_missing = 0
         self.weight = 0.0  # of all rows; their number where they have no weights
         self.texts: Counter[str] = Counter()
@@ -66,7 +66,7 @@ class ColumnLearner:
         sampled = sampled[~gaps[sampled]]
         empty = n_missing == len(gaps)
         self.as_is &= not empty
-        if self.given == "dropped" or (empty and (column.levels is None or not column.typed)):
+        if self.given == "dropped" or (empty and column.levels is None):
             return
         self._see_kind(column, place)
         if self.kind == "conflict":
@@ -89,12 +89,12 @@ class ColumnLearner:
     def _see_kind(self, column: Column, place: Place) -> None:
         if self.given is not None:
             return
-        kind = "text" if column.kind == "category" else column.kind
-        if kind == "other":
+        if column.kind == "other":
             raise column.refusal(place)
-        if kind == "text" and column.typed and not self.allows_text:
+        if column.kind == "category" and not self.allows_text:
             raise place.wrong_kind(TEXT, column.stated)
-        self._join_kind(kind, column.typed, place)
+        self.stated |= column.kind == "category"
+        self._join_kind("text" if column.kind == "category" else column.kind, column.typed, place)
 
     def _join_kind(self, kind: str, typed: bool, place: Place) -> None:
         """Note the kind of some rows, which must go with that of the rows before."""
@@ -115,6 +115,7 @@ class ColumnLearner:
         """Return what is known after the rows of both."""
         both = copy.copy(self)
         both.place, both.as_is = self.place or later.place, self.as_is and later.as_is
+        both.stated = self.stated or later.stated
         both.n_rows, both.n_missing = self.n_rows + later.n_rows, self.n_missing + later.n_missing
         if self.given is None and later.kind is not None and later.place is not None:
             both._join_kind(later.kind, later.typed, later.place)
@@ -138,7 +139,7 @@ class ColumnLearner:
             if sums is not None:
                 self.text_weights[levels[k]] += sums[k]
         self._check_texts(place)
-        if not self.typed:
+        if self.given is None and not self.stated:
             self._add_sample(levels[positions[sampled]], sampled, weights)
 
     def _add_sample(self, values: Array, sampled: Indices, weights: Floats | None) -> None:
@@ -157,10 +158,10 @@ class ColumnLearner:
 
     def field(self, keep_constant: bool) -> Field:
         """Return how the column is encoded."""
-        if self.given == "dropped":
+        if self.given == "dropped" or (self.n_missing == self.n_rows and not keep_constant):
             return Field(self.name, "dropped")
         content: str | None = None
-        if self.kind == "text" and self.given is None and not self.typed:
+        if self.kind == "text" and self.given is None and not self.stated:
             content = content_of(words(self.texts))
             if content == "text" and not self.allows_text:
                 assert self.place is not None
@@ -181,35 +182,38 @@ class ColumnLearner:
             return "only missing values"
         return "a different text in every row" if len(self.texts) > MOST_LEVELS else "one value"
 
-    @property
-    def doubt(self) -> str | None:
-        """Why a column that is read as text may be meant otherwise, and what to do about it."""
-        n_present = self.texts.total()
-        others = {kind: self._exceptions(kind) for kind in (() if self.typed else ("number", *FULL_FORMS))}
+    def doubt(self, left_out: bool) -> str | None:
+        """Return why a column that is read as text may be meant otherwise, and what to do about it."""
+        if not self.texts:
+            return None
+        if not self.stated and (doubt := self._doubt_of_content()):
+            return f"is read as text, {doubt}, or {_NAME_IT}"
+        if not left_out and len(self.texts) > max(_FEWEST_DIFFERENT, 0.9 * self.texts.total()):
+            return (
+                f"has a different text in nearly every row, such as {shown(next(iter(self.texts)))}; it tells little "
+                f"of new rows: {LEAVE_OUT}"
+            )
+        return None
+
+    def _doubt_of_content(self) -> str | None:
+        others = {kind: self._exceptions(kind) for kind in ("number", *FULL_FORMS)}
         if kinds := [kind for kind, other in others.items() if other]:
             kind = min(kinds, key=lambda one: len(others[one]))
             other = others[kind]
             return (
-                f"is read as text: most values are {'dates' if kind in FORMS else 'numbers'}, but "
-                f"{sum(self.texts[text] for text in other):,} of {n_present:,} are not (such as {listed(other[:3])}); "
-                "correct these or leave them empty, or name the column in categorical_features (command line: "
-                "--categorical)"
+                f"though most values are {'dates' if kind in FORMS else 'numbers'}: "
+                f"{sum(self.texts[text] for text in other):,} of {self.texts.total():,} are not (such as "
+                f"{listed(other[:3])}); correct these or leave them empty"
             )
-        if not self.typed and (forms := forms_of(list(self.texts))):
+        if forms := forms_of(list(self.texts)):
             return (
-                f"is read as text, as its dates may be written as {' or '.join(forms)}, such as "
-                f"{shown(next(iter(self.texts)))}: write dates as {ISO}, or name the column in categorical_features "
-                "(command line: --categorical)"
+                f"as its dates may be written as {' or '.join(forms)}, such as {shown(next(iter(self.texts)))}: write "
+                f"dates as {ISO}"
             )
-        if len(self.texts) > max(_FEWEST_DIFFERENT, 0.9 * n_present):
+        if text := looks_measured(islice(self.texts, _LOOKED_AT), strictly=len(self.texts) <= MOST_LEVELS):
             return (
-                f"has a different text in nearly every row, such as {shown(next(iter(self.texts)))}; it tells little "
-                f"of new rows: {_WRITE}, or {LEAVE_OUT}"
-            )
-        if len(self.texts) > MOST_LEVELS and measured(islice(self.texts, _LOOKED_AT)):
-            return (
-                f"is read as text, though most look like numbers or dates, such as {shown(next(iter(self.texts)))}: "
-                f"{_WRITE}, or name the column in categorical_features (command line: --categorical)"
+                f"though most look like numbers or dates, such as {shown(text)}: write numbers without units or "
+                f"thousands separators, and dates as {ISO}"
             )
         return None
 

@@ -125,7 +125,7 @@ def learn_schema(
     fields = tuple(one.field(keep_constant or as_is) for one in learners)
     pairs = list(zip(learners, fields, strict=True))
     _warn_of_constants([one for one, field in pairs if not field.parts], fields)
-    _warn_of_texts([one for one, field in pairs if field.parts and field.levels is not None])
+    _warn_of_texts([(one, not field.parts) for one, field in pairs if field.levels is not None])
     return Schema(fields, missing, unknown)
 
 
@@ -209,8 +209,8 @@ def _warn_of_constants(learners: Sequence[ColumnLearner], fields: Sequence[Field
         warn_user(f"left out of the features: {why}", ColumnWarning)
 
 
-def _warn_of_texts(learners: Sequence[ColumnLearner]) -> None:
+def _warn_of_texts(learners: Sequence[tuple[ColumnLearner, bool]]) -> None:
     """Warn of columns that are read as text and may be meant otherwise, unless the user says what they are."""
-    for one in learners:
-        if one.given is None and (doubt := one.doubt):
+    for one, left_out in learners:
+        if one.given is None and (doubt := one.doubt(left_out)):
             warn_user(f"column {shown(one.name)} {doubt}", ColumnWarning)

@@ -8,33 +8,41 @@ import numpy as np
 
 from ridgemark.backends import Floats, Indices
 from ridgemark.rows.base import Array
-from ridgemark.rows.cells import DOUBLE, LARGEST_EXACT, TRUTH, is_large_integer, numbers
+from ridgemark.rows.cells import CODE, DOUBLE, LARGEST_EXACT, TRUTH, is_large_integer, numbers
 from ridgemark.rows.column import MOMENT, Column, words
 from ridgemark.rows.places import Place
 from ridgemark.tables.date_forms import FORMS, ISO, forms_of, read_dates
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
-_WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
+_WITH_UNIT = re.compile(r"[^\w\s]{0,2}\s?[+-]?(?!0\d)\d[\d.,']*\s?[^\d\s]{0,6}")  # $1,200.50 or 12 kg
+_AMOUNT = re.compile(r"[-+(]?([$€£¥] ?\d[\d.,']*\)?|\d[\d.,']* ?[%‰$€£¥]|\d{1,3}(,\d{3})+(\.\d+)?)")
 _LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}(\D.*)?")  # 31.12.2024 14:05
 _DATE, _MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d"), " 00:00:00"
 _DAY = np.timedelta64(1, "D")
 
 
-def measured(texts: Iterable[str]) -> bool:
-    """Return whether most texts look like numbers, also with a unit, or like dates in any order."""
-    found = [bool(_WITH_UNIT.fullmatch(text) or _LIKE_DATE.fullmatch(text)) for text in map(str.strip, texts)]
-    return 2 * sum(found) > len(found)
+def looks_measured(texts: Iterable[str], strictly: bool = False) -> str | None:
+    """Return the first text that looks like a number with a unit, or like a date in any order, if most texts do.
+
+    `strictly` only amounts of money, percentages and thousands: few levels such as "4th" and "2 doors" are categories.
+    """
+    known = list(texts)
+    forms = (_AMOUNT,) if strictly else (_WITH_UNIT, _LIKE_DATE)
+    found = [text for text in known if any(form.fullmatch(text.strip()) for form in forms)]
+    return found[0] if 2 * len(found) > len(known) else None
 
 
 def content_of(levels: Array) -> str:
     """Return what texts hold: "number", "boolean", the form of their dates, or "text" if one of them is nothing else.
 
-    Dates whose order of day and month cannot be told are text.
+    Dates whose order of day and month cannot be told are text, and so are codes: integers, of which one begins with 0.
     """
+    if not len(levels):
+        return "text"
     if all(level.strip().lower() in TRUTH for level in levels):
         return "boolean"
     if not any(not_of_kind("number", some).any() for some in (levels[:1], levels)):  # mostly the first one tells
-        return "number"
+        return "text" if any(CODE.fullmatch(level.strip()) for level in levels) else "number"
     forms = forms_of(levels)
     return forms[0] if len(forms) == 1 else "text"
 
