@@ -26,7 +26,7 @@ def test_a_messy_table_is_fitted_certified_and_predicted(ridgemark, tmp_path):
     later.to_parquet(tmp_path / "later.parquet", row_group_size=70)
     code, _, said = ridgemark("predict", model, tmp_path / "later.parquet", "--output", output, "--interval", "0.9")
     assert code == 0
-    assert sum("has 100 values not seen in the fit (such as 'Bonn')" in line for line in said) == 1
+    assert sum("has 1 level not seen in the fit, in 100 rows (such as 'Bonn')" in line for line in said) == 1
     python = fitted(table, y, kernel="auto", ridge="loo", n_landmarks="auto")
     assert np.load(output)[:, 0] == pytest.approx(quietly(python.predict, later), rel=1e-9, abs=1e-9)
 
@@ -228,7 +228,10 @@ def test_levels_of_test_rows_that_the_fit_has_not_seen_are_told_once(target, rid
     for command, output in ((fit, "m"), (report, "m.html")):
         code, _, said = ridgemark(*command, *test, towns / output)
         assert code == 0
-        assert sum("column 'town' has 60 values not seen in the fit (such as 'Rome')" in line for line in said) == 1
+        assert (
+            sum("column 'town' has 1 level not seen in the fit, in 60 rows (such as 'Rome')" in line for line in said)
+            == 1
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Estimators on tables and on arrays with gaps."""
 
 import datetime as dt
+import pickle
 
 import numpy as np
 import pytest
@@ -193,7 +194,7 @@ def test_the_first_batch_decides_the_schema_and_no_column_is_dropped():
     assert "unit=metre" in model.encoded_names_
     names = model.encoded_names_
     later = X[150:].assign(unit="foot")
-    with pytest.warns(ColumnWarning, match="column 'unit' has 150 values not seen in the fit"):
+    with pytest.warns(ColumnWarning, match="column 'unit' has 1 level not seen in the fit, in 150 rows"):
         model.partial_fit(later, y[150:])
     assert model.encoded_names_ == names
 
@@ -212,7 +213,7 @@ def test_every_answer_counts_levels_and_gaps_that_the_fit_has_not_seen_in_one_wa
     with pytest.warns(ColumnWarning) as warned:
         getattr(model, method)(new)
     (message,) = [str(one.message) for one in warned]
-    assert message.startswith("column 'a' has 1 value missing, where the fit had none; column 'town' has 2 values not")
+    assert message.startswith("column 'a' has 1 value missing, where the fit had none; column 'town' has 1 level not")
 
 
 def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
@@ -220,7 +221,7 @@ def test_text_that_is_missing_in_the_first_batch_may_come_later(numbers):
     frame = pd.DataFrame(X, columns=list("abc")).assign(d=pd.Series([None] * 100 + ["u", "v"] * 50, dtype="string"))
     model = NystromRidge(**QUICK).partial_fit(frame[:100], y[:100])
     assert model.encoded_names_ == ["a", "b", "c", "d missing"]
-    with pytest.warns(ColumnWarning, match="column 'd' has 100 values not seen in the fit"):
+    with pytest.warns(ColumnWarning, match="column 'd' has 2 levels not seen in the fit, in 100 rows"):
         model.partial_fit(frame[100:], y[100:])
 
 
@@ -418,3 +419,35 @@ def test_a_changed_schema_in_a_file_is_refused(tmp_path):
         with pytest.raises(ModelFileError, match="is damaged"):
             load(tmp_path / "bad")
         fields[3][place] = before
+
+
+def test_a_model_says_once_of_each_column_what_it_has_not_seen(numbers):
+    X, y = numbers
+    frame = pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Rome"] * 100})
+    model, before = NystromRidge(**QUICK).fit(frame, y), None
+    new = frame.assign(town=[f"T{k % 10}" for k in range(200)])
+    with pytest.warns(ColumnWarning, match=r"'town' has 10 levels not seen in the fit, in 200 rows \(such as 'T0', "):
+        model.predict(new)
+    before = pickle.dumps(model)
+    model.predict(new)
+    model.effects(new)
+    with pytest.warns(ColumnWarning, match="^column 'a' has 200 values missing, where the fit had none; an unseen"):
+        model.predict(new.assign(a=None))
+    assert pickle.dumps(model) == before
+    with pytest.warns(ColumnWarning, match="'town' has 10 levels"):
+        model.fit(frame, y).predict(new)
+
+
+def test_a_model_of_numbers_says_once_that_values_are_missing(numbers):
+    X, y = numbers
+    model = NystromRidge(**QUICK).fit(X, y)
+    with pytest.warns(ColumnWarning, match="column 'x0' has 200 values missing"):
+        first = model.predict(X * [np.nan, 1, 1])
+    assert np.array_equal(model.predict(X * [np.nan, 1, 1]), first)
+
+
+def test_very_many_unseen_levels_are_counted_up_to_a_thousand():
+    frame = pd.DataFrame({"a": ["u", "v"] * 600, "b": np.random.default_rng(0).normal(size=1200)})
+    model = fitted(frame, frame["b"])
+    with pytest.warns(ColumnWarning, match="more than 1,000 levels not seen in the fit, in 1,200 rows"):
+        model.predict(frame.assign(a=[f"t{k}" for k in range(1200)]))

@@ -94,7 +94,7 @@ def test_unseen_levels_in_a_file_are_counted_once(table, tmp_path):
     later["city, name"] = later["city, name"].where(np.arange(300) % 3 > 0, "Bonn")
     later.to_parquet(tmp_path / "later.parquet", row_group_size=40)
     with pytest.warns(
-        ColumnWarning, match=r"'city, name' has 100 values not seen in the fit \(such as 'Bonn'\)"
+        ColumnWarning, match=r"'city, name' has 1 level not seen in the fit, in 100 rows \(such as 'Bonn'\)"
     ) as said:
         from_file = model.predict(open_rows(tmp_path / "later.parquet"), return_std=True)[0]
     assert len(said) == 1

@@ -1,14 +1,18 @@
 """How estimators read tables: their columns become features by the schema of the fit."""
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from ridgemark.errors import ColumnWarning, ParameterError, warn_user
+from ridgemark.fitted import Form
 from ridgemark.kernels import make_kernel
 from ridgemark.rows import ArrayRows, BaseRows, RowSource, dense
-from ridgemark.tables import Encoder, encoded_by_content, schema_of_numbers
+from ridgemark.tables import Encoder, Schema, encoded_by_content, schema_of_numbers
+
+_of_numbers: WeakKeyDictionary[Form, Schema] = WeakKeyDictionary()  # schemas of fits to numbers, for later gaps
 
 
 def encoded_source(model: Any, source: RowSource) -> RowSource:
@@ -24,7 +28,7 @@ def encoded_rows(features: Any, weights: Any = None) -> RowSource:
 
 
 def warn_of_unseen(source: Any) -> None:
-    """Say which values of rows that were encoded the fit has not seen."""
+    """Say, once for each fit and column, what rows that were encoded have that the fit has not seen."""
     encoder = getattr(source, "encoder", None)
     if encoder is not None and (said := encoder.warnings()):
         msg = f"{'; '.join(said)}; an unseen level counts as none of the known ones, a missing number as the median"
@@ -48,8 +52,10 @@ class TableReader(BaseEstimator):
             return encoded_by_content(source, categorical=self.categorical_features, keep_constant=keep_constant)
         table = self._model.schema.table
         if table is None and not source.finite:  # gaps are filled by the medians of the points kept
-            names = source.feature_names or self._model.schema.feature_names
-            table = schema_of_numbers(names, np.median(self._points(), axis=0))
+            form = self._model.schema
+            if form not in _of_numbers:
+                _of_numbers[form] = schema_of_numbers(form.feature_names, np.median(self._points(), axis=0))
+            table = _of_numbers[form]
         return source if table is None else source.encoded_by(Encoder(table))
 
     def _categories_by_type(self):

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,19 +17,25 @@ from ridgemark.tables.schema import CODE, MISSING, N_CODES, VALUE, Field, Schema
 from ridgemark.tables.values import content_of, float_values, moments, parsed, rewritten, text_levels
 
 _SHOWN = 3  # unseen levels that a message names
+_MOST_COUNTED = 1000  # unseen levels of a column
+_GAPS, _LEVELS = "gaps", "levels"  # what a column may have that the fit has not seen
+
+# What was said of the columns of a fit; not kept in the schema, since predictions change nothing in a model.
+_said: WeakKeyDictionary[Schema, set[tuple[str, str]]] = WeakKeyDictionary()
 
 
 class Encoder:
     """Makes the features of a schema from columns; counts what the fit has not seen.
 
-    An unseen level becomes zeros, and a gap in a column that had none in the fit is filled in. Both are counted by the
-    first row of each block, so that a second pass counts nothing twice.
+    An unseen level becomes zeros, and a gap in a column that had none in the fit is filled in. Rows of both are counted
+    by the first row of each block, so that a second pass counts nothing twice.
     """
 
     def __init__(self, schema: Schema) -> None:
         self.schema, self.names, self.keeps_columns = schema, schema.encoded_names, schema.keeps_columns
         self.texts = frozenset(j for j, field in enumerate(schema.fields) if field.levels is not None)
-        self._unseen: dict[tuple[str, str], dict[int, tuple[int, list[str]]]] = defaultdict(dict)
+        self._unseen: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # rows, by the first row of a block
+        self._levels: dict[str, dict[str, None]] = defaultdict(dict)  # that are not known
         self._by_level: dict[str, tuple[Array, Array]] = {}
 
     def __call__(self, start: int, columns: Sequence[Column], place: Place, weights: Array | None = None) -> Floats:
@@ -41,14 +49,20 @@ class Encoder:
         return features
 
     def warnings(self) -> list[str]:
-        """Return what was not seen in the fit, one sentence for each column."""
-        said = []
-        for (name, what), blocks in self._unseen.items():
-            count = sum(n for n, _ in blocks.values())
-            examples = list(dict.fromkeys(text for _, texts in blocks.values() for text in texts))[:_SHOWN]
-            such_as = f" (such as {listed(examples)})" if examples else ""
-            said.append(f"column {shown(name)} has {count:,} value{'s' * (count > 1)} {what}{such_as}")
-        return said
+        """Return what was not seen in the fit, one sentence for each column, and for each fit only once."""
+        before = _said.setdefault(self.schema, set())
+        new = [key for key in self._unseen if key not in before]
+        before.update(new)
+        return [f"column {shown(name)} has {self._unseen_values(name, what)}" for name, what in new]
+
+    def _unseen_values(self, name: str, what: str) -> str:
+        n_rows = sum(self._unseen[name, what].values())
+        if what == _GAPS:
+            return f"{n_rows:,} value{'s' * (n_rows > 1)} missing, where the fit had none"
+        levels = list(self._levels[name])
+        number = f"{'more than ' * (len(levels) > _MOST_COUNTED)}{min(len(levels), _MOST_COUNTED):,}"
+        seen = f"level{'s' * (len(levels) > 1)} not seen in the fit, in {n_rows:,} row{'s' * (n_rows > 1)}"
+        return f"{number} {seen} (such as {listed(levels[:_SHOWN])})"
 
     def _encode(self, field: Field, column: Column, place: Place, out: Floats, start: int) -> None:
         gaps = column.gaps
@@ -58,7 +72,7 @@ class Encoder:
         if MISSING in field.parts:
             out[:, -1] = gaps
         elif any_gap and start >= 0:
-            self._unseen[field.name, "missing, where the fit had none"][start] = int(gaps.sum()), []
+            self._unseen[field.name, _GAPS][start] = int(gaps.sum())
         if field.kind in ("category", "frequency"):
             self._encode_levels(field, column, gaps, place, out, start)
         elif field.kind == "date":
@@ -79,9 +93,11 @@ class Encoder:
             row = int(np.argmax(unseen))
             if self.schema.unknown == "error":
                 raise place.unseen(levels[positions[row]], row)
-            texts = [levels[k] for k in dict.fromkeys(positions[unseen].tolist())][:_SHOWN]
             if start >= 0:
-                self._unseen[field.name, "not seen in the fit"][start] = int(unseen.sum()), texts
+                self._unseen[field.name, _LEVELS][start] = int(unseen.sum())
+                found = self._levels[field.name]
+                new = (levels[k] for k in dict.fromkeys(positions[unseen].tolist()) if levels[k] not in found)
+                found.update(dict.fromkeys(islice(new, _MOST_COUNTED + 1 - len(found))))
         at = 0
         if VALUE in field.parts:
             at = len(field.common)
