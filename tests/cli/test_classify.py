@@ -171,7 +171,16 @@ def test_a_text_of_nearly_every_row_is_not_a_class(tmp_path, ridgemark):
     (tmp_path / "rows.csv").write_text("a,y\n" + "".join(f"{k},{k * 7}%\n" for k in range(50)))
     code, _, errors = ridgemark("fit", tmp_path / "rows.csv", "--target", "y", "--output", tmp_path / "model", *OPTIONS)
     assert code == 2
-    assert "the target holds 50 different texts in 50 rows, such as '0%'; it must hold numbers" in " ".join(errors)
+    assert "the target holds 50 different texts in 50 rows, such as '0%'; it must hold labels" in " ".join(errors)
+
+
+def test_a_target_with_nearly_as_many_numbers_as_rows_is_refused_before_the_fit(tmp_path, ridgemark, monkeypatch):
+    monkeypatch.setattr("ridgemark.estimators.NystromClassifier.fit", None)
+    (tmp_path / "rows.csv").write_text("a,y\n" + "".join(f"{k},{k * (k < 35)}\n" for k in range(50)))
+    options = ("--target", "y", "--classify", "--output", tmp_path / "model", *OPTIONS)
+    code, _, errors = ridgemark("fit", tmp_path / "rows.csv", *options)
+    assert code == 2
+    assert "the target holds 35 different numbers in 50 rows, such as '0.0'; it must hold labels" in " ".join(errors)
 
 
 def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark):

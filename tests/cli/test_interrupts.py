@@ -65,6 +65,22 @@ def test_ctrl_c_is_one_line_and_code_130_at_every_moment_of_a_fit(seconds, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
 
 
+def test_an_interrupted_fit_says_how_to_go_on(tmp_path, ridgemark, monkeypatch):
+    def interrupted(model, source, checkpoint):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ridgemark.estimators.NystromRidge.fit", interrupted)
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    command = "fit", tmp_path / "rows.npy", "--target", -1, "--output", tmp_path / "m"
+    for options, remedy in (
+        ((), "a fit with --checkpoint FILE goes on when the same command is run again"),
+        (("--checkpoint", "kept"), "run the same command again to go on: 'kept' keeps what was computed"),
+    ):
+        code, _, (said,) = ridgemark(*command, *options)
+        assert code == 130
+        assert said == f"ridgemark: interrupted; nothing was left half-written; {remedy}"
+
+
 def test_a_job_whose_shell_ignores_ctrl_c_goes_on(tmp_path):
     ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", _BEGIN, "--version"]
     with subprocess.Popen(ignoring, stdout=subprocess.PIPE, text=True) as process:

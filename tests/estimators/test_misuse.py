@@ -53,7 +53,7 @@ def test_any_risk_tolerance_is_met_or_not_without_overflow(rows, kind):
 def test_operator_certificate_at_a_tiny_ridge_is_refused_or_infinite(ridge):
     model = NystromRidge("linear", ridge=ridge, certify_with="operator")
     try:
-        factor = model.fit(np.ones((1, 1)), np.ones(1)).certificate_.risk_factor
+        factor = model.fit(np.array([[0.0], [1.0]]), np.array([0.0, 1.0])).certificate_.risk_factor
     except NumericalError:
         return
     assert factor >= 1.0
@@ -97,7 +97,6 @@ def test_given_points_must_be_a_matrix_of_numbers(rows, points):
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ([["a", 1.0]] * 9, "as a DataFrame"),
         ({"a": np.arange(9.0)}, "open_rows"),
         ([[1.0, 2.0]] * 8 + [[1.0]], "rows of equal length"),
         (np.arange(18).reshape(9, 2).astype("datetime64[D]"), "convert them to a number first"),

@@ -1,14 +1,15 @@
 """A warning names the user's line, not one of the package or of a decorator."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge
-from ridgemark.errors import RidgemarkWarning
+from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, open_rows
+from ridgemark.errors import ColumnWarning, RidgemarkWarning
 from ridgemark.kernels import Gaussian
 
 RNG = np.random.default_rng(0)
@@ -47,3 +48,22 @@ def test_a_warning_names_the_line_that_called_scikit_learn(call):
     with pytest.warns(RidgemarkWarning) as caught:
         call()
     assert {(one.filename, one.lineno) for one in caught} == {(__file__, call.__code__.co_firstlineno)}
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0, 0.1, -1e9 / 3])
+@pytest.mark.parametrize("estimator", [NystromRidge, ExactKernelRidge])
+def test_a_constant_target_is_warned_about(estimator, value):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(1500, 2)), rng.random(1500)
+    model = estimator(kernel="gaussian", bandwidth=1.0, n_landmarks=20, random_state=0)
+    with pytest.warns(
+        ColumnWarning, match=rf"the target is {re.escape(f'{value:.6g}')} in all rows, and so is every prediction"
+    ):
+        model.fit(X, np.full(1500, value), weights)
+    assert model.predict(X) == pytest.approx(value, rel=1e-12)
+    with pytest.warns(ColumnWarning, match="the target 'price' is"):
+        model.fit(open_rows({"a": X[:, 0], "price": np.full(1500, value)}, target="price"))
+    with pytest.warns(ColumnWarning, match="target 1 is"):
+        model.fit(X, np.c_[X[:, 0] + X[:, 1] ** 2, np.full(1500, value)])
+    if value and estimator is NystromRidge:
+        model.fit(X, value * (1 + 1e-12 * np.sin(X[:, 0])))

@@ -73,7 +73,6 @@ def test_sparse_rows_come_as_csr_and_leave_the_given_matrix_alone() -> None:
 @pytest.mark.parametrize(
     ("array", "what"),
     [
-        (X.astype(object), "Python objects (type object)"),
         (X + 1j, "complex numbers"),
         (X.astype("U5"), "text"),
         (X.astype("S5"), "text"),
@@ -95,6 +94,10 @@ def test_a_number_that_is_not_finite_is_named_by_row_and_column(kind: Any, bad: 
     message = refusal(kind(with_cell(bad)))
     assert f"row 2, column 1 of the feature array is {said}" in message
     assert "fill it in or drop the row" in message
+
+
+def test_an_array_of_objects_is_read_as_the_numbers_it_holds() -> None:
+    assert values(open_rows(X.astype(object))) == X.tolist()
 
 
 def test_large_finite_numbers_are_accepted() -> None:

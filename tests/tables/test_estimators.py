@@ -451,3 +451,73 @@ def test_very_many_unseen_levels_are_counted_up_to_a_thousand():
     model = fitted(frame, frame["b"])
     with pytest.warns(ColumnWarning, match="more than 1,000 levels not seen in the fit, in 1,200 rows"):
         model.predict(frame.assign(a=[f"t{k}" for k in range(1200)]))
+
+
+def mixed(numbers):
+    X, y = numbers
+    days = np.datetime64("2020-01-01") + np.arange(200) % 90
+    return pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Rome"] * 100, "day": days, "b": X[:, 1]}), y
+
+
+def test_an_array_of_objects_gives_the_model_of_its_frame(numbers):
+    frame, y = mixed(numbers)
+    model, objects = fitted(frame, y), frame.to_numpy(dtype=object)
+    for rows in (objects, objects.tolist()):
+        of_objects = fitted(rows, y)
+        assert of_objects.predict(rows) == pytest.approx(model.predict(frame), abs=1e-12)
+        assert of_objects.encoded_names_[:3] == ["x0", "x1=Bonn", "x1=Rome"]
+    assert np.array_equal(fitted(open_rows(objects, target=y)).predict(objects), of_objects.predict(objects))
+    text = np.array([[f"{k}.5", ["02139", "10001"][k % 2]] for k in range(30)])
+    assert fitted(text, np.arange(30.0), n_landmarks=20).encoded_names_ == ["x0", "x1=02139", "x1=10001"]
+    with pytest.raises(DataError, match="row 0, column 1 of the feature array holds a value of type list"):
+        objects[3:, 1] = [[1]]
+        fitted(objects[3:], y[3:])
+
+
+def test_an_array_of_objects_that_are_numbers_is_one_of_numbers(numbers):
+    X, y = numbers
+    assert np.array_equal(fitted(X.astype(object), y).dual_coef_, fitted(X, y).dual_coef_)
+
+
+def test_ensembles_take_tables(numbers):
+    from sklearn.ensemble import BaggingRegressor
+
+    frame, y = mixed(numbers)
+    ensemble = BaggingRegressor(NystromRidge(**QUICK | {"n_landmarks": 40}), n_estimators=5, random_state=0)
+    assert quietly(ensemble.fit, frame, y).score(frame, y) > 0.5
+
+
+@pytest.mark.parametrize("estimator", [NystromRidge, NystromClassifier, ExactKernelRidge])
+def test_a_list_of_dicts_gives_the_model_of_its_frame(estimator, numbers):
+    frame, y = mixed(numbers)
+    frame["b"] = frame["b"].where(frame["b"] > -1)
+    y = y > 0 if estimator is NystromClassifier else y
+    dicts = [{name: value for name, value in row.items() if value == value} for row in frame.to_dict("records")]
+    model, of_dicts = (quietly(estimator(**QUICK).fit, rows, y) for rows in (frame, dicts))
+    assert of_dicts.feature_names_in_.tolist() == list(frame.columns)
+    for rows in (dicts, frame):
+        assert np.array_equal(of_dicts.predict(rows), model.predict(frame))
+    assert np.array_equal(model.predict(dicts[:3]), model.predict(frame[:3]))
+    if estimator is not NystromClassifier:
+        with pytest.raises(DataError, match="the target 'town' holds text"):
+            estimator().fit(dicts, frame["town"])
+
+
+def test_a_series_in_place_of_a_table_is_refused(numbers):
+    frame, y = mixed(numbers)
+    model, pl = fitted(frame, y), pytest.importorskip("polars")
+    for rows in (frame.loc[3], frame[["a", "b"]].loc[3], frame["a"]):
+        with pytest.raises(
+            DataError, match=r"got a Series of length .* X\.loc\[\[label\]\] for one row, X\[\[name\]\]"
+        ):
+            model.predict(rows)
+    with pytest.raises(DataError, match=r"X\.select\(name\) for one column"):
+        NystromRidge().fit(pl.Series("a", y), y)
+
+
+@pytest.mark.parametrize("estimator", [NystromRidge, ExactKernelRidge, NystromClassifier])
+def test_one_row_is_refused(estimator, numbers):
+    frame, y = mixed(numbers)
+    for rows in ((frame[:1], y[:1] > 0), (open_rows(frame[:1], target=y[:1] > 0),)):
+        with pytest.raises(DataError, match="a fit needs two rows or more, got one"):
+            estimator().fit(*rows)

@@ -44,15 +44,17 @@ def said_of_text(labels: Sequence[str], names: Sequence[str]) -> str:
 
 def check_labels(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
     """Refuse, before a fit of labels, what has no meaning for them, and test rows with labels of no row of the fit."""
-    texts = text_labels(source) or ()
-    if len(texts) > max(_FEW_LABELS, source.n_rows / 2):
+    labels = _labels_of(source)
+    if len(labels) > max(_FEW_LABELS, source.n_rows / 2):
+        what = "numbers" if text_labels(source) is None else "texts"
         raise DataError(
-            f"the target holds {len(texts):,} different texts in {source.n_rows:,} rows, such as {shown(texts[0])}; it "
-            "must hold numbers, without units, or labels of classes with several rows"
+            f"the target holds {len(labels):,} different {what} in {source.n_rows:,} rows, such as "
+            f"{shown(min(labels))}; it must hold labels of classes with several rows, or numbers without units, fitted "
+            "without --classify"
         )
     if options["certify"] not in (None, "audit"):
         raise ParameterError(f"--certify must be audit with --classify, got {options['certify']}")
-    if test is not None and (unknown := _labels_of(test) - _labels_of(source)):
+    if test is not None and (unknown := _labels_of(test) - labels):
         raise DataError(
             f"{shown(options['test'])}: no row of the fit has the label {listed(sorted(unknown))}; drop its rows"
         )

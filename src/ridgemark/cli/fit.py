@@ -95,7 +95,8 @@ def command(
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         estimator: Any = NystromClassifier if options["classify"] else NystromRidge
         model: Any = estimator(**chosen, n_landmarks=options["landmarks"], random_state=seed, progress=tell)
-        model.fit(source, checkpoint=options["checkpoint"])
+        with _resumable(options["checkpoint"]):
+            model.fit(source, checkpoint=options["checkpoint"])
         about = classify.with_class_names(about, model) if options["classify"] else about
         with _kept(model, about, output, force) as save:
             run = measure(model, about, source, options["certify"])
@@ -139,6 +140,19 @@ def _open_rows(data: Path, options: dict[str, Any]) -> RowSource:
         stored = ", or store it in the file as the array y" if data.suffix.lower() == ".npz" else ""
         raise ParameterError(f"{shown(data)}: no target to fit; name its column with --target{stored}")
     return source
+
+
+@contextmanager
+def _resumable(checkpoint: Path | None) -> Iterator[None]:
+    """Say how an interrupted fit goes on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        kept = "a fit with --checkpoint FILE goes on when the same command is run again"
+        if checkpoint is not None:
+            kept = f"run the same command again to go on: {shown(checkpoint)} keeps what was computed"
+        error.add_note(kept)
+        raise
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from ridgemark.rows.arrays import as_array
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.open import frame_columns, lazy_remedy
 from ridgemark.rows.places import Place, listed, shown
-from ridgemark.rows.tables import check_targets
+from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
 from ridgemark.tables import warn_of_row_numbers
 
 _NO_TARGETS = object()  # stands for y where rows alone are validated; None is a y that was not given
@@ -186,6 +186,8 @@ class LandmarkEstimator(TableReader):
         whether columns of one value are kept.
         """
         source, targets = self._open_as_given(X, y, sample_weight, reset)
+        if reset and self._supervised and not keep_constant and source.n_rows == 1:
+            raise DataError("a fit needs two rows or more, got one (n_samples=1); give more rows")
         source = self._encoded(source, reset, keep_constant)
         if isinstance(source, BaseRows):
             source = source.staying(self.memory_budget)
@@ -193,6 +195,10 @@ class LandmarkEstimator(TableReader):
 
     def _open_as_given(self, X, y, sample_weight, reset):
         """Return training rows as a RowSource of the user's columns, and the form of their targets."""
+        if is_records(X):
+            check_targets(y, "the target")
+            weights = self._weights(sample_weight, len(X))
+            X, y, sample_weight = open_rows(X, target=None if y is None else np.asarray(y), weight=weights), None, None
         if isinstance(X, RowSource):
             if given := [name for name, one in (("target", y), ("weight", sample_weight)) if one is not None]:
                 own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)
@@ -278,6 +284,8 @@ class LandmarkEstimator(TableReader):
         if getattr(getattr(y, "dtype", None), "kind", None) == "U":  # numbers written as text
             y = y.astype(object)
         refuse_large_integers(y, "y")
+        refuse_series(X)
+        X = as_objects(X)
         alone, frame = y is _NO_TARGETS, frame_columns(X)
         if frame is None and not hasattr(X, "__array__") and (remedy := lazy_remedy(X)):
             raise DataTypeError(f"X must have its values, got a {type(X).__name__}; {remedy}")
@@ -296,20 +304,21 @@ class LandmarkEstimator(TableReader):
             except (TypeError, ValueError) as error:
                 if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
                     raise DataTypeError(
-                        f"X cannot be read as numbers ({error}); give text, dates and categories as a DataFrame, and "
-                        "a dict of columns as open_rows(X, target=y)"
+                        f"X cannot be read as numbers ({error}); give dates as a DataFrame, and a dict of columns as "
+                        "open_rows(X, target=y)"
                     ) from error
                 raise
             found = (found, None) if alone else found
             if frame is None or is_finite(found[0]):
-                if reset and frame is not None:
-                    warn_of_row_numbers(frame.names or (), frame.whole())
+                if reset and frame is not None and frame.names is not None:
+                    warn_of_row_numbers(frame.names, frame.whole())
                 return found
         validate_data(self, **given, skip_check_array=True, reset=reset)  # names and number of the columns
         return X, None if alone else check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
 
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
+        X = open_rows(X) if is_records(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
@@ -359,7 +368,7 @@ class LandmarkEstimator(TableReader):
         try:
             made = make_kernel(self.kernel)
             tags.input_tags.pairwise, tags.input_tags.sparse = made.pairwise, made.accepts_sparse
-            tags.input_tags.allow_nan = not made.pairwise
+            tags.input_tags.allow_nan = tags.input_tags.string = not made.pairwise
         except ParameterError:  # fit says what is wrong with the kernel
             pass
         return tags

@@ -2,11 +2,20 @@
 
 import numpy as np
 
-from ridgemark.errors import ColumnScaleWarning, ConditioningWarning, LandmarkCountWarning, RidgeEdgeWarning, warn_user
+from ridgemark.errors import (
+    ColumnScaleWarning,
+    ColumnWarning,
+    ConditioningWarning,
+    LandmarkCountWarning,
+    RidgeEdgeWarning,
+    warn_user,
+)
 from ridgemark.estimators.rounding import what_rounding_spoilt
 from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.rows.places import shown
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
+_ROUNDING = 1e-15  # of a target's mean, relative
 
 
 def warn_of_few_rows(n_landmarks, count):
@@ -33,6 +42,15 @@ def warn_of_scales(kernel, passes):
         'one bandwidth per feature, or bandwidth="auto"'
     )
     warn_user(msg, ColumnScaleWarning)
+
+
+def warn_of_constant(fit, names):
+    """Say that a target has one value in all rows, up to rounding."""
+    spread, value = np.sqrt(fit.centred.target_variance), fit.target_origin
+    for k in np.flatnonzero(spread <= _ROUNDING * np.abs(value)):
+        which = "the target" if len(value) == 1 else f"target {k}"
+        which = which if names is None else f"the target {shown(names[k])}"
+        warn_user(f"{which} is {value[k]:.6g} in all rows, and so is every prediction; check the target", ColumnWarning)
 
 
 def warn_of_edge(path):

@@ -7,7 +7,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
-from ridgemark.estimators.cautions import warn_of_edge, warn_of_few_rows, warn_of_rounding, warn_of_scales
+from ridgemark.estimators.cautions import (
+    warn_of_constant,
+    warn_of_edge,
+    warn_of_few_rows,
+    warn_of_rounding,
+    warn_of_scales,
+)
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.regression_model import Regressor
@@ -155,6 +161,7 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
         tuned = tune(passes, recipe, prepared.factor, prepared.moments, setting.target_origin)
         searched = tuned if searched is None else searched
         warn_of_few_rows(self.n_landmarks, prepared.count)
+        warn_of_constant(tuned.fit, passes.source.target_names)
         if (searched.fit.centred.target_variance > 0).any():
             warn_of_edge(searched.path)
         kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks

@@ -10,7 +10,7 @@ from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients
 from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
-from ridgemark.estimators.cautions import warn_of_edge, warn_of_rounding, warn_of_scales
+from ridgemark.estimators.cautions import warn_of_constant, warn_of_edge, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
@@ -240,6 +240,7 @@ class NystromRidge(Regressor, RegressionModel):
             left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
             model = with_calibration(model, few, left_out, True, random_state)
         warn_of_scales(choice.kernel, passes)
+        warn_of_constant(tuned.fit, passes.source.target_names)
         if (tuned.fit.centred.target_variance > 0).any():
             warn_of_edge(tuned.path)
         warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)

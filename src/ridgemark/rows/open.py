@@ -16,7 +16,7 @@ from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_da
 from ridgemark.rows.files import require_file
 from ridgemark.rows.numpy_files import Archive, NpyColumns
 from ridgemark.rows.places import shown
-from ridgemark.rows.tables import FrameColumns, is_a, table_columns
+from ridgemark.rows.tables import FrameColumns, as_objects, is_a, object_columns, table_columns
 
 _CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _ARROW = (".parquet", ".arrow", ".feather")
@@ -38,7 +38,7 @@ def open_rows(
 
     Parameters
     ----------
-    source : path, array, sparse matrix, data frame, Arrow table, dict of columns, or RowSource
+    source : path, array, sparse matrix, data frame, Arrow table, dict of columns, list of dicts, or RowSource
         Files are recognised by extension: `.csv`, `.tsv` (also with `.gz`), `.npy`, `.npz` (features in the array `X`,
         targets in `y`; read into memory), `.parquet` (also a directory of them, or a list of paths), `.arrow`,
         `.feather`. With a client of dask.distributed its workers read a directory of Parquet files. Dask arrays and
@@ -152,7 +152,8 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, ski
 
 def _columns(source: Any) -> Columns:
     """Return the columns of an object in memory; refuse other types."""
-    if (known := _table(source)) is not None:
+    source = as_objects(source)
+    if (known := _table(source) or object_columns(source, "the feature array")) is not None:
         return known
     if hasattr(source, "__next__"):
         instead = "its path" if hasattr(source, "read") else "an array (numpy.array(list(rows))) or a path"
@@ -166,8 +167,8 @@ def _columns(source: Any) -> Columns:
         return as_columns(source, "the feature array")
     remedy = lazy_remedy(source)
     raise DataTypeError(
-        f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns or the path "
-        f"of a file; got {source!r:.60}, of type {type(source).__name__}{'; ' * bool(remedy)}{remedy}"
+        f"rows must come from an array, a sparse matrix, a data frame, an Arrow table, a dict of columns, a list of "
+        f"dicts or the path of a file; got {source!r:.60}, of type {type(source).__name__}{'; ' * bool(remedy)}{remedy}"
     )
 
 
@@ -178,9 +179,9 @@ def lazy_remedy(source: Any) -> str:
 
 
 def frame_columns(source: Any) -> FrameColumns | None:
-    """Return the columns of a data frame or Arrow table; None for anything else."""
+    """Return the columns of a data frame, an Arrow table or an array of objects; None for anything else."""
     is_frame = any(is_a(source, package, "DataFrame") for package in ("pandas", "polars"))
-    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else None
+    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else object_columns(source, "X")
     return found if isinstance(found, FrameColumns) else None
 
 

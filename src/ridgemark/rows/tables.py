@@ -28,9 +28,9 @@ _OBJECT: np.dtype[Any] = np.dtype(object)
 class FrameColumns(Columns):
     """Columns of different types in a table, converted one by one; a subclass reads one column."""
 
-    def __init__(self, table: Any, source: str, names: Iterable[Any], n_rows: int) -> None:
-        known = tuple(str(name) for name in names)
-        super().__init__(Header(source, len(known), known), n_rows)
+    def __init__(self, table: Any, source: str, names: Iterable[Any] | None, n_rows: int) -> None:
+        known = None if names is None else tuple(str(name) for name in names)
+        super().__init__(Header(source, table.shape[1] if known is None else len(known), known), n_rows)
         self._table = table
         self._whole: list[Column] | None = None
 
@@ -144,7 +144,7 @@ class PolarsColumns(FrameColumns):
         stated, missing = str(series.dtype), series.is_null().to_numpy()
         name = stated.partition("(")[0]
         if name == "Object":
-            return object_column(np.array([*series.to_list(), None], dtype=object)[:-1], place)
+            return object_column(_objects(series.to_list()), place)
         if name in {"String", "Categorical", "Enum"}:
             texts = series.cast(str).to_list()
             return text_column(texts, missing, stated, "text" if name == "String" else "category")
@@ -180,6 +180,26 @@ class DictColumns(FrameColumns):
         return array_column(self._table[position][rows], place)
 
 
+class ObjectColumns(FrameColumns):
+    """Columns of an array (n, k) of Python objects or text, each read by its content."""
+
+    def __init__(self, array: Array, source: str) -> None:
+        super().__init__(array, source, None, len(array))
+
+    def _column_dtype(self, position: int) -> np.dtype[Any]:
+        return _OBJECT
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every column holds numbers or booleans, without gaps."""
+        return all(
+            one.levels is None and one.values.dtype.kind in "fiub" and not one.gaps.any() for one in self.whole()
+        )
+
+    def column(self, position: int, rows: Rows, place: Place) -> Column:
+        return array_column(self._table[rows, position], place)
+
+
 def _filled(series: Any, missing: Array) -> Array:
     """Return the numbers, booleans or times of a polars series, with any value where one is missing."""
     if missing.any() and str(series.dtype).startswith(("Int", "UInt", "Boolean")):
@@ -198,6 +218,49 @@ def table_columns(source: Any) -> Columns | None:
     if isinstance(source, Mapping):
         return DictColumns(source)
     return None
+
+
+def is_records(values: Any) -> bool:
+    """Return whether a value is a list of dicts, one for each row."""
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(row, Mapping) for row in values)
+
+
+def refuse_series(values: Any) -> None:
+    """Refuse a Series in place of a table: it may be a row or a column."""
+    remedies = {"pandas": "X.loc[[label]] for one row, X[[name]]", "polars": "X[[0]] for one row, X.select(name)"}
+    for package, ways in remedies.items():
+        if is_a(values, package, "Series"):
+            raise DataError(
+                f"X must be a table with one row for each observation, got a Series of length {len(values)}; give a "
+                f"DataFrame: {ways} for one column"
+            )
+
+
+def as_objects(values: Any) -> Any:
+    """Return a list of dicts as a dict of columns, and rows in a list that are not all numbers as an array of objects.
+
+    What a dict lacks is missing. Anything else is returned unchanged.
+    """
+    if not isinstance(values, list | tuple) or not values:
+        return values
+    if is_records(values):
+        names = dict.fromkeys(name for row in values for name in row)
+        return {name: _objects(row.get(name) for row in values) for name in names}
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):  # refused where values are read
+        return values
+    return np.array(values, dtype=object) if array.ndim == 2 and array.dtype.kind in "OSU" else values
+
+
+def object_columns(values: Any, source: str) -> ObjectColumns | None:
+    """Return the columns of an array of objects or text; None for anything else."""
+    known = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUT" and values.size
+    return ObjectColumns(values, source) if known else None
+
+
+def _objects(values: Iterable[Any]) -> Array:
+    return np.array([*values, None], dtype=object)[:-1]  # None: lists stay objects
 
 
 def is_a(value: Any, package: str, name: str) -> bool:
