@@ -22,6 +22,8 @@ def arrow_column(column: Any) -> Column:
         coded = column if types.is_dictionary(kind) else column.dictionary_encode()
         codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
         levels = words(coded.dictionary.to_pylist())
+        if coded.dictionary.null_count:
+            missing = np.asarray(coded.dictionary.is_null())[codes] | (False if missing is None else missing)
         return Column("category" if types.is_dictionary(kind) else "text", codes, missing, levels, stated=stated)
     if types.is_time(kind):
         made = times(np.asarray(column.cast("time64[ns]").cast("int64").fill_null(0)))

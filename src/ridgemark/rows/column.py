@@ -20,6 +20,7 @@ from ridgemark.rows.places import CATEGORY, TEXT, Place
 Kind = Literal["number", "boolean", "text", "category", "date", "other"]
 
 MOMENT = np.dtype("datetime64[us]")  # of dates and times; those with a time zone in UTC
+_EPOCH = dt.date(1970, 1, 1)
 _LONGEST = dt.timedelta(days=10**8)  # of time spans, which 64 bits count in microseconds
 
 
@@ -182,6 +183,9 @@ def object_column(values: Array, place: Place) -> Column:
         moments = np.full(len(values), "NaT", MOMENT)
         moments[~missing] = np.array(list(map(in_utc, present)), MOMENT)
         return Column("date", moments, stated="object")
+    if all_are(dt.time):
+        of_day = [None if gap else dt.datetime.combine(_EPOCH, one) for one, gap in zip(values, missing, strict=True)]
+        return object_column(np.array(of_day, dtype=object), place)
     if all(one.__module__.startswith("pandas") and one.__name__ == "Period" for one in types):
         starts = np.array([getattr(one, "start_time", None) for one in values], dtype=object)
         return object_column(starts, place)

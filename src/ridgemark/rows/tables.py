@@ -135,7 +135,7 @@ class PolarsColumns(FrameColumns):
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         dtype = self._table.dtypes[position]
-        if not dtype.is_numeric() and str(dtype) != "Boolean":
+        if (not dtype.is_numeric() and str(dtype) != "Boolean") or str(dtype) in {"Int128", "UInt128"}:
             return _OBJECT
         return np.dtype(np.float32 if str(dtype) in {"Float16", "Float32"} else np.float64)
 
@@ -143,16 +143,16 @@ class PolarsColumns(FrameColumns):
         series = self._table.to_series(position)[rows]
         stated, missing = str(series.dtype), series.is_null().to_numpy()
         name = stated.partition("(")[0]
-        if name == "Object":
+        if name in {"Object", "Int128", "UInt128"}:  # NumPy has no such integers
             return object_column(_objects(series.to_list()), place)
         if name in {"String", "Categorical", "Enum"}:
             texts = series.cast(str).to_list()
             return text_column(texts, missing, stated, "text" if name == "String" else "category")
-        if name in {"Struct", "List", "Array", "Binary"}:
+        if not (series.dtype.is_numeric() or series.dtype.is_temporal() or name in {"Boolean", "Null"}):
             return Column("other", np.zeros(len(series)), stated=stated)
         if name == "Time":  # nanoseconds of the day
             series = series.cast(int)
-        elif name in {"Decimal", "Int128", "UInt128"}:
+        elif name == "Decimal":
             series = series.cast(float)
         values = np.zeros(len(series)) if name == "Null" else _filled(series, missing)
         made = times(values) if name == "Time" else number_column(values)

@@ -13,7 +13,7 @@ from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.base import Array
 from ridgemark.rows.column import Column, words
 from ridgemark.rows.places import LEAVE_OUT, TEXT, Place, listed, shown
-from ridgemark.tables.date_forms import FORMS, FULL_FORMS, ISO, forms_of
+from ridgemark.tables.date_forms import CLOCK, FORMS, FULL_FORMS, ISO, forms_of
 from ridgemark.tables.dates import PARTS, date_parts, seconds
 from ridgemark.tables.row_numbers import RowNumbers
 from ridgemark.tables.schema import CODE, MISSING, MOST_LEVELS, VALUE, Field
@@ -172,7 +172,8 @@ class ColumnLearner:
             self._read_texts(content)
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)
         if self.kind == "date" or content in FORMS:
-            return self._field_of_date(sample, content or ISO, keep_constant)
+            of_day = 0 <= self.low[-1] <= self.high[-1] < 1  # in the first day of 1970, as times without a date are
+            return self._field_of_date(sample, content or (CLOCK if of_day else ISO), keep_constant)
         return self._field_of_numbers(sample, content or self.kind, keep_constant)
 
     @property

@@ -25,7 +25,7 @@ _AFTER_HOUR = r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?P<fraction>[.,]\d{1
 _THEN = rf"(?:[T ](?P<hour>[01]?\d|2[0-3]){_AFTER_HOUR})?"  # a time after the date
 
 _LOOKED_AT = 100  # texts, spread over all, that mostly tell whether a form is theirs
-ISO, _YEAR_FIRST, _MONTHLY, _CLOCK = "2024-12-31", "2024/12/31", "2024-12", "23:59"
+ISO, _YEAR_FIRST, _MONTHLY, CLOCK = "2024-12-31", "2024/12/31", "2024-12", "23:59"
 _PATTERNS = {  # by an example
     ISO: r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|[+-]\d\d:?\d\d))?)?",
     "12/31/2024": rf"{_MONTH}(?P<mark>[/-]){_DAY}(?P=mark){_ANY_YEAR}{_THEN}",
@@ -39,10 +39,10 @@ _PATTERNS = {  # by an example
     "2024 Dec": rf"{_YEAR}[ -]{_NAME}",
     "2024 Q4": rf"{_YEAR}[ -]?Q(?P<quarter>[1-4])",
     "2024 W52": rf"{_YEAR}[ -]W(?P<week>\d{{1,2}})",
-    _CLOCK: rf"(?P<hour>\d{{1,3}}){_AFTER_HOUR}",  # from the start of 1970 on
+    CLOCK: rf"(?P<hour>\d{{1,3}}){_AFTER_HOUR}",  # from the start of 1970 on
 }
 FORMS = {form: re.compile(pattern, re.ASCII | re.IGNORECASE) for form, pattern in _PATTERNS.items()}
-FULL_FORMS = [form for form in FORMS if form not in (_MONTHLY, _CLOCK)]  # that other text hardly has
+FULL_FORMS = [form for form in FORMS if form not in (_MONTHLY, CLOCK)]  # that other text hardly has
 
 
 def forms_of(texts: Sequence[str] | Array) -> list[str]:
@@ -84,7 +84,7 @@ def _is_plausible(texts: Sequence[str] | Array, dates: Array, form: str) -> bool
     if form == _MONTHLY:
         months = dates.astype("M8[M]").astype(int)
         return bool((months % 12 + 1 != (months // 12 + 1971) % 100).any())
-    return form != _CLOCK or max(map(len, texts)) > len("1:10")
+    return form != CLOCK or max(map(len, texts)) > len("1:10")
 
 
 def _by_months(dates: Array) -> bool:
