@@ -498,6 +498,8 @@ def test_a_list_of_dicts_gives_the_model_of_its_frame(estimator, numbers):
     for rows in (dicts, frame):
         assert np.array_equal(of_dicts.predict(rows), model.predict(frame))
     assert np.array_equal(model.predict(dicts[:3]), model.predict(frame[:3]))
+    features = NystromFeatures(n_landmarks=5, random_state=0)
+    assert quietly(features.fit_transform, dicts, frame["town"]).shape == (200, 5)
     if estimator is not NystromClassifier:
         with pytest.raises(DataError, match="the target 'town' holds text"):
             estimator().fit(dicts, frame["town"])

@@ -198,6 +198,19 @@ def test_a_leading_zero_in_a_later_part_of_a_file_makes_all_of_its_column_levels
     assert list(encoded(tmp_path / "t.csv")) == ["zip=02139", "zip=10001", "zip=10002", "b"]
 
 
+def test_numbers_are_looked_at_for_leading_zeros_once(tmp_path, monkeypatch):
+    from ridgemark.rows.arrow import CsvParser
+
+    (tmp_path / "t.csv").write_text("zip,b\n" + "02139,7\n10001,2\n" * 9)
+    source, texts, read = open_rows(tmp_path / "t.csv"), CsvParser.texts, []
+    encoded = source.encoded_by(Encoder(learn_schema(source)))
+    monkeypatch.setattr(
+        CsvParser, "texts", lambda parser, text, columns: read.extend(columns) or texts(parser, text, columns)
+    )
+    assert sum(block.n_rows for block in encoded.blocks(5)) == 18
+    assert read == [0]
+
+
 def test_a_date_of_its_own_in_every_row_is_a_date():
     days = [str(np.datetime64("2014-10-31") + k) for k in range(150)]
     found = schema(pa.table({"a": days, "b": np.arange(150) % 7.0}))

@@ -196,9 +196,9 @@ class LandmarkEstimator(TableReader):
     def _open_as_given(self, X, y, sample_weight, reset):
         """Return training rows as a RowSource of the user's columns, and the form of their targets."""
         if is_records(X):
-            check_targets(y, "the target")
-            weights = self._weights(sample_weight, len(X))
-            X, y, sample_weight = open_rows(X, target=None if y is None else np.asarray(y), weight=weights), None, None
+            target = None if y is None or not self._supervised else np.asarray(y)
+            check_targets(y if self._supervised else None, "the target")
+            X, y, sample_weight = open_rows(X, target=target, weight=self._weights(sample_weight, len(X))), None, None
         if isinstance(X, RowSource):
             if given := [name for name, one in (("target", y), ("weight", sample_weight)) if one is not None]:
                 own, names = " and ".join(f"{name}s" for name in given), " and ".join(given)

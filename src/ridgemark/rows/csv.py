@@ -105,6 +105,7 @@ class CsvRows(ScannedRows):
             raise SourceFileError(f"{self.source} has a header but no rows; at least one row is needed")
         self.targets, self._labels_are_text = choice.targets, labels == "text"
         self.words: set[int] = set()  # columns in which text was found: it saves to try to read them as numbers
+        self.without_codes: set[tuple[int, int]] = set()  # first rows of chunks, and columns, known to hold none
         skipped = np.concatenate([chunk.skipped for chunk in self._chunks])
         super().__init__(header, choice, [chunk.n_rows for chunk in self._chunks], files, skipped)
 
@@ -226,9 +227,12 @@ class CsvPiece(NamedTuple):
     def _with_codes(self, columns: Sequence[int]) -> list[int]:
         """Return which columns of numbers hold an integer that begins with 0."""
         begins = rb'0(?<![^\s"%b]0)\d' % re.escape(self.file.parser.delimiter.encode())  # a cell, or a part of one
-        if not re.search(begins, self.text):
+        some = [j for j in columns if (self.chunk.first_row, j) not in self.file.without_codes]
+        if not some or not re.search(begins, self.text):
             return []
-        return [j for j, (cells, _) in self._texts(columns) if any(CODE.fullmatch(_decoded(cell)) for cell in cells)]
+        found = [j for j, (cells, _) in self._texts(some) if any(CODE.fullmatch(_decoded(cell)) for cell in cells)]
+        self.file.without_codes |= {(self.chunk.first_row, j) for j in some if j not in found}
+        return found
 
     def _if_numbers(self, columns: Sequence[int]) -> list[Array] | None:
         """Return some columns as float64, with NaN for missing cells; None if a cell of them may be something else."""
