@@ -422,7 +422,8 @@ def test_an_interrupted_fit_leaves_nothing(folder, ridgemark, tmp_path, monkeypa
     monkeypatch.setattr(NystromRidge, "fit", interrupt)
     arguments = ("fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--output", tmp_path / "m")
     code, out, errors = ridgemark(*arguments)
-    assert (code, errors[-1]) == (130, "ridgemark: interrupted; nothing was left half-written")
+    assert code == 130
+    assert errors[-1].startswith("ridgemark: interrupted; nothing was left half-written")
     assert (out, list(tmp_path.iterdir())) == ("", [])
 
 
@@ -469,11 +470,11 @@ def test_a_target_of_two_values_may_be_meant_as_labels(values, ridgemark, tmp_pa
     )
 
 
-def test_one_row_is_fitted(ridgemark, tmp_path):
+def test_one_row_is_refused(ridgemark, tmp_path):
     (tmp_path / "x.csv").write_text("a,y\n1,3\n", encoding="utf-8")
     code, _, errors = ridgemark("fit", tmp_path / "x.csv", "--target", "y", "--output", tmp_path / "m")
-    assert (code, errors) == (0, [])
-    assert load(tmp_path / "m").predict(open_rows(tmp_path / "x.csv", target="y")) == 3
+    assert code == 2
+    assert "a fit needs two rows or more, got one" in errors[-1]
 
 
 def test_more_rows_take_longer_and_more_landmarks_more_memory():

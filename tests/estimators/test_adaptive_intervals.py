@@ -186,6 +186,7 @@ def test_parts_of_the_rows_have_the_same_intervals(tmp_path):
         assert np.array_equal(load(model.save(tmp_path / "m")).predict_interval(X, [0.5, 0.9]), together)
 
 
+@pytest.mark.filterwarnings("ignore:the target is 0 in all rows")
 def test_a_fit_without_noise_has_intervals():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = NystromRidge(bandwidth=1.0, ridge=1e-3, n_landmarks=20, random_state=0)

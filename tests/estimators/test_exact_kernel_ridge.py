@@ -75,6 +75,7 @@ def test_the_distance_is_in_proportion_to_targets_of_any_unit(data, unit):
     assert (other.history_[-1].returned <= 1e-6 * unit * y.std()).all()
 
 
+@pytest.mark.filterwarnings("ignore:target . is . in all rows")
 def test_each_target_is_within_its_own_distance(data):
     X, y = data
     targets = np.column_stack([y, 1e6 * y, np.full(len(y), 3.0), np.zeros(len(y))])

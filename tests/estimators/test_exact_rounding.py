@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ridgemark import ExactKernelRidge, NystromRidge
-from ridgemark.errors import ConvergenceWarning, LandmarkCountWarning
+from ridgemark.errors import ColumnWarning, ConvergenceWarning, LandmarkCountWarning
 from ridgemark.kernels import Gaussian, Linear, Matern12, Matern32, Matern52
 from tests.exact_digits import DIGITS, KernelRidge, numbers
 
@@ -41,7 +41,7 @@ def fitted(estimator, X, y, weights):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         estimator.fit(X, y, weights)
-    assert {one.category for one in caught} <= {ConvergenceWarning, LandmarkCountWarning}
+    assert {one.category for one in caught} <= {ConvergenceWarning, LandmarkCountWarning, ColumnWarning}
     return estimator, any(one.category is ConvergenceWarning for one in caught)
 
 

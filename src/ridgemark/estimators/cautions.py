@@ -16,6 +16,7 @@ from ridgemark.rows.places import shown
 
 _NEARLY_ALL = 0.99  # of the squared distance between rows
 _ROUNDING = 1e-15  # of a target's mean, relative
+_LEAST = 1e-130  # of a target, of which deviations as small as rounding have squares that floats hold
 
 
 def warn_of_few_rows(n_landmarks, count):
@@ -47,7 +48,8 @@ def warn_of_scales(kernel, passes):
 def warn_of_constant(fit, names):
     """Say that a target has one value in all rows, up to rounding."""
     spread, value = np.sqrt(fit.centred.target_variance), fit.target_origin
-    for k in np.flatnonzero(spread <= _ROUNDING * np.abs(value)):
+    known = (value == 0) | (np.abs(value) > _LEAST)
+    for k in np.flatnonzero(known & (spread <= _ROUNDING * np.abs(value))):
         which = "the target" if len(value) == 1 else f"target {k}"
         which = which if names is None else f"the target {shown(names[k])}"
         warn_user(f"{which} is {value[k]:.6g} in all rows, and so is every prediction; check the target", ColumnWarning)
