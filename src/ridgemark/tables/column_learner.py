@@ -98,10 +98,9 @@ class ColumnLearner:
 
     def _join_kind(self, kind: str, typed: bool, place: Place) -> None:
         """Note the kind of some rows, which must go with that of the rows before."""
-        either_typed, self.typed = typed or self.typed, self.typed and typed
         if self.kind is None:
             self.kind = kind
-        elif self.kind != kind and not either_typed:
+        elif self.kind != kind and not typed:
             self.kind = "conflict"  # the source delivers the column as text in a second pass
         elif {self.kind, kind} == {"number", "boolean"}:
             self.kind = "number"
@@ -118,7 +117,7 @@ class ColumnLearner:
         both.stated = self.stated or later.stated
         both.n_rows, both.n_missing = self.n_rows + later.n_rows, self.n_missing + later.n_missing
         if self.given is None and later.kind is not None and later.place is not None:
-            both._join_kind(later.kind, later.typed, later.place)
+            both._join_kind(later.kind, True, later.place)
         both.weight, both.numbered = self.weight + later.weight, self.numbered + later.numbered
         both.texts, both.text_weights = self.texts + later.texts, self.text_weights + later.text_weights
         both.sample, both.sample_weights = self.sample + later.sample, self.sample_weights + later.sample_weights
