@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate
-from ridgemark.intervals import Calibration, NoiseLevel
+from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
@@ -236,6 +236,15 @@ class FittedModel(_Frozen):
     importances: Floats | None = None  # (n_features,): of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
+    drawn: CalibrationRows | None = None  # for `calibrated`, where the ridge was given
+
+    @cached_property
+    def calibrated(self) -> Calibration | None:
+        """The calibration; where the ridge was given it is computed when asked for, as it takes as long as a fit."""
+        if self.drawn is None or self.sums is None:
+            return self.calibration
+        with np.errstate(over="ignore", invalid="ignore"):
+            return read_only(self.drawn.calibrated(self.sums))
 
     def __post_init__(self) -> None:
         super().__post_init__()

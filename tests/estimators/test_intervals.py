@@ -1,11 +1,13 @@
 """Standard deviations, jackknife+ intervals and their calibration, against refits and the formulas."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from ridgemark import NystromRidge, load, open_rows
 from ridgemark.errors import DataError, NumericalError, ParameterError
-from ridgemark.intervals import noise_variance
+from ridgemark.intervals import CalibrationRows, noise_variance
 from ridgemark.kernels import Gaussian
 from tests.helpers import slowly
 
@@ -176,7 +178,7 @@ def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
     X, y = _data()
     model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=50, random_state=0).fit(X, y)
     with pytest.raises(DataError, match=r"call calibrate\(X, y\)"):
-        model.predict_interval(X)
+        NystromRidge(bandwidth="median", ridge=1e-3).partial_fit(X, y).predict_interval(X)
     for other in ((X[:300], y[:300]), (X, y[::-1]), (X + 1, y), _data(seed=5)):
         with pytest.raises(DataError, match="not the rows the model was fitted on"):
             model.calibrate(*other)
@@ -184,6 +186,58 @@ def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
         model.calibrate(X, y, np.full(400, 2.0))
     loaded = load(model.save(tmp_path / "m")).calibrate(open_rows(X, target=y))
     assert np.array_equal(loaded.predict_interval(X), model.calibrate(X, y).predict_interval(X))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"selection": "uniform", "bandwidth": 1.0}, {"kernel": "precomputed"}], ids=str
+)
+@pytest.mark.parametrize("weights", [None, np.arange(400) % 3], ids=["plain", "weighted"])
+def test_a_fit_with_a_given_ridge_has_the_intervals_that_calibrate_gives(options, weights, tmp_path):
+    X, y = _data()
+    rows = Gaussian(1.0)(X) if "kernel" in options else X
+    options = {"bandwidth": "median", "ridge": 1e-3, "n_landmarks": 50, "random_state": 0, **options}
+    fits = (NystromRidge(**options).fit(rows, y, weights) for _ in range(5))
+    model, other, summed, kept, whole = fits
+    whole.calibrate(rows, y, weights)
+    ends = whole.predict_interval(rows)
+    assert model.predict_interval(rows) == pytest.approx(ends, rel=1e-9)
+    assert other.predict_interval(rows, adaptive=False) == pytest.approx(whole.predict_interval(rows, adaptive=False))
+    assert model.calibration_.guaranteed == whole.calibration_.guaranteed
+    assert np.array_equal(model.calibration_.indices, whole.calibration_.indices)
+    assert np.array_equal(load(summed.save(tmp_path / "m")).predict_interval(rows), model.predict_interval(rows))
+    assert np.array_equal(pickle.loads(pickle.dumps(kept)).predict_interval(rows), model.predict_interval(rows))
+
+
+def test_the_fit_with_a_given_ridge_computes_no_residuals(monkeypatch):
+    X, y = _data()
+    options = {"bandwidth": "median", "ridge": 1e-3, "n_landmarks": 50, "random_state": 0}
+    computed = []
+    monkeypatch.setattr(CalibrationRows, "calibrated", lambda drawn, fit: computed.append(drawn))
+    model = NystromRidge(**options).fit(X, y)
+    assert not computed
+    assert "solver" not in vars(model._model.sums)  # which takes an eigendecomposition
+    model.predict(X)
+    assert not computed
+
+
+@pytest.mark.parametrize("repeats", [1, 10])
+def test_a_sample_of_the_rows_gives_the_intervals_of_all_rows(repeats):
+    """Also where rows repeat: the sample knows the weights and mean targets of all rows equal to its own."""
+    X, _ = _data(2000 // repeats)
+    X = np.repeat(X, repeats, axis=0)
+    y = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(1).normal(size=2000)
+    options = {"bandwidth": "median", "ridge": 1e-3, "n_landmarks": 50, "selection": "rpcholesky", "random_state": 0}
+    budget = 32 * 52 * 600  # for 600 calibration rows
+    few = NystromRidge(**options, memory_budget=budget).fit(X, y)
+    all_rows = NystromRidge(**options).fit(X, y).calibrate(X, y)
+    one, other = few.calibration_, all_rows.calibration_
+    assert len(one.weights) == 600 < len(other.weights)
+    rows = one.indices
+    assert one.residuals == pytest.approx(other.residuals[rows], abs=1e-8)
+    assert one.shifts == pytest.approx(other.shifts[rows], abs=1e-8)
+    assert one.noise.variance == pytest.approx(other.noise.variance, rel=0.5)
+    widths = [np.ptp(model.predict_interval(X), axis=1).mean() for model in (few, all_rows)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.1)
 
 
 def test_the_sample_is_bounded_and_so_is_coverage():

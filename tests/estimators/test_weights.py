@@ -25,7 +25,7 @@ def _data(n=400, seed=0, targets=1):
 def _answers(X, y, w, **options):
     """Everything a fit says that may not depend on the unit of the weights."""
     model = NystromRidge(random_state=0, **options).fit(X, y, w)
-    if not hasattr(model, "calibration_"):
+    if not hasattr(model, "loo_residuals_"):
         model.calibrate(X, y, w)
     new = _data(50, seed=1)[0]
     diagnosis = model.diagnose()

@@ -208,7 +208,7 @@ def measure(model: Any, about: RunRecord, source: RowSource, kind: str | None = 
     if hasattr(model, "classes_"):
         return classify.measure_classes(model, about, source, kind)
     if model.solver_ == "direct":  # a gradient leaves no sums to look back with
-        if not hasattr(model, "calibration_"):
+        if not hasattr(model, "loo_residuals_"):
             model.calibrate(source)
         kind = kind or ("audit" if source.n_rows <= AUDITED else "trace")
         keep_certificate(model, model.certify(source, kind=kind))  # type: ignore[no-untyped-call]

@@ -7,29 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.fitted import FittedModel
-from ridgemark.intervals import Calibration, NoiseLevel, constant_noise, noise_of_rows, variance_share, widths
+from ridgemark.intervals import CalibrationRows, NoiseLevel, calibration_of, constant_noise
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.path import LeaveOneOut
-from ridgemark.rows import ArrayRows, DistinctRows
+from ridgemark.rows import DistinctRows, RowGroups
 from ridgemark.sampling import make_generator
 
 _LARGEST_SAMPLE = 4096  # most calibration rows: enough for quantiles accurate to a percent
-_FEW_REPEATS = 0.1  # share of rows up to which equal rows say nothing of the function's variance
 
 
-def with_calibration(
-    model: FittedModel, passes: RowPasses, left_out: LeaveOneOut, everything: bool, random_state: Any
-) -> FittedModel:
-    """Return the model with a uniform sample of the rows, their residuals, and what intervals from them promise.
+def draw_rows(model: FittedModel, passes: RowPasses, everything: bool, random_state: Any) -> CalibrationRows:
+    """Return a uniform sample of the rows for calibration, and what intervals from them promise.
 
     `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
     calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
     """
     fit = model.sums
     assert fit is not None
-    weights, groups, residuals = passes.row_counts(), passes.left_out(), left_out.residuals
-    eligible = weights > 0
+    eligible = passes.row_counts() > 0
     guaranteed, reason = _promise(model, passes, everything)
     if guaranteed and everything:
         eligible[rows_among(model, passes)] = False
@@ -38,35 +34,23 @@ def with_calibration(
     most = passes.budget // (32 * (model.choice.n_landmarks + model.schema.n_encoded))
     most = max(100, min(_LARGEST_SAMPLE, most))
     sample = np.sort(make_generator(random_state).permutation(rows)[:most])
-    shifts = np.stack([groups.of_rows(groups.totals(weights * r))[sample] for r in residuals.T], axis=1)
-    block, sigma = passes.take(sample), None
-    if guaranteed or not everything:
-        noise = model.noise or constant_noise(fit)
-    else:
-        noise, sigma = noise_of_rows(passes, fit, left_out, sample)
-    along = () if noise.outside else (passes.left_out_groups().weights[sample],)
-    places = RowPasses(ArrayRows(block.features), passes.memory_budget).map(widths(fit, noise), along)
-    if sigma is None:
-        sigma = places[:, 1]
-    elif len(groups) < (1.0 - _FEW_REPEATS) * np.count_nonzero(weights):
-        share = variance_share(residuals[sample], sigma, places[:, 2], weights[sample])
-        noise, places[:, 2] = replace(noise, variance=share * noise.variance), np.sqrt(share) * places[:, 2]
-    tau = np.hypot(sigma, places[:, 2])
-    tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
-    calibration = Calibration(
-        block.features,
-        sample,
-        residuals[sample],
-        weights[sample],
-        shifts,
-        len(np.unique(groups.kind[sample])),
-        guaranteed,
-        reason,
-        noise,
-        np.abs(residuals[sample]) / tau,
-        np.abs(shifts) * places[:, 3],
+    block, groups = passes.take(sample), passes.row_groups()
+    gaps = None if groups.gaps is None else groups.gaps[sample]
+    noise = (model.noise or constant_noise(fit)) if guaranteed or not everything else None
+    together, own = RowGroups(groups.weights[sample], gaps), passes.row_counts()[sample]
+    return CalibrationRows(
+        block.features, sample, block.targets, own, together, guaranteed, reason, noise, passes.memory_budget
     )
-    return replace(model, calibration=calibration)
+
+
+def with_calibration(
+    model: FittedModel, passes: RowPasses, left_out: LeaveOneOut, everything: bool, random_state: Any
+) -> FittedModel:
+    """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes."""
+    drawn = draw_rows(model, passes, everything, random_state)
+    assert model.sums is not None
+    found = calibration_of(drawn, passes, model.sums, left_out, drawn.indices)
+    return replace(model, calibration=found, drawn=None)
 
 
 def noise_before(model: FittedModel) -> NoiseLevel | None:

@@ -46,7 +46,7 @@ class LandmarkModel(LandmarkEstimator):
     loo_residuals_ = FittedName(
         lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
     )
-    calibration_ = FittedName(lambda model: model.calibration, optional=True)
+    calibration_ = FittedName(lambda model: model.calibrated, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 
     def save(self, path, overwrite=True, sums=True):
@@ -117,7 +117,7 @@ class LandmarkModel(LandmarkEstimator):
         check_is_fitted(self, "dual_coef_")
         model = self._model
         if X is None:
-            known = model.calibration
+            known = model.calibrated
             if known is None:
                 raise DataError("the model keeps no rows to take effects at; give the rows, as in effects(X)")
             source = ArrayRows(known.rows, None, known.weights)

@@ -46,8 +46,9 @@ def _light(estimator, name, asked):
     if isinstance(model, FittedModel):
         model = replace(model, left_out=None, choice=replace(model.choice, scores=None))
         if name in _PLAIN and not asked:
-            model = replace(model, sums=None, calibration=None)
-        light._model = model
+            model = replace(model, sums=None)
+        known = estimator._model.calibrated if name == "predict_interval" else None
+        light._model = replace(model, calibration=known, drawn=None)
     return light
 
 

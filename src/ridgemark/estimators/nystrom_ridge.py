@@ -9,7 +9,7 @@ from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
 from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients
-from ridgemark.estimators.calibration import noise_before, still_two_valued, with_calibration
+from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import warn_of_constant, warn_of_edge, warn_of_rounding, warn_of_scales
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
@@ -121,8 +121,9 @@ class NystromRidge(Regressor, RegressionModel):
     loo_residuals_ : array of shape (n,) or (n, n_targets)
         Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by leave-one-out.
     calibration_ : Calibration
-        Rows and leave-one-out residuals from which intervals are computed; exists after a fit whose ridge was chosen by
-        leave-one-out, or after `calibrate`. `calibration_.guaranteed` says whether coverage is proved.
+        Rows and leave-one-out residuals from which intervals are computed; exists after a fit, unless the ridge was
+        chosen by generalised cross-validation, and after `calibrate`. `calibration_.guaranteed` says whether coverage
+        is proved.
     effective_dimension_ : Bracket
         Lower and upper bound of d_eff of exact kernel ridge regression at `ridge_`; with an intercept that of the
         centred kernel, without the constant.
@@ -239,6 +240,8 @@ class NystromRidge(Regressor, RegressionModel):
             fit = tuned.fit
             left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
             model = with_calibration(model, few, left_out, True, random_state)
+        elif sums is not None and tuned.path is None:
+            model = replace(model, drawn=draw_rows(model, few, True, random_state))
         warn_of_scales(choice.kernel, passes)
         warn_of_constant(tuned.fit, passes.source.target_names)
         if (tuned.fit.centred.target_variance > 0).any():

@@ -65,6 +65,7 @@ class RegressionModel(LandmarkModel):
         """Return intervals for new observations by the jackknife+, shape (n, 2) or (n, 2, n_targets): lower, upper.
 
         Intervals are computed from the leave-one-out residuals of at most 4,096 calibration rows, without a refit.
+        Where the ridge was given, the first call computes these residuals.
         `calibration_.guaranteed` says whether coverage of at least `1 - 2 (1 - coverage)` is proved (the guide shows
         how to get this guarantee); in practice coverage is near the target in both cases.
 
@@ -80,7 +81,7 @@ class RegressionModel(LandmarkModel):
             from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
             about the same width everywhere, and take several times longer.
         """
-        sums, known = self._sums("predict_interval"), self._model.calibration
+        sums, known = self._sums("predict_interval"), self._model.calibrated
         if known is None:
             raise DataError(
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
@@ -97,9 +98,9 @@ class RegressionModel(LandmarkModel):
     def calibrate(self, X, y=None, sample_weight=None):
         """Compute leave-one-out residuals for intervals and `diagnose`, in two passes over the rows of the fit.
 
-        It is needed for a model without such residuals: after a fit with a given ridge, after `partial_fit`, or after
-        loading. Give all rows of the fit, or all rows that `partial_fit` added to those from which the landmarks were
-        chosen; other rows are refused. In the second case, if the ridge was given, the rows had no part in any choice,
+        A fit with a given ridge has residuals of its calibration rows only, and a model after `partial_fit` has none.
+        Give all rows of the fit, or all rows that `partial_fit` added to those from which the landmarks were chosen;
+        other rows are refused. In the second case, if the ridge was given, the rows had no part in any choice,
         and `calibration_.guaranteed` is true.
 
         Parameters

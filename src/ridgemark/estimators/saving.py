@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark import kernels, selection
 from ridgemark.backends.devices import check_device
-from ridgemark.errors import ParameterError
+from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.saved_form import MODELS, PARAMETERS, SavedFit, rule
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels import Kernel
@@ -115,11 +115,16 @@ def _saved(fitted: Any, sums: bool) -> Any:
         factor = fit.factor
         rest = (getattr(fit, name) for name in SavedFit._fields[3:])
         fit = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
+    known = fitted.calibration
+    with suppress(NumericalError):  # of values beyond the range, which have no intervals
+        known = fitted.calibrated if sums else known
     certificate = fitted.solution.certificate
     if certificate is not None:
         cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
         certificate = replace(certificate, inputs=dict(certificate.inputs), cost=cost)
-    return replace(fitted, solution=replace(fitted.solution, certificate=certificate), sums=fit)
+    return replace(
+        fitted, solution=replace(fitted.solution, certificate=certificate), sums=fit, calibration=known, drawn=None
+    )
 
 
 def _restore(estimator: Any, header: Mapping[str, Any], contents: Decoder) -> tuple[Any, RunRecord | None]:

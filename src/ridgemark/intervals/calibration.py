@@ -1,10 +1,18 @@
 """Calibration rows with their leave-one-out residuals, from which intervals are made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ridgemark.backends import Floats, Indices
-from ridgemark.intervals.noise import NoiseLevel
+from ridgemark.intervals.noise import NoiseLevel, noise_of_rows, variance_share, widths
+from ridgemark.passes import RowPasses
+from ridgemark.path import LeaveOneOut, leave_one_out
+from ridgemark.rows import ArrayRows, RowGroups
+from ridgemark.solvers import LandmarkFit
+
+_FEW_REPEATS = 0.1  # share of rows up to which equal rows say nothing of the function's variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +60,57 @@ class Calibration:
     noise: NoiseLevel
     scores: Floats
     reaches: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationRows:
+    """Rows drawn to calibrate intervals, whose leave-one-out residuals are computed when they are asked for."""
+
+    rows: Any  # array or sparse matrix (m, n_features)
+    indices: Indices  # (m,): their numbers among the rows of the fit
+    targets: Floats  # (m, targets)
+    weights: Floats  # (m,)
+    groups: RowGroups  # of all rows of the fit
+    guaranteed: bool
+    reason: str
+    noise: NoiseLevel | None  # where it is made without these rows
+    memory_budget: int | None
+
+    def calibrated(self, fit: LandmarkFit) -> Calibration:
+        """Return the calibration, by leave-one-out at the ridges of the fit."""
+        source = ArrayRows(self.rows, self.targets, self.weights)
+        passes = RowPasses(source, self.memory_budget).with_groups(self.groups)
+        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        return calibration_of(self, passes, fit, left_out, np.arange(len(self.indices)))
+
+
+def calibration_of(
+    drawn: CalibrationRows, passes: RowPasses, fit: LandmarkFit, left_out: LeaveOneOut, sample: Indices
+) -> Calibration:
+    """Return the calibration by the rows drawn, from leave-one-out residuals of the rows of the passes.
+
+    `sample` has the positions of the rows drawn among those of the passes.
+    """
+    residuals, groups, weights = left_out.residuals[sample], passes.left_out_groups(), drawn.weights
+    together, noise, sigma = groups.weights[sample], drawn.noise, None
+    shifts = together[:, None] * (residuals if groups.gaps is None else residuals + groups.gaps[sample])
+    if noise is None:
+        noise, sigma = noise_of_rows(passes, fit, left_out, sample)
+    along = () if noise.outside else (together,)
+    places = RowPasses(ArrayRows(drawn.rows), passes.memory_budget).map(widths(fit, noise), along)
+    if sigma is None:
+        sigma = places[:, 1]
+    elif (weights / together).mean() < 1.0 - _FEW_REPEATS:
+        share = variance_share(residuals, sigma, places[:, 2], weights)
+        noise, places[:, 2] = replace(noise, variance=share * noise.variance), np.sqrt(share) * places[:, 2]
+    tau = np.hypot(sigma, places[:, 2])
+    tau = np.maximum(tau, np.finfo(np.float64).tiny)  # the noise of tiny residuals may underflow to zero
+    return Calibration(
+        *(drawn.rows, drawn.indices, residuals, weights, shifts),
+        n_distinct=len(np.unique(passes.left_out().kind[sample])),
+        guaranteed=drawn.guaranteed,
+        reason=drawn.reason,
+        noise=noise,
+        scores=np.abs(residuals) / tau,
+        reaches=np.abs(shifts) * places[:, 3],
+    )

@@ -79,12 +79,14 @@ def noise_of_rows(
         target_square=more * (weighted * (sizes - origin)).sum(axis=0),
     )
     solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
-    together, own = passes.left_out(), weights[sample]
-    groups = group_rows(together, weights, sizes.copy() if together.has_repeats else None)
-    groups = RowGroups(groups.weights[sample], None if groups.gaps is None else groups.gaps[sample])
+    together, own, wholes = passes.left_out(), weights[sample], passes.left_out_groups().weights
+    gaps = group_rows(together, weights, sizes.copy()).gaps if together.has_repeats else None
+    groups = RowGroups(wholes[sample], None if gaps is None else gaps[sample])
+    count = np.divide(weights, wholes, out=np.zeros_like(weights), where=weights > 0).sum()
+    n_groups = round(more * count)  # among all rows of the fit
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
-    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, len(together), groups)
+    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, n_groups, groups)
     assert found is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
@@ -93,7 +95,7 @@ def noise_of_rows(
     solution = solver.solution(ridges.scaled[path.chosen])
     solution = RidgeSolution(solution.coefficients * scale, (solution.intercept + origin) * scale)
     # Each group counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
-    variance = unit_variance(fit, len(together)) * (not _pairwise(fit))
+    variance = unit_variance(fit, n_groups) * (not _pairwise(fit))
     return NoiseLevel(solution, floor * scale, variance, False), level * scale
 
 

@@ -141,6 +141,11 @@ class RowPasses(TaskRunner):
             )
         return self._groups
 
+    def with_groups(self, groups: RowGroups) -> Self:
+        """Return these passes, of a sample of rows, after stating the groups of equal rows among all rows."""
+        self._groups = groups
+        return self
+
     def left_out(self) -> DistinctRows:
         """Return the groups that leave-one-out leaves out: of equal rows, or of one row each in cells of a table.
 
