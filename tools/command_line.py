@@ -22,7 +22,8 @@ $ ridgemark demo
 $ ridgemark fit rows.csv --target y --output model.ridgemark --report model.html
 $ ridgemark predict model.ridgemark new.csv --output predictions.csv --coverage 0.9
 $ cat new.csv | ridgemark predict model.ridgemark - -o - --keep id > predictions.csv
-$ ridgemark certify model.ridgemark rows.csv
+$ ridgemark fit rows.csv --target y --output whole.ridgemark --keep-sums
+$ ridgemark certify whole.ridgemark rows.csv
 ```
 
 - **Data** is a `.npy` or `.npz` file (arrays `X` and `y`), and with the extra `arrow` a `.csv` or `.tsv` (also `.gz`),

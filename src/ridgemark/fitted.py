@@ -22,7 +22,7 @@ from ridgemark.losses import Moments
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
-from ridgemark.solvers import LandmarkFit, RefinementStep
+from ridgemark.solvers import CompactFit, LandmarkFit, RefinementStep
 from ridgemark.tables.schema import Schema, column_names
 from ridgemark.tuning import TuningResult
 
@@ -48,8 +48,8 @@ def read_only(value: Any) -> Any:
     return value
 
 
-def _measured() -> Any:
-    """Return a field that is not saved, so that two fits with one seed are two files of the same bytes."""
+def _not_saved() -> Any:
+    """Return a field that files do not hold, such as times: two fits with one seed are two files of the same bytes."""
     return field(default=None, compare=False, metadata={"saved": False})
 
 
@@ -108,6 +108,7 @@ class Choice(_Frozen):
     count: LandmarkCount
     scores: ScoreBracket | None  # that drew them
     sums: Moments  # of the rows that chose them, without the Gram matrix
+    scored: bool  # whether they were drawn by leverage scores
     blind: bool  # whether they were drawn uniformly, and neither their number nor the bandwidth looked at the rows
 
     @property
@@ -221,7 +222,8 @@ class FittedModel(_Frozen):
     """All that a fit from landmarks knows.
 
     `sums` answers later questions (further rows, certificates, intervals, standard deviations) from some 3 p^2
-    numbers. A fit by gradients has none, and a saved model may go without.
+    numbers. A fit by gradients has none; a model from a file may have them in the compact form, which answers fewer
+    questions, or go without.
     """
 
     schema: Form
@@ -231,20 +233,28 @@ class FittedModel(_Frozen):
     left_out: LeftOutRows | None
     calibration: Calibration | None
     cost: Cost
-    sums: LandmarkFit | None
+    sums: LandmarkFit | CompactFit | None
     tuning: TuningResult | None = None  # how the kernel was tuned
     importances: Floats | None = None  # (n_features,): of the user's columns
     noise: NoiseLevel | None = None  # of the rows that chose the landmarks, where others were added
     classes: Classes | None = None  # of a fit of labels
-    drawn: CalibrationRows | None = None  # for `calibrated`, where the ridge was given
+    drawn: CalibrationRows | None = _not_saved()  # for `calibrated`, where the ridge was given
+
+    @cached_property
+    def expanded(self) -> LandmarkFit | None:
+        """The sums, where they are compact for all questions but those that need every digit."""
+        if not isinstance(self.sums, CompactFit):
+            return self.sums
+        choice = self.choice
+        return self.sums.expanded(choice.kernel, choice.landmarks, choice.indices, self.solution.dual_coef)
 
     @cached_property
     def calibrated(self) -> Calibration | None:
         """The calibration; where the ridge was given it is computed when asked for, as it takes as long as a fit."""
-        if self.drawn is None or self.sums is None:
+        if self.drawn is None or self.expanded is None:
             return self.calibration
         with np.errstate(over="ignore", invalid="ignore"):
-            return read_only(self.drawn.calibrated(self.sums))
+            return read_only(self.drawn.calibrated(self.expanded))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -301,6 +311,6 @@ class RunRecord:
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
     sample: Mapping[str, Any] | None = None  # training rows, observed and predicted
     held_out: Mapping[str, Any] | None = None  # other rows, observed and predicted, with their errors
-    seconds: float | None = _measured()
-    peak_bytes: int | None = _measured()
-    waiting_share: float | None = _measured()
+    seconds: float | None = _not_saved()
+    peak_bytes: int | None = _not_saved()
+    waiting_share: float | None = _not_saved()

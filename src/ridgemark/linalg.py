@@ -191,6 +191,19 @@ def cholesky_(matrix: Array) -> Array | None:
     return None if info else factor
 
 
+def leading_cholesky(matrix: Floats) -> Floats:
+    """Return U, upper triangular, with `U'U` the largest leading part of a matrix that rounding leaves definite."""
+    lengths = np.sqrt(np.diagonal(matrix))
+    scaled, size = matrix / lengths / lengths[:, None], len(matrix)
+    while True:
+        with all_blas_threads():
+            factor, info = lapack.dpotrf(scaled[:size, :size].T, lower=0, clean=1)
+        _check_info("dpotrf", min(info, 0))
+        if not info:
+            return factor * lengths[:size]
+        size = info - 1
+
+
 def raised_cholesky(matrix: Array, ridge: float) -> Array:
     """Return U with `U'U = A + s I` for a symmetric matrix A, which is not overwritten.
 

@@ -11,6 +11,7 @@ from ridgemark.cli.measures import sample_of_classes
 from tests.classes.problems import labelled
 
 OPTIONS = ["--kernel", "gaussian", "--bandwidth", "1", "--landmarks", "30"]
+KEEP = [*OPTIONS, "--keep-sums"]
 
 
 @pytest.fixture(params=[2, 3])
@@ -25,7 +26,7 @@ def files(request, tmp_path):
 @pytest.fixture
 def fit(files, ridgemark):
     def run(*more):
-        return ridgemark("fit", files / "train.csv", "--target", "y", "--output", files / "model", *OPTIONS, *more)
+        return ridgemark("fit", files / "train.csv", "--target", "y", "--output", files / "model", *KEEP, *more)
 
     return run
 
@@ -106,7 +107,7 @@ def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
     getattr(table[300:], f"to_{form}")(files["test"], index=False)
     model = tmp_path / "model"
     code, printed, errors = ridgemark(
-        "fit", files["train"], "--target", "kind", "--test", files["test"], "--output", model, "--json", *OPTIONS
+        "fit", files["train"], "--target", "kind", "--test", files["test"], "--output", model, "--json", *KEEP
     )
     assert code == 0, errors
     assert json.loads(printed)["classes"] == ["fig", "pear", "sour plum"]
@@ -245,7 +246,7 @@ def test_labels_that_are_not_all_plain_numbers_are_text(labels, ridgemark, tmp_p
     lines = [f"{value!r},{labels[value > 0]}" for value in x]
     rows.write_text("\n".join(["x,y", *lines]))
     some.write_text("\n".join(["x,y", *(line for line in lines if line.endswith(labels[1]))]))
-    fit = ("fit", rows, "-t", "y", *OPTIONS, "-o")
+    fit = ("fit", rows, "-t", "y", *KEEP, "-o")
     code, printed, errors = ridgemark(*fit, model, "--classify", "--test", some, "--json")
     assert code == 0, errors
     assert json.loads(printed)["classes"] == list(labels)
@@ -265,7 +266,7 @@ def test_text_labels_of_a_typed_file_are_text_in_a_csv_file(labels, ridgemark, t
     table = pd.DataFrame({"x": x, "y": np.array(labels)[(x > 0).astype(int)]})
     table.to_parquet(tmp_path / "rows.parquet")
     table.to_csv(tmp_path / "rows.csv", index=False)
-    fit = ("fit", tmp_path / "rows.parquet", "-t", "y", *OPTIONS, "--classify", "-o", tmp_path / "m")
+    fit = ("fit", tmp_path / "rows.parquet", "-t", "y", *KEEP, "--classify", "-o", tmp_path / "m")
     code, printed, errors = ridgemark(*fit, "--test", tmp_path / "rows.csv", "--json")
     assert code == 0, errors
     assert json.loads(printed)["held_out"]["repeated"] == 60

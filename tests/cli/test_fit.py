@@ -38,7 +38,17 @@ def model_file(folder, ridgemark):
     path = folder / "model.ridgemark"
     if not path.exists():
         code, _, errors = ridgemark(
-            "fit", folder / "rows.csv", "--target", "y", "--columns", NUMBERS, "--landmarks", 60, "--output", path
+            "fit",
+            folder / "rows.csv",
+            "--target",
+            "y",
+            "--columns",
+            NUMBERS,
+            "--landmarks",
+            60,
+            "--output",
+            path,
+            "--keep-sums",
         )
         assert (code, errors) == (0, [])
     return path
@@ -241,13 +251,24 @@ def test_certify_measures_the_fit(folder, fitted, model_file, ridgemark):
 
 
 def test_the_device_may_be_another_than_that_of_the_fit(folder, fitted, ridgemark, tmp_path):
-    copy.copy(fitted[0]).set_params(device="cuda:99").save(tmp_path / "m")
+    copy.copy(fitted[0]).set_params(device="cuda:99").save(tmp_path / "m", sums=True)
     for command in (("predict", "--output", tmp_path / "p.csv"), ("certify", "--target", "y")):
         arguments = command[0], tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS, *command[1:]
         code, _, errors = ridgemark(*arguments)
         assert (code, len(errors)) == (2, 1)
         assert "device='cuda:99'" in errors[0]
         assert ridgemark(*arguments, "--device", "cpu")[0] == 0
+
+
+def test_a_fit_keeps_all_sums_when_it_is_asked_to(folder, ridgemark, tmp_path):
+    fit = ("fit", folder / "rows.csv", "--target", "y", "--columns", NUMBERS, "--bandwidth", 1, "--landmarks", 90)
+    for path, more in ((tmp_path / "m", ()), (tmp_path / "whole", ("--keep-sums",))):
+        assert ridgemark(*fit, *more, "--output", path)[0] == 0
+    assert (tmp_path / "m").stat().st_size < (tmp_path / "whole").stat().st_size - 20 * 90**2
+    code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv")
+    assert code == 2
+    assert "--keep-sums" in errors[0]
+    assert ridgemark("certify", tmp_path / "whole", folder / "rows.csv")[0] == 0
 
 
 def test_certify_asks_for_the_rows_of_the_fit(folder, model_file, ridgemark):
@@ -258,7 +279,7 @@ def test_certify_asks_for_the_rows_of_the_fit(folder, model_file, ridgemark):
 
 def test_a_model_saved_from_python_is_certified_with_given_columns(folder, fitted, ridgemark, tmp_path):
     model, _ = fitted
-    model.save(tmp_path / "m")
+    model.save(tmp_path / "m", sums=True)
     code, _, errors = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS)
     assert (code, len(errors)) == (2, 1)
     code, _, _ = ridgemark("certify", tmp_path / "m", folder / "rows.csv", "--columns", NUMBERS, "--target", "y")
@@ -281,9 +302,8 @@ def test_remedies_of_certify_name_command_line_options(folder, fitted, ridgemark
 def test_missing_information_of_a_model_saved_from_python_is_requested(folder, fitted, ridgemark, tmp_path):
     source = fitted[1]
     block = source.take(np.arange(source.n_rows))
-    NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=20).fit(block.features, block.targets[:, 0]).save(
-        tmp_path / "m"
-    )
+    model = NystromRidge(bandwidth="median", ridge="gcv", n_landmarks=20, selection="uniform")
+    model.fit(block.features, block.targets[:, 0]).save(tmp_path / "m")
     numbers = ("predict", tmp_path / "m", folder / "new.csv", "--output", tmp_path / "p.csv", "--columns")
     for arguments, remedy in (
         ((*numbers, "a,b"), "choose them with --columns"),

@@ -31,7 +31,7 @@ def lines(out):
 
 
 def test_info_of_a_fit_has_the_lines_of_the_fit(folder, ridgemark, tmp_path):
-    options = ("--target", "y", "--columns", "a,b", "--landmarks", 40, "--test", folder / "new.csv")
+    options = ("--target", "y", "--columns", "a,b", "--landmarks", 40, "--test", folder / "new.csv", "--keep-sums")
     _, told, _ = ridgemark("fit", folder / "rows.csv", *options, "-o", tmp_path / "m")
     code, out, errors = ridgemark("info", tmp_path / "m")
     assert (code, errors) == (0, [])
@@ -55,7 +55,7 @@ def test_info_knows_every_model_saved_from_python(name, saved, ridgemark):
     assert (code, errors) == (0, [])
     shown = lines(out)
     assert shown["model"].startswith("ExactKernelRidge" if name == "exact" else "NystromRidge")
-    assert ("explained" in shown) == (name == "searched")
+    assert ("explained" in shown) == (name in ("searched", "given"))
     assert shown["columns"] == "2, without names"
     record = json.loads(ridgemark("info", saved / name, "--json")[1])
     assert (record["n_features"], record["ridge"][0]) == (2, np.atleast_1d(load(saved / name).ridge_)[0])

@@ -33,7 +33,7 @@ def reported(tmp_path_factory):
         (folder / f"{name}.csv").write_text(text)
     arguments = [
         "fit", folder / "rows.csv", "--target", "<img src=x onerror=alert(1)>", "--landmarks", 80,
-        "--output", folder / "m", "--report", folder / "m.html", "--test", folder / "new.csv",
+        "--output", folder / "m", "--report", folder / "m.html", "--test", folder / "new.csv", "--keep-sums",
     ]  # fmt: skip
     result = CliRunner().invoke(commands, [str(one) for one in arguments])
     assert result.exit_code == 0, result.output

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.usefixtures("no_figures")
 
 pytest.importorskip("pyarrow")
 
+PLAIN = "--bandwidth", "median", "--keep-sums"
 _FEW = "left out, as coverage 0.9 needs at least 9 distinct rows of features, and there are 4"
 
 
@@ -17,7 +18,7 @@ def test_a_messy_table_is_fitted_certified_and_predicted(ridgemark, tmp_path):
     table, y = messy()
     data, model, output = tmp_path / "t.parquet", tmp_path / "m.ridgemark", tmp_path / "p.npy"
     table.assign(y=y).to_parquet(data, row_group_size=100)
-    code, _, said = ridgemark("fit", data, "--target", "y", "--output", model, "--test", data, "--bandwidth", "median")
+    code, _, said = ridgemark("fit", data, "--target", "y", "--output", model, "--test", data, *PLAIN)
     assert code == 0
     assert any("column 'id' numbers the rows" in line for line in said)
     assert ridgemark("certify", model, data)[0] == 0
@@ -100,7 +101,7 @@ def test_rows_without_a_target_are_left_out_with_one_line(ending, ridgemark, tmp
     for path, part in zip(paths, (whole, whole[:50], whole.dropna(subset="y")), strict=True):
         part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path, index=False)
     rows, test, clean = paths
-    fit = ("--target", "y", "--bandwidth", "median", "--landmarks", 40, "--output")
+    fit = ("--target", "y", *PLAIN, "--landmarks", 40, "--output")
     code, _, said = ridgemark("fit", rows, *fit, tmp_path / "m", "--test", test)
     assert code == 0
     line = f"ridgemark: 30 of the 300 rows of '{rows}' lack 'y' and are left out"
@@ -134,7 +135,7 @@ def test_the_form_of_a_csv_file_is_kept_with_the_model(ridgemark, tmp_path):
         table.to_csv(tmp_path / f"{name}.csv", index=False, sep="|", decimal=",")
     table.to_parquet(tmp_path / "new.parquet")
     form = ("--delimiter", "|", "--decimal", ",")
-    fit = ("--target", "y", "--bandwidth", "median", "--landmarks", 40, "--output", tmp_path / "m", *form)
+    fit = ("--target", "y", *PLAIN, "--landmarks", 40, "--output", tmp_path / "m", *form)
     assert ridgemark("fit", tmp_path / "rows.csv", *fit)[0] == 0
     outputs = []
     for name in ("new.csv", "new.parquet"):
@@ -171,7 +172,7 @@ def test_a_dropped_column_is_neither_read_nor_needed_to_predict(ridgemark, tmp_p
     columns = [n, [2**60 + k for k in n], x, [k % 3 for k in n], np.sin(x).tolist()]
     rows = _write(tmp_path / "rows.csv", ",id,x,zone,y", columns)
     new = _write(tmp_path / "new.csv", "zone,x", [columns[3], x])
-    fit = ("fit", rows, "-t", "y", "--bandwidth", "median", "--landmarks", 20, "--test", rows, "--output")
+    fit = ("fit", rows, "-t", "y", *PLAIN, "--landmarks", 20, "--test", rows, "--output")
     assert ridgemark(*fit, tmp_path / "m", "--drop", "0,id", "--categorical", 3)[0] == 0
     model = load(tmp_path / "m")
     assert list(model.feature_names_in_) == ["x", "zone"]

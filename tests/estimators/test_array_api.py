@@ -66,7 +66,7 @@ def on_host(values):
 def test_targets_and_weights_follow_the_rows_and_answers_come_back_to_their_device(tmp_path):
     expected, rows = MODEL.fit(X, Y, WEIGHTS).predict(X, return_std=True), elsewhere(X)
     for targets, weights in ((elsewhere(Y, "CPU_DEVICE"), WEIGHTS), (Y, elsewhere(WEIGHTS))):
-        model = load(MODEL.fit(rows, targets, weights).save(tmp_path / "model"))
+        model = load(MODEL.fit(rows, targets, weights).save(tmp_path / "model", sums=True))
         for one, other in zip(expected, model.predict(rows, return_std=True), strict=True):
             assert other.device == rows.device
             assert np.array_equal(one, on_host(other))

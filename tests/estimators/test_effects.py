@@ -264,7 +264,7 @@ def test_rows_of_the_fit_are_the_default(tmp_path):
     assert str(loaded.effects_summary()) == str(model.effects_summary(X))
     assert np.array_equal(loaded.effects(), model.effects())
     with pytest.raises(DataError, match=r"give the rows, as in effects\(X\)"):
-        _fitted(X=X, y=y).effects()
+        _fitted(X=X, y=y).partial_fit(X, y).effects()
 
 
 def test_several_targets_are_the_last_axis():

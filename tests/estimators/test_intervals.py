@@ -184,7 +184,7 @@ def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
             model.calibrate(*other)
     with pytest.raises(DataError, match="not the rows the model was fitted on"):
         model.calibrate(X, y, np.full(400, 2.0))
-    loaded = load(model.save(tmp_path / "m")).calibrate(open_rows(X, target=y))
+    loaded = load(model.save(tmp_path / "m", sums=True)).calibrate(open_rows(X, target=y))
     assert np.array_equal(loaded.predict_interval(X), model.calibrate(X, y).predict_interval(X))
 
 
@@ -204,7 +204,9 @@ def test_a_fit_with_a_given_ridge_has_the_intervals_that_calibrate_gives(options
     assert other.predict_interval(rows, adaptive=False) == pytest.approx(whole.predict_interval(rows, adaptive=False))
     assert model.calibration_.guaranteed == whole.calibration_.guaranteed
     assert np.array_equal(model.calibration_.indices, whole.calibration_.indices)
-    assert np.array_equal(load(summed.save(tmp_path / "m")).predict_interval(rows), model.predict_interval(rows))
+    assert np.array_equal(
+        load(summed.save(tmp_path / "m", sums=True)).predict_interval(rows), model.predict_interval(rows)
+    )
     assert np.array_equal(pickle.loads(pickle.dumps(kept)).predict_interval(rows), model.predict_interval(rows))
 
 

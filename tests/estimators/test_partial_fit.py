@@ -67,7 +67,7 @@ def test_leave_one_out_takes_rows_kept_of_all_batches(data, fitted, weighted, tm
     whole = NystromRidge(**options).fit(X, y, w)
     if fitted:
         model = NystromRidge(**options).fit(X[:700], y[:700], None if w is None else w[:700])
-        model = load(model.save(tmp_path / "m"))
+        model = load(model.save(tmp_path / "m", sums=True))
         model.partial_fit(X[700:], y[700:], None if w is None else w[700:])
     else:
         model = _in_batches(NystromRidge(**options), X, y, w)

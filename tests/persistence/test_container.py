@@ -39,7 +39,7 @@ def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
     (tmp_path / "m").write_bytes(data)
     with safe_open(tmp_path / "m", "np") as file:
         assert list(file.metadata()) == ["ridgemark"]
-        assert same(file.get_tensor("fitted.sums.triangle"), arrays["fitted.sums.triangle"])
+        assert same(file.get_tensor("fitted.sums.root"), arrays["fitted.sums.root"])
 
 
 def test_arrays_of_every_type_come_back(tmp_path):

@@ -25,6 +25,10 @@ def _from_the_command_line():
     return model, fit_and_measure(model, open_rows(X, target=Y[:, 0]))
 
 
+def ridge_of_rows():
+    return fit(ridge(ridge=1e-3), X, Y)
+
+
 @pytest.fixture(scope="module")
 def originals(tmp_path_factory):
     """Return, for models of many kinds, header, arrays, new rows and their predictions."""
@@ -41,11 +45,17 @@ def originals(tmp_path_factory):
         },
     )
     found = []
-    for make in kinds.values():
+    for make, compact in [*((make, None) for make in kinds.values()), (ridge_of_rows, "predict")]:
         made = make()
         model, run = made if isinstance(made, tuple) else (made, None)
         new = KERNEL_MATRIX[:9] if model.kernel_.pairwise else NEW
-        found.append((*parse(save_model(model, folder / "m", True, run=run).read_bytes()), new, model.predict(new)))
+        found.append(
+            (
+                *parse(save_model(model, folder / "m", True, sums=compact or True, run=run).read_bytes()),
+                new,
+                model.predict(new),
+            )
+        )
     return found
 
 

@@ -24,7 +24,8 @@ from ridgemark.cli.output import print_json, progress
 def command(model: Path, data: Path, kind: str, as_json: bool, **options: Any) -> None:
     """Bound how far the model in the file MODEL is from exact; DATA holds the rows it was fitted on.
 
-    Target, features and weight are those of the fit; for a model saved from Python, name them with the options.
+    The model must be one of `ridgemark fit --keep-sums`, or saved with sums=True. Target, features and weight are those
+    of the fit; for a model saved from Python, name them with the options.
     """
     fitted, run = load_model(model, "certify", device=options["device"])
     source = open_like(run, Columns.of(fitted), data, options, with_target=True)

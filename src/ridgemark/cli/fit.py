@@ -60,6 +60,9 @@ _SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
     "with --classify audit up to the same number, and none beyond.",
 )
 @shared.test_option
+@shared.flag(
+    "--keep-sums", "Keep all sums in the model file, 24 p^2 bytes: for `ridgemark certify`, and partial_fit in Python."
+)
 @shared.flag("--classify", "The target holds labels: fit probabilities of the classes. A text target implies it.")
 @shared.option("--checkpoint", shared.PATH, "File from which a killed fit resumes; removed when the fit has ended.")
 @shared.option("--report", shared.PATH, "HTML page to write about the fit; needs the extra `report`.")
@@ -98,7 +101,7 @@ def command(
         with _resumable(options["checkpoint"]):
             model.fit(source, checkpoint=options["checkpoint"])
         about = classify.with_class_names(about, model) if options["classify"] else about
-        with _kept(model, about, output, force) as save:
+        with _kept(model, about, output, force, True if options["keep_sums"] else "predict") as save:
             run = measure(model, about, source, options["certify"])
             if test is not None and other is not None:
                 run = replace(run, held_out=_errors_of(model, source, other, test))
@@ -156,7 +159,9 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def _kept(model: Any, about: RunRecord, output: Path, force: bool) -> Iterator[Callable[[RunRecord], None]]:
+def _kept(
+    model: Any, about: RunRecord, output: Path, force: bool, sums: bool | str
+) -> Iterator[Callable[[RunRecord], None]]:
     """Save a fitted model now, and give what saves it again; whatever fails meanwhile, the model is there.
 
     A pipe can be written only once: there the model is saved when that function is called, or on failure.
@@ -166,7 +171,7 @@ def _kept(model: Any, about: RunRecord, output: Path, force: bool) -> Iterator[C
     def save(run: RunRecord) -> None:
         nonlocal saved
         first, saved = not saved, True
-        _save(model, run, output, force or not first, keep=first)
+        _save(model, run, output, force or not first, sums, keep=first)
 
     if not is_stream(output):
         save(about)
@@ -180,18 +185,18 @@ def _kept(model: Any, about: RunRecord, output: Path, force: bool) -> Iterator[C
         raise
 
 
-def _save(model: Any, run: RunRecord, output: Path, force: bool, keep: bool) -> None:
+def _save(model: Any, run: RunRecord, output: Path, force: bool, sums: bool | str, keep: bool) -> None:
     """Save a model; with `keep`, where that fails, in a new folder for temporary files instead."""
     quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
     try:
         with staged(output, force) as temporary:
-            save_model(quiet, temporary, True, run=run)
+            save_model(quiet, temporary, True, sums=sums, run=run)
     except (OSError, RidgemarkError) as error:
         reason = getattr(error.__cause__, "strerror", None) or error
         failure = ModelFileError(f"{shown(output)} could not be written: {reason}")
         if keep:
             spare = Path(tempfile.mkdtemp(prefix="ridgemark-")) / "model.ridgemark"
-            save_model(quiet, spare, True, run=run)
+            save_model(quiet, spare, True, sums=sums, run=run)
             failure.add_note(f"the model is kept in '{spare}'")
         raise failure from error
 

@@ -22,8 +22,7 @@ from ridgemark.rows.places import listed, shown
 def command(model: Path, as_json: bool) -> None:
     """Say what the model in the file MODEL is: how good, what was tuned, its columns and its size.
 
-    The leave-one-out error is known where it chose lambda, and for every model of `ridgemark fit` that was solved
-    directly.
+    The leave-one-out error is known for every model that was solved directly, but after `partial_fit`.
     """
     fitted, run = load_model(model, "predict")
     size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)

@@ -23,7 +23,7 @@ def draw_rows(model: FittedModel, passes: RowPasses, everything: bool, random_st
     `everything` says whether the rows are all rows of the fit. For a guarantee the noise must be known without the
     calibration rows: it is that of the rows that chose the landmarks, or of one size everywhere.
     """
-    fit = model.sums
+    fit = model.expanded
     assert fit is not None
     eligible = passes.row_counts() > 0
     guaranteed, reason = _promise(model, passes, everything)
@@ -48,8 +48,8 @@ def with_calibration(
 ) -> FittedModel:
     """Return the model calibrated by `draw_rows`, from residuals of all rows of the passes."""
     drawn = draw_rows(model, passes, everything, random_state)
-    assert model.sums is not None
-    found = calibration_of(drawn, passes, model.sums, left_out, drawn.indices)
+    assert model.expanded is not None
+    found = calibration_of(drawn, passes, model.expanded, left_out, drawn.indices)
     return replace(model, calibration=found, drawn=None)
 
 
@@ -68,9 +68,9 @@ def rows_among(model: FittedModel, passes: RowPasses) -> NDArray[np.intp] | None
     if indices is None or indices.max(initial=0) >= passes.source.n_rows:
         return None
     if model.choice.kernel.pairwise:  # one row cannot be told from another by its features alone, but by its own column
-        assert model.sums is not None
+        assert model.expanded is not None
         rows = passes.take(indices).features
-        known = model.sums.factor.landmark_kernel
+        known = model.expanded.factor.landmark_kernel
         return indices if np.allclose(rows[:, indices], known, rtol=1e-6, atol=1e-6 * abs(known).max()) else None
     difference = abs(passes.take(indices).features - landmarks)
     return indices if difference.max() <= 1e-6 * abs(landmarks).max() else None

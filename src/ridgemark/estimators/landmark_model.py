@@ -14,9 +14,10 @@ from ridgemark.fitted import Choice, RowFacts
 from ridgemark.kernels import has_bandwidth
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Uniform, make_selection
+from ridgemark.solvers import LandmarkFit
 from ridgemark.tuning import Tuner
 
-_BEYOND = ", as a fit of Dask rows beyond memory_budget does"
+_BEYOND = ", as a fit of Dask rows beyond memory_budget does; a model saved without sums=True has none either"
 
 
 class LandmarkModel(LandmarkEstimator):
@@ -49,11 +50,10 @@ class LandmarkModel(LandmarkEstimator):
     calibration_ = FittedName(lambda model: model.calibrated, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 
-    def save(self, path, overwrite=True, sums=True):
+    def save(self, path, overwrite=True, sums="predict"):
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
-        A loaded model gives the same predictions bit for bit. It can continue with `calibrate`, a regression also with
-        `partial_fit`.
+        A loaded model gives the same predictions bit for bit.
 
         Parameters
         ----------
@@ -61,10 +61,11 @@ class LandmarkModel(LandmarkEstimator):
             The file; its folder must exist.
         overwrite : bool, default=True
             Whether an existing file is replaced.
-        sums : bool, default=True
-            Whether to keep the landmarks' kernel and the sums over rows, about 3 p^2 numbers. Without them the file is
-            smaller, and the loaded model predicts, but has no standard deviations, intervals, certificates, summary of
-            effects or diagnosis, and further rows cannot be added.
+        sums : {"predict", True, False}, default="predict"
+            What to keep of the sums over rows. "predict", in 2 p^2 bytes, keeps what standard deviations, intervals and
+            effects need, which then differ by less than 1e-4 of their size. True keeps all, in 24 p^2 bytes, and what
+            is known of every row, also for `partial_fit`, `calibrate`, `certify`, `distance_to_exact` and `diagnose`.
+            False keeps nothing but predictions and effects without standard errors.
 
         Returns
         -------
@@ -84,6 +85,7 @@ class LandmarkModel(LandmarkEstimator):
             prepared.count,
             None if prepared.setting.all_rows is not None else landmarks.scores,
             prepared.moments.without_products(),
+            landmarks.scores is not None,
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
 
@@ -97,19 +99,23 @@ class LandmarkModel(LandmarkEstimator):
         source, _ = self._open(X, y, sample_weight, reset=False)
         return self._passes(source, self._model.sums.weight_unit)
 
-    def _sums(self, what):
-        """Return what answers later questions, or say why there is nothing to answer `what` with."""
+    def _sums(self, what, compact=False):
+        """Return what answers `what`, or say why there is nothing; `compact` says whether the compact form does."""
         check_is_fitted(self, "dual_coef_")
         model = self._model
-        if model.sums is not None:
-            return model.sums
+        found = model.expanded if compact else model.sums
+        if isinstance(found, LandmarkFit):
+            return found
         if model.solution.solver == "gradient":
             why = (
                 f"this fit of {model.choice.n_landmarks} landmarks was solved by gradients; fit with "
                 'solver="direct" or fewer landmarks'
             )
         else:
-            why = "this model was saved without them; save it with sums=True, or fit it again"
+            why = (
+                "this model was saved without them; save it with sums=True (command line: fit --keep-sums), or fit it "
+                "again"
+            )
         raise DataError(f"{what} needs the sums that a direct solver keeps, and {why}")
 
     def _effect_rows(self, X):

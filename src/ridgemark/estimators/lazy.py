@@ -45,8 +45,7 @@ def _light(estimator, name, asked):
     model = light._model
     if isinstance(model, FittedModel):
         model = replace(model, left_out=None, choice=replace(model.choice, scores=None))
-        if name in _PLAIN and not asked:
-            model = replace(model, sums=None)
+        model = replace(model, sums=None if name in _PLAIN and not asked else estimator._model.expanded)
         known = estimator._model.calibrated if name == "predict_interval" else None
         light._model = replace(model, calibration=known, drawn=None)
     return light

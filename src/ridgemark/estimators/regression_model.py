@@ -54,7 +54,7 @@ class RegressionModel(LandmarkModel):
         values = self._predictions(self._values(source), source)
         if not return_std:
             return values
-        sums = self._sums("a standard deviation")
+        sums = self._sums("a standard deviation", compact=True)
         if self.kernel_.pairwise:
             raise DataError("a standard deviation needs k(x, x), which rows of a precomputed kernel do not hold")
         spread = standard_deviations(self._passes(source), sums).astype(values.dtype, copy=False)
@@ -81,7 +81,7 @@ class RegressionModel(LandmarkModel):
             from the rows (not with a precomputed kernel, whose rows do not hold k(x, x)); otherwise intervals have
             about the same width everywhere, and take several times longer.
         """
-        sums, known = self._sums("predict_interval"), self._model.calibrated
+        sums, known = self._sums("predict_interval", compact=True), self._model.calibrated
         if known is None:
             raise DataError(
                 "there are no leave-one-out residuals to make intervals from; call calibrate(X, y) with training rows"
@@ -191,7 +191,7 @@ class RegressionModel(LandmarkModel):
         self._warn_of_unseen(passes.source)
         if not return_std:
             return values
-        sums, known = self._sums("a standard error of effects"), self._model.calibration
+        sums, known = self._sums("a standard error of effects", compact=True), self._model.calibration
         errors = effect_deviations(passes, sums, known, columns)
         return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
@@ -212,7 +212,8 @@ class RegressionModel(LandmarkModel):
         EffectsSummary
         """
         passes, *_, columns = self._effect_rows(X)
-        summary = summarise_effects(passes, self._sums("effects_summary"), self._model.calibration, columns)
+        sums = self._sums("effects_summary", compact=True)
+        summary = summarise_effects(passes, sums, self._model.calibration, columns)
         self._warn_of_unseen(passes.source)
         return summary
 

@@ -1,8 +1,8 @@
 """What a model file holds of each estimator, beyond what the types of its records say: shapes and ranges.
 
 Sides of arrays: d columns of the user, e features that they become, t targets, p landmarks (or the points of
-`ExactKernelRidge`), r of them kept, n rows with leave-one-out residuals, m of them for intervals, k kept for later
-batches, s rows with scores, g ridges searched, c classes.
+`ExactKernelRidge`), r of them kept, in u pairs, n rows with leave-one-out residuals, m of them for intervals, k kept
+for later batches, s rows with scores, g ridges searched, c classes.
 
 A new field or record of a fit is saved and loaded by its annotation. It needs an entry here only where it is an array,
 which has sides, where its numbers have a range, or where they may be infinite.
@@ -33,7 +33,7 @@ from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.persistence.decoding import POSITIVE, Rule
-from ridgemark.solvers import RefinementStep, RidgeSolution
+from ridgemark.solvers import CompactFit, RefinementStep, RidgeSolution
 from ridgemark.tables.schema import Field
 from ridgemark.tuning import Descended, Level, TriedKernel
 
@@ -151,6 +151,8 @@ _SIDES: dict[Any, dict[str, str]] = {
     NoiseLevel: {"floor": "t", "variance": "t"},
     SavedFit: {"landmark_kernel": "pp", "kept": "r", "triangle": "rr"}
     | dict.fromkeys(("scaled_ridge", "target_origin", "training_error"), "t"),
+    CompactFit: {"kept": "r", "diagonal": "r", "sizes": "r", "root": "u"}
+    | dict.fromkeys(("scaled_ridge", "target_origin", "training_error"), "t"),
     Moments: {"gram": "__", "cross": "rt", "feature_sum": "r", "target_sum": "t", "target_square": "t"},
     RidgeSolution: {"coefficients": "rt", "intercept": "t"},
     Certificate: {"bound": "t"},
@@ -177,7 +179,7 @@ _HINTS = {
     (RidgePath, "criterion"): Literal["loo", "gcv"],
     (LossPath, "criterion"): Literal["loo"],
     (Classes, "dtype"): Literal["str", "object", "bool", *_WHOLE, "float32", "float64"],
-    (FittedModel, "sums"): SavedFit | None,
+    (FittedModel, "sums"): SavedFit | CompactFit | None,
     (Certificate, "inputs"): _Inputs,
     (Certificate, "cost"): _Cost,
     (RunRecord, "sample"): _Shown | _LabelErrors | None,

@@ -24,7 +24,7 @@ from ridgemark.passes import RowPasses
 from ridgemark.persistence import Decoder, Encoder, read_model, refusal, refusing, write_model
 from ridgemark.rows import ArrayRows, listed, shown
 from ridgemark.selection import Selection
-from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers import CompactFit, LandmarkFit
 from ridgemark.tuning import Tuner
 
 # The only classes a file can ask for.
@@ -39,13 +39,17 @@ _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the reco
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded
 
 
-def save_model(model: Any, path: Any, overwrite: bool, *, sums: bool = True, run: RunRecord | None = None) -> Path:
+def save_model(
+    model: Any, path: Any, overwrite: bool, *, sums: bool | str = "predict", run: RunRecord | None = None
+) -> Path:
     """Write a fitted estimator to one file, whole or not at all; beside it what the command line knows of it."""
     target = _path(path)
     if type(model).__name__ not in MODELS:
         raise ParameterError(
             f"a model file holds a {' or an '.join(MODELS)}, and no subclass; got a {type(model).__name__}; pickle it"
         )
+    if sums not in ("predict", True, False):
+        raise ParameterError(f'sums must be "predict", True or False, got {sums!r}')
     state = model.__getstate__()  # all attributes at one time; refused while a fit is running
     check_is_fitted(model, "dual_coef_")
     parameters = {name: state.pop(name) for name in model.get_params(deep=False)}
@@ -106,12 +110,21 @@ def _savable(parameters: dict[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _saved(fitted: Any, sums: bool) -> Any:
+def _saved(fitted: Any, sums: bool | str) -> Any:
     """Return the record of a fit as a file holds it: without kernels that are bound again, and without times."""
     if isinstance(fitted, FittedExact):
         return fitted
     fit: Any = fitted.sums if sums else None
-    if fit is not None:
+    if sums == "predict":
+        fitted = replace(
+            fitted, left_out=None, choice=replace(fitted.choice, scores=None), rows=replace(fitted.rows, sample=None)
+        )
+        fit = None if fitted.classes else CompactFit.of(fit) if isinstance(fit, LandmarkFit) else fit
+    elif isinstance(fit, CompactFit):
+        raise ParameterError(
+            'this model was loaded without the sums that sums=True keeps; save it with sums="predict", or fit it again'
+        )
+    elif fit is not None:
         factor = fit.factor
         rest = (getattr(fit, name) for name in SavedFit._fields[3:])
         fit = SavedFit(factor.landmark_kernel, factor.kept, factor.triangle, *rest)
@@ -166,6 +179,11 @@ def _bound(found: FittedModel) -> FittedModel:
         kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
         factor = NystromFactor(choice.cross_kernel, landmark_kernel, kept, triangle, kept_kernel)
         sums = LandmarkFit(factor, *rest)
+    if isinstance(found.sums, CompactFit):
+        rank = len(found.sums.kept)
+        if len(np.unique(found.sums.kept)) < rank or 2 * len(found.sums.root) != rank * (rank - 1):
+            raise refusal(place="fitted.sums", what="must have each landmark once, and a triangle for them")
+        sums = found.sums
     return replace(found, sums=sums)
 
 

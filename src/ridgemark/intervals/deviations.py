@@ -30,7 +30,7 @@ def unit_variance(fit: LandmarkFit, n_rows: int) -> Floats:
     remaining = np.maximum(n_rows - degrees_of_freedom, 1.0)
     # The error is a difference of two sums, and not known below their rounding error.
     floor = np.finfo(np.float64).eps * solver.target_variance
-    return np.maximum(solver.training_error(fit.scaled_ridge), floor) * (solver.total_weight / remaining)
+    return np.maximum(fit.training_error, floor) * (solver.total_weight / remaining)
 
 
 def standard_deviations(passes: RowPasses, fit: LandmarkFit) -> Floats:

@@ -97,6 +97,24 @@ def nystrom_factor(
     return factor if stays else factor.on_host()
 
 
+def in_order(
+    factor: NystromFactor, kept: Indices, kept_kernel: CrossKernel, dual_coef: Array
+) -> tuple[NystromFactor, Array]:
+    """Return the factor with other landmarks kept, and the coefficients of its features for `dual_coef`.
+
+    Features of landmarks from the first on of which rounding leaves nothing are zero.
+    """
+    landmark_kernel = factor.landmark_kernel[np.ix_(kept, kept)]
+    triangle, alpha = np.zeros_like(landmark_kernel, order="F"), dual_coef[kept]
+    leading = linalg.leading_cholesky(landmark_kernel)
+    n = len(leading)
+    triangle[:n, :n] = whitener = linalg.inverse_triangle_(leading)
+    coefficients = np.zeros_like(alpha)
+    coefficients[:n] = linalg.solve_triangle(whitener, alpha[:n])
+    coefficients[:n] += whitener.T @ (landmark_kernel[:n, n:] @ alpha[n:])
+    return replace(factor, kept=kept, triangle=triangle, kept_kernel=kept_kernel), coefficients
+
+
 def block_of_landmarks(cross_kernel: CrossKernel, landmarks: Any) -> Array:
     """Return the kernel of the landmarks with each other, on the device that computes now where they are many."""
     with suppress(StaysOnHost):

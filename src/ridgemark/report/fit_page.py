@@ -280,7 +280,12 @@ def _rows(fit: _Fit) -> list[Html]:
         ]
         caption = "The most influential rows, numbered from 0"
         blocks.append(html.table(caption, [*numbers, Column("landmark"), Column("why")], rows, stacked=True))
-    return blocks or [html.note("This model has no leave-one-out residuals, so influential rows are not known.")]
+    return blocks or [
+        html.note(
+            "This model has no leave-one-out residuals of all rows, so influential rows are not known. Model files of "
+            "`ridgemark fit --keep-sums` have them."
+        )
+    ]
 
 
 def _costs(model: Any, run: Any) -> list[tuple[str, str | None]]:

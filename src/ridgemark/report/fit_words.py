@@ -54,7 +54,7 @@ def selection_name(model: Any) -> str:
     if not isinstance(model.selection, str | Selection):
         return "points given"
     if model.selection in ("auto", Auto()):
-        if hasattr(model, "leverage_scores_"):
+        if model._model.choice.scored:
             return "leverage (auto)"
         uniform = hasattr(model, "tuning_") and model.tuning_.uniform_landmarks
         return "uniform (auto)" if uniform else "rpcholesky (auto)"

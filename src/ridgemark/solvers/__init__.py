@@ -2,6 +2,7 @@
 
 from ridgemark.losses import RidgeSolution
 from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT, choose_solver, solver_cost
+from ridgemark.solvers.compact_fit import CompactFit
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems, systems_of_moments
 from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks

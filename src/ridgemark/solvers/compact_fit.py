@@ -1,0 +1,87 @@
+"""A fit from landmarks in 2 p^2 bytes: what standard deviations, intervals and effects are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ridgemark import linalg
+from ridgemark.backends import Floats, Indices, all_blas_threads
+from ridgemark.kernels import Kernel
+from ridgemark.leverage import Bracket
+from ridgemark.losses import Moments, RidgeSolution
+from ridgemark.operators import in_order, nystrom_factor
+from ridgemark.solvers.landmark_fit import LandmarkFit
+
+
+@dataclass(frozen=True, eq=False)
+class CompactFit:
+    """A `LandmarkFit` without its matrices, and a triangle U with `U'U = Bc'W Bc + s I`, s the smallest n lambda.
+
+    The entries above the diagonal of U are kept in single precision. Features in the order of pivots become smaller
+    and smaller, and with them the rows of U, so that relative errors of the entries change `(U'U)^-1` by about as
+    much, however large its condition is. The whitener of the landmarks, in which nothing may be rounded, is computed
+    again, and the products with the targets are those that give the coefficients.
+    """
+
+    kept: Indices  # (rank,): positions of landmarks
+    diagonal: Floats  # (rank,): of U
+    sizes: Floats  # (rank,): the largest entry of each row of U
+    root: NDArray[np.float32]  # the rows of U right of the diagonal, one after the other, over these sizes
+    moments: Moments  # without the Gram matrix
+    fit_intercept: bool
+    scaled_ridge: Floats  # this and what follows as in `LandmarkFit`
+    target_origin: Floats
+    weight_unit: float
+    solution: RidgeSolution
+    training_error: Floats
+    effective_dimension: Bracket
+
+    @classmethod
+    def of(cls, fit: LandmarkFit) -> CompactFit:
+        """Return the compact form of a fit."""
+        solver = fit.solver
+        with all_blas_threads():
+            scaled = np.sqrt(solver.spectrum + fit.scaled_ridge.min())[:, None] * solver.rotation.T
+            triangle = np.linalg.qr(scaled, mode="r")
+        sizes = np.abs(triangle).max(axis=1, initial=0.0)
+        rows = [row[i + 1 :] / size for i, (row, size) in enumerate(zip(triangle, sizes, strict=True))]
+        root = np.concatenate([np.empty(0), *rows]).astype(np.float32)
+        return cls(
+            *(fit.factor.kept, np.diagonal(triangle).copy(), sizes, root, fit.moments.without_products()),
+            *(fit.fit_intercept, fit.scaled_ridge, fit.target_origin, fit.weight_unit),
+            *(fit.solution, fit.training_error, fit.effective_dimension),
+        )
+
+    def expanded(self, kernel: Kernel, landmarks: Any, indices: Indices | None, dual_coef: Floats) -> LandmarkFit:
+        """Return the fit, for the landmarks and the coefficients of their kernel values."""
+        factor, solution = nystrom_factor(kernel, landmarks, indices), self.solution
+        if not np.array_equal(factor.kept, self.kept):  # pivots that were rounded otherwise
+            kept_kernel = kernel.bind(landmarks[self.kept], None if indices is None else indices[self.kept])
+            factor, coefficients = in_order(factor, self.kept, kept_kernel, dual_coef)
+            solution = RidgeSolution(coefficients, solution.intercept)
+        moments = self._moments(solution.coefficients)
+        return LandmarkFit(
+            *(factor, moments, self.fit_intercept, self.scaled_ridge, self.target_origin, self.weight_unit),
+            *(solution, self.training_error, self.effective_dimension),
+        )
+
+    def _moments(self, coefficients: Floats) -> Moments:
+        """Return the moments with `B'WB` and `B'Wy`."""
+        known, triangle, first = self.moments, np.diag(self.diagonal), 0
+        for i, size in enumerate(self.sizes):
+            last = first + len(triangle) - i - 1
+            triangle[i, i + 1 :] = size * self.root[first:last].astype(np.float64)
+            first = last
+        with all_blas_threads():
+            gram = triangle.T @ triangle
+        smallest, total = self.scaled_ridge.min(), known.total_weight
+        cross = linalg.product(gram, coefficients) + (self.scaled_ridge - smallest) * coefficients
+        np.einsum("ii->i", gram)[...] -= smallest
+        if self.fit_intercept:
+            gram += np.outer(known.feature_sum, known.feature_sum / total)
+            cross += np.outer(known.feature_sum, known.target_sum / total)
+        return replace(known, gram=gram, cross=cross)
