@@ -6,6 +6,7 @@ Frames are recognised by their class names: pandas and polars are never imported
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from numbers import Real
 from typing import Any, Self
 
@@ -29,7 +30,8 @@ class FrameColumns(Columns):
     """Columns of different types in a table, converted one by one; a subclass reads one column."""
 
     def __init__(self, table: Any, source: str, names: Iterable[Any] | None, n_rows: int) -> None:
-        known = None if names is None else tuple(str(name) for name in names)
+        self.labels = None if names is None else list(names)  # as the table has them
+        known = None if self.labels is None else tuple(map(str, self.labels))
         super().__init__(Header(source, table.shape[1] if known is None else len(known), known), n_rows)
         self._table = table
         self._whole: list[Column] | None = None
@@ -52,6 +54,14 @@ class FrameColumns(Columns):
         """Whether every column has a type of numbers or booleans."""
         return all(self._column_dtype(j).kind in "fiub" for j in self.which)
 
+    def holds_integers(self, position: int) -> bool:
+        """Return whether a column may have integers."""
+        return self._column_dtype(position).kind != "f"
+
+    def as_array(self) -> Array | None:
+        """Return the numbers as one array where the table has it at hand; gaps and large integers are not checked."""
+        return None
+
     def columns(self, rows: Rows) -> list[Column]:
         """Return the columns at some rows."""
         if self._whole is not None:
@@ -73,12 +83,13 @@ class FrameColumns(Columns):
 
     def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
         """Refuse infinities in columns of numbers, and return whether all columns are such, without gaps."""
-        place, finite = self.place(rows), True
+        place, finite, encoded = self.place(rows), True, not self.numeric
         for k, j in enumerate(self.which):
             if self._column_dtype(j).kind not in "fiub":
                 finite = False
                 continue
-            column = self.column(j, rows, place.some(k, k + 1))
+            # Columns that will be encoded are converted once.
+            column = self.whole()[k][rows] if encoded else self.column(j, rows, place.some(k, k + 1))
             numbers(column.values, dtype, place.some(k, k + 1), gaps=True)
             finite &= not column.gaps.any()
         return finite
@@ -93,8 +104,12 @@ class FrameColumns(Columns):
 class PandasColumns(FrameColumns):
     """Columns of a pandas DataFrame."""
 
+    @cached_property
+    def _dtypes(self) -> list[Any]:
+        return list(self._table.dtypes)
+
     def _column_dtype(self, position: int) -> np.dtype[Any]:
-        dtype = self._table.dtypes.iloc[position]
+        dtype = self._dtypes[position]
         if hasattr(dtype, "fill_value"):  # stored sparsely
             dtype = dtype.subtype
         elif not isinstance(dtype, np.dtype):  # nullable and Arrow-backed types name their numpy type
@@ -104,11 +119,18 @@ class PandasColumns(FrameColumns):
     @property
     def numeric(self) -> bool:
         """Whether every column has a type of numbers, all or none of them stored sparsely, without their zeros."""
-        fills = {getattr(self._table.dtypes.iloc[j], "fill_value", None) for j in self.which}
+        fills = {getattr(self._dtypes[j], "fill_value", None) for j in self.which}
         return super().numeric and fills in ({None}, {0})
 
+    def as_array(self) -> Array | None:
+        """Return the numbers as one array, where every column has a NumPy type of numbers."""
+        plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in self._dtypes)
+        return self._table.to_numpy() if plain else None
+
     def column(self, position: int, rows: Rows, place: Place) -> Column:
-        series = self._table.iloc[rows, position]
+        series = self._table.iloc[:, position]
+        if not (isinstance(rows, slice) and rows == slice(0, self.n_rows)):  # which pandas takes far longer to find
+            series = series.iloc[rows]
         name, stated = series.dtype.name, str(series.dtype)
         if hasattr(series.dtype, "pyarrow_dtype"):
             return arrow_column(series.array.__arrow_array__())
@@ -138,6 +160,10 @@ class PolarsColumns(FrameColumns):
         if (not dtype.is_numeric() and str(dtype) != "Boolean") or str(dtype) in {"Int128", "UInt128"}:
             return _OBJECT
         return np.dtype(np.float32 if str(dtype) in {"Float16", "Float32"} else np.float64)
+
+    def holds_integers(self, position: int) -> bool:
+        """Return whether a column may have integers."""
+        return not self._table.dtypes[position].is_float()
 
     def column(self, position: int, rows: Rows, place: Place) -> Column:
         series = self._table.to_series(position)[rows]
@@ -333,7 +359,7 @@ def refuse_large_integers(values: Any, source: str) -> None:
     columns = None if isinstance(values, np.ndarray | list | tuple) else table_columns(values)
     if isinstance(columns, FrameColumns):
         rows = slice(0, columns.n_rows)
-        for position in columns.which:
+        for position in filter(columns.holds_integers, columns.which):
             place = columns.place(rows).some(position, position + 1)
             check_integers(columns.column(position, rows, place).values, place)
         return
