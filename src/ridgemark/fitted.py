@@ -94,6 +94,12 @@ class Form(_Frozen):
             raise ValueError("the schema does not have the numbers of columns and features of the fit")
 
     @property
+    def used(self) -> list[int]:
+        """Positions of the columns that are features; a fit leaves out those of one value, for example."""
+        parts = [True] * self.n_features if self.table is None else [field.parts for field in self.table.fields]
+        return [j for j, known in enumerate(parts) if known]
+
+    @property
     def encoded_names(self) -> tuple[str, ...]:
         """Names of the features that the kernel sees."""
         return column_names(self.feature_names, self.n_features) if self.table is None else self.table.encoded_names

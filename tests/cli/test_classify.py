@@ -77,8 +77,11 @@ def test_probabilities_and_labels_are_written(files, fit, ridgemark):
     code, _, errors = ridgemark("predict", files / "model", files / "test.csv", "--output", files / "p.csv", "--proba")
     assert code == 0, errors
     written = pd.read_csv(files / "p.csv")
-    assert written.columns.tolist() == [f"probability_{label}" for label in model.classes_]
-    assert written.to_numpy() == pytest.approx(model.predict_proba(rows))
+    assert written.columns.tolist() == ["prediction", *(f"probability_{label}" for label in model.classes_)]
+    assert written.to_numpy()[:, 1:] == pytest.approx(model.predict_proba(rows))
+    assert written["prediction"].tolist() == model.predict(rows).tolist()
+    ridgemark("predict", files / "model", files / "test.csv", "--output", files / "p.npy", "--proba")
+    assert np.load(files / "p.npy") == pytest.approx(written.to_numpy())
     ridgemark("predict", files / "model", files / "test.csv", "--output", files / "labels.csv")
     assert pd.read_csv(files / "labels.csv")["prediction"].tolist() == model.predict(rows).tolist()
 
@@ -126,10 +129,15 @@ def test_text_labels_go_through_all_commands(form, tmp_path, ridgemark):
     assert pd.read_parquet(tmp_path / "labels.parquet")["prediction"].tolist() == labels
     ridgemark("predict", model, files["test"], "--proba", "--output", tmp_path / "p.csv")
     assert pd.read_csv(tmp_path / "p.csv").columns.tolist() == [
+        "prediction",
         "probability_fig",
         "probability_pear",
         "probability_sour plum",
     ]
+    assert pd.read_csv(tmp_path / "p.csv")["prediction"].tolist() == labels
+    code, _, errors = ridgemark("predict", model, files["test"], "--proba", "--output", tmp_path / "p.npy")
+    assert code == 2
+    assert "can hold only numbers, and the labels are text; write .csv or .parquet" in errors[-1]
     code, printed, errors = ridgemark("certify", model, files["train"])
     assert code == 0, errors
     assert "of exact kernel logistic regression on these rows" in " ".join(printed.split())
@@ -192,7 +200,7 @@ def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark
     model, table = load(files / "model"), pd.read_csv(files / "test.csv")
     right = model.score(table[["a", "b"]], table["y"])
     for words in (
-        f"{right:.1%} right",
+        f"{right:.1%} of labels right",
         "of exact kernel logistic regression on these rows",
         "On the diagonal, probabilities are what they say",
         "Labels (rows) and most probable labels (columns) of held-out rows",
@@ -202,7 +210,7 @@ def test_the_page_of_classes_shows_errors_rows_and_effects(files, fit, ridgemark
     ):
         assert words in page, words
     assert ridgemark("report", files / "model", "--output", files / "again.html")[0] == 0
-    assert f"{right:.1%} right" in (files / "again.html").read_text(encoding="utf-8")
+    assert f"{right:.1%} of labels right" in (files / "again.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("repeats", [1, np.arange(1, 5)])

@@ -1,5 +1,7 @@
 """A messy Parquet file through the commands, without an option but the target."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,21 @@ def test_a_column_that_the_fit_left_out_is_not_needed_to_predict(ridgemark, tmp_
         assert ridgemark("predict", tmp_path / "m", data, "-o", f"{data}.npy")[0] == 0
         assert ridgemark("effects", tmp_path / "m", data)[0] == 0
     assert np.array_equal(np.load(f"{rows}.npy"), np.load(f"{new}.npy"))
+    assert "columns 2: 'x', 'text'" in " ".join(ridgemark("info", tmp_path / "m")[1].split())
+    record = json.loads(ridgemark("info", tmp_path / "m", "--json")[1])
+    assert (record["feature_names"], record["n_features"]) == (["x", "text"], 2)
+
+
+def test_the_page_names_the_columns_that_are_features(ridgemark, tmp_path):
+    pytest.importorskip("matplotlib")
+    x, text = np.random.default_rng(0).normal(size=60).tolist(), ["ab"[k % 2] for k in range(60)]
+    rows = _write(tmp_path / "rows.csv", "x,k,text,y", [x, [7] * 60, text, np.sin(x).tolist()])
+    fit = ("fit", rows, "-t", "y", "--bandwidth", "median", "-o", tmp_path / "m", "--report", tmp_path / "m.html")
+    _, out, _ = ridgemark(*fit)
+    assert "60 rows of 2 columns" in " ".join(out.split())
+    page = (tmp_path / "m.html").read_text()
+    assert "Columns: x, text." in page
+    assert "Of 2 columns the predictions vary most" in page
 
 
 @pytest.fixture

@@ -68,6 +68,14 @@ def test_many_rows_of_a_class_are_counted_in_full():
     assert f">{1234 * int(labels.sum()):,}</td>" in fit_page(model, run, "1.0")
 
 
+def test_how_sure_labels_are_is_a_share_of_rows():
+    model = NystromClassifier("gaussian", bandwidth=1.0, random_state=0)
+    run = fit_and_measure(model, open_rows(X[:90], (X[:90, 0] > 0) + 0.0))
+    found = cards(fit_page(model, run, "1.0"))
+    assert found["How good is it?"][1] == f"{run.sample['accuracy']:.1%} of labels right"
+    assert found["How sure is a prediction?"][1] == f"one label for {run.sample['sets'][2]:.0%} of rows"
+
+
 def test_coverage_is_shown_in_groups_of_the_prediction(measured):
     _, run, page = measured
     rows = run.held_out

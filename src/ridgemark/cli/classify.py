@@ -14,7 +14,7 @@ from ridgemark.cli.measures import peak_memory, sample_of_classes
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import distance_words, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, n_columns, spoken, tuning_lines
 from ridgemark.rows import RowSource, listed, shown, text_labels, without_features
 from ridgemark.rows.cells import CODE, TRUTH, is_number
 from ridgemark.rows.csv_scan import MISSING
@@ -84,7 +84,7 @@ def _labels_of(source: RowSource) -> set[Any]:
 
 def class_lines(model: Any, run: RunRecord) -> list[tuple[str, str | None]]:
     """Return a fit of classes in a few lines of labels and values."""
-    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {model.n_features_in_} columns, "
+    rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {n_columns(model)} columns, "
     return [
         ("classes", f"{rows}{len(model.classes_)} classes: {listed(model.classes_.tolist())}"),
         ("left out", _error_words(run.sample)),

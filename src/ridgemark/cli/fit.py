@@ -25,7 +25,7 @@ from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.estimators.saving import save_model
 from ridgemark.estimators.table_reader import encoded_source
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import distance_words, interval_shortage, quality_lines, spoken, tuning_lines
+from ridgemark.report.fit_words import distance_words, interval_shortage, n_columns, quality_lines, spoken, tuning_lines
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
@@ -281,7 +281,8 @@ def _cost_words(model: Any, run: RunRecord) -> str:
     parts = [spoken(run.seconds or 0.0)]
     if run.peak_bytes:
         parts.append(f"{run.peak_bytes / 2**30:.1f} GiB of memory")
-    columns = "1 column" if model.n_features_in_ == 1 else f"{model.n_features_in_} columns"
+    count = n_columns(model)
+    columns = "1 column" if count == 1 else f"{count} columns"
     rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {columns}"
     parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
     if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= LONG:

@@ -12,7 +12,7 @@ from ridgemark.cli.fit import fit_lines
 from ridgemark.cli.measures import summary
 from ridgemark.cli.output import print_result
 from ridgemark.fitted import RunRecord
-from ridgemark.report.fit_words import interval_shortage, kernel_words
+from ridgemark.report.fit_words import interval_shortage, kernel_words, n_columns, used_names
 from ridgemark.rows.places import listed, shown
 
 
@@ -25,8 +25,8 @@ def command(model: Path, as_json: bool) -> None:
     The leave-one-out error is known for every model that was solved directly, but after `partial_fit`.
     """
     fitted, run = load_model(model, "predict")
-    size, names = model.stat().st_size, getattr(fitted, "feature_names_in_", None)
-    columns = f"{fitted.n_features_in_}, without names" if names is None else f"{len(names)}: {listed(names)}"
+    size, names = model.stat().st_size, used_names(fitted)
+    columns = f"{n_columns(fitted)}, without names" if names is None else f"{len(names)}: {listed(names)}"
     classes = hasattr(fitted, "classes_")
     known = hasattr(fitted, "calibration_") and (classes or fitted._model.sums is not None)
     lines = [
@@ -40,10 +40,10 @@ def command(model: Path, as_json: bool) -> None:
         record = summary(fitted, run)
     else:
         ridges = np.atleast_1d(fitted.ridge_).tolist()
-        record = {"n_features": fitted.n_features_in_, "kernel": kernel_words(fitted), "ridge": ridges}
+        record = {"n_features": n_columns(fitted), "kernel": kernel_words(fitted), "ridge": ridges}
     about = {
         "estimator": type(fitted).__name__,
-        "feature_names": None if names is None else list(map(str, names)),
+        "feature_names": names,
         "intervals": known,
         "bytes": size,
     }

@@ -176,7 +176,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     bandwidth, tuning = model.bandwidth_, getattr(model, "tuning_", None)
     shown = ("data", "n_rows", "target_names", "seconds", "peak_bytes", "waiting_share")
     record = {name: getattr(run, name) for name in shown} | {
-        "n_features": model.n_features_in_,
+        "n_features": words.n_columns(model),
         "kernel": words.kernel_words(model),
         "tuning": None if tuning is None else {name: getattr(tuning, name) for name in _TUNING},
         "important_columns": [{"column": name, "share": share} for name, share in words.important_columns(model, 3)],

@@ -13,6 +13,7 @@ from ridgemark.cli.kept import kept_columns
 from ridgemark.cli.output import Tell, check_outputs, print_result, progress, table_form, write_table
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.estimators.table_reader import encoded_rows, warn_of_unseen
+from ridgemark.losses import class_loss
 from ridgemark.passes import read_ahead
 from ridgemark.rows import RowSource, shown
 
@@ -44,7 +45,7 @@ def _coverages(text: str) -> list[float]:
     "SHARES",
 )
 @shared.flag("--std", "Also write the standard deviation of the fitted function.")
-@shared.flag("--proba", "Write the probability of every class, for a model of labels.")
+@shared.flag("--proba", "Write the label and the probability of every class, for a model of labels.")
 @shared.column_option("--keep", "Columns of DATA to write before the predictions.")
 @shared.columns_option
 @shared.form_options
@@ -78,7 +79,11 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     kinds = ["prediction", *["std"] * std, *(end + share for share in several for end in ("lower", "upper"))]
     header = [kind if n_targets == 1 else f"{kind}_{name}" for name in names for kind in kinds]
     if proba:
-        header = [f"probability_{label}" for label in fitted.classes_.tolist()]
+        header += [f"probability_{label}" for label in fitted.classes_.tolist()]
+        if table_form(output) == ".npy" and fitted.classes_.dtype.kind not in "iufb":
+            raise ParameterError(
+                f"{shown(output)} can hold only numbers, and the labels are text; write .csv or .parquet"
+            )
     kept = {} if keep is None else kept_columns(data, keep, source, **csv_form(data, options, run))
     if twice := sorted({*kept} & {*header}):
         raise ParameterError(f"{shown(data)} has a column {shown(twice[0])} as the output has; leave it out of --keep")
@@ -99,8 +104,10 @@ def _parts(
         for block in blocks:
             rows = encoded_rows(block.features)
             try:
-                predict = fitted.predict_proba if proba else fitted.predict
-                found = predict(rows, return_std=True) if std else [predict(rows)]
+                if proba:
+                    found = _with_probabilities(fitted, rows)
+                else:
+                    found = fitted.predict(rows, return_std=True) if std else [fitted.predict(rows)]
                 columns = [_by_target(values) for values in found]
                 if coverages:
                     ends = np.asarray(fitted.predict_interval(rows, coverages))
@@ -109,8 +116,15 @@ def _parts(
                 raise NumericalError(f"counted from row {block.start}: {error}") from error
             stop = block.start + block.n_rows
             before = [column[block.start : stop] for column in kept]
-            yield before + [column[:, target] for target in range(columns[0].shape[1]) for column in columns]
+            widths = range(max(column.shape[1] for column in columns))
+            yield before + [column[:, k] for k in widths for column in columns if k < column.shape[1]]
             tell("predictions", stop, source.n_rows)
+
+
+def _with_probabilities(fitted: Any, rows: Any) -> list[Any]:
+    """Return the labels, and the probabilities of the classes (n, K), of one evaluation of the functions."""
+    values = _by_target(fitted.decision_function(rows))
+    return [fitted._most_probable(values), np.exp(class_loss(len(fitted.classes_)).log_probabilities(values))]
 
 
 def _by_target(values: Any) -> Any:

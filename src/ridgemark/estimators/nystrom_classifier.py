@@ -135,7 +135,10 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @lazy_on_dask
     def predict(self, X):
         """Return the most probable label of every row, shape (n,)."""
-        values = self._log_odds(X)
+        return self._most_probable(self._log_odds(X))
+
+    def _most_probable(self, values):
+        """Return the labels for log-odds (n, 1), or functions (n, K)."""
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
     @lazy_on_dask

@@ -28,16 +28,17 @@ def class_answers(fit: Any) -> list[Answer | None]:
         f"{_name(fit, guessed)}, is that of {shares[guessed]:.1%}. The log loss is {rows['log_loss']:.3g}, "
         f"{gain:.0%} below that of the classes' shares."
     )
-    good = Answer("How good is it?", "good", f"{rows['accuracy']:.1%} right", sentence, TONES[how_much(gain)])
+    good = Answer("How good is it?", "good", f"{rows['accuracy']:.1%} of labels right", sentence, TONES[how_much(gain)])
     covered, size, single = rows["sets"]
     sentence = (
-        f"Sets of labels that should hold the right one for {COVERAGE:.0%} of new rows have {size:.3g} labels on "
-        f"average, and {single:.0%} of them have one. They hold the label of {covered:.1%} of these rows."
+        f"For so many rows one label alone is probable enough. Others have several or none, {size:.3g} on average over "
+        f"all rows. These sets of labels should hold the right one for {COVERAGE:.0%} of new rows, and hold that of "
+        f"{covered:.1%} of {which}."
     )
     sentence += (
         " The coverage is proved." if fit.model.calibration_.guaranteed else " This is an estimate, not a proof."
     )
-    return [good, Answer("How sure is a prediction?", "sure", f"{size:.3g} labels", sentence, None)]
+    return [good, Answer("How sure is a prediction?", "sure", f"one label for {single:.0%} of rows", sentence, None)]
 
 
 def class_errors(fit: Any) -> list[Html]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ridgemark.certificates.record import rounded_up
 from ridgemark.report.class_page import TONES, class_answers
-from ridgemark.report.fit_words import COVERAGE, distance_words, how_much, important_columns, printable
+from ridgemark.report.fit_words import COVERAGE, distance_words, how_much, important_columns, n_columns, printable
 from ridgemark.report.page import Answer
 
 _CLOSE = 0.1  # fraction of the leave-one-out error; a smaller distance to exact does not matter
@@ -43,7 +43,7 @@ def _matters(model: Any) -> Answer | None:
         return None
     names = [f"{printable(name)[:24]} ({share:.0%})" for name, share in largest]
     sentence = (
-        f"Of {model.n_features_in_} columns the predictions vary most with {', '.join(names)}; in brackets the share "
+        f"Of {n_columns(model)} columns the predictions vary most with {', '.join(names)}; in brackets the share "
         "of the variation."
     )
     return Answer("What matters?", "columns", printable(largest[0][0])[:24], sentence, None)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ridgemark.report import page as html
-from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, printable
+from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, draw
 from ridgemark.rows import ArrayRows, dense
@@ -52,9 +52,9 @@ def importance_figure(model: Any) -> Html | None:
     listed = ", ".join(f"{name} {share:.1%}" for name, share in zip(short, shares, strict=True))
     return html.figure(
         draw(Chart("importance", "", [bars], names=short), "importance"),
-        f"The importance of {len(names)} of {model.n_features_in_} columns, the largest first: {listed}.",
+        f"The importance of {len(names)} of {n_columns(model)} columns, the largest first: {listed}.",
         "The importance of a column is its share of the mean squared gradient of the prediction times the column's "
-        f"variance. Shown: {len(names)} of {model.n_features_in_} columns, {sum(shares):.1%} of the total.",
+        f"variance. Shown: {len(names)} of {n_columns(model)} columns, {sum(shares):.1%} of the total.",
     )
 
 

@@ -110,7 +110,7 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
         ("landmarks", words.landmark_words(model)),
         ("effective dimension", "{:.4g} to {:.4g}".format(*model.effective_dimension_)),
         ("coherence", "{:.3g} to {:.3g}".format(*model.coherence_) if hasattr(model, "coherence_") else None),
-        ("features", str(model.n_features_in_)),
+        ("columns", str(words.n_columns(model))),
         ("intercept", "yes" if model.fit_intercept else "no"),
         ("solver", model.solver_),
         ("seed", str(model.random_state)),
@@ -119,10 +119,10 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     blocks = [_pairs("The fit", facts)]
     if path is not None and len(path.ridges) > 1:
         blocks.insert(0, loss_path_figure(path) if fit.classes else figures.path_figure(path, fit.spread))
-    if hasattr(model, "feature_names_in_"):
-        names = [printable(str(name)) for name in model.feature_names_in_]
+    if (used := words.used_names(model)) is not None:
+        names = list(map(printable, used))
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        blocks.append(html.paragraph(f"Features: {', '.join(names[:_MOST_NAMES])}{more}."))
+        blocks.append(html.paragraph(f"Columns: {', '.join(names[:_MOST_NAMES])}{more}."))
     return blocks
 
 

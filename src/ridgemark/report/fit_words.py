@@ -81,6 +81,17 @@ def landmark_words(model: Any) -> str:
     return f"{model.n_landmarks_:,} by {selection_name(model)}, {why}"
 
 
+def n_columns(model: Any) -> int:
+    """Return the number of columns that are features of a fit, without those it left out."""
+    return len(model._model.schema.used)
+
+
+def used_names(model: Any) -> list[str] | None:
+    """Return the names of the columns that are features of a fit; None where columns have no names."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(names[j]) for j in model._model.schema.used]
+
+
 def important_columns(model: Any, most: int) -> list[tuple[str, float]]:
     """Return the columns of largest importance with their shares; none where they are not known or all are zero."""
     shares = getattr(model, "feature_importances_", np.zeros(1))
