@@ -196,7 +196,7 @@ def leading_cholesky(matrix: Floats) -> Floats:
     lengths = np.sqrt(np.diagonal(matrix))
     scaled, size = matrix / lengths / lengths[:, None], len(matrix)
     while True:
-        with all_blas_threads():
+        with blas_threads_for(size):
             factor, info = lapack.dpotrf(scaled[:size, :size].T, lower=0, clean=1)
         _check_info("dpotrf", min(info, 0))
         if not info:
