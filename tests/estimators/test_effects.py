@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from scipy import sparse
 
 from ridgemark import NystromRidge, load, open_rows
@@ -162,8 +163,9 @@ def test_several_columns_can_be_one_effect():
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_averages_and_errors_are_the_formulas(intercept):
+    """Without calibration rows, as after `partial_fit`: those of noise of one size."""
     X, y = _data()
-    model = _fitted(X=X, y=y, fit_intercept=intercept)
+    model = clone(_fitted(X=X, y=y, fit_intercept=intercept)).partial_fit(X, y)
     fit, s, step = model._model.sums, model.scaled_ridge_, 1e-5
     B = fit.factor.features(X)
     B = B - B.mean(axis=0) * intercept

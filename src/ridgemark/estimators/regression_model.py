@@ -191,7 +191,7 @@ class RegressionModel(LandmarkModel):
         self._warn_of_unseen(passes.source)
         if not return_std:
             return values
-        sums, known = self._sums("a standard error of effects", compact=True), self._model.calibration
+        sums, known = self._sums("a standard error of effects", compact=True), self._model.calibrated
         errors = effect_deviations(passes, sums, known, columns)
         return values, in_form(self._model, in_range(errors, "the standard error", _RESCALE))
 
@@ -213,7 +213,7 @@ class RegressionModel(LandmarkModel):
         """
         passes, *_, columns = self._effect_rows(X)
         sums = self._sums("effects_summary", compact=True)
-        summary = summarise_effects(passes, sums, self._model.calibration, columns)
+        summary = summarise_effects(passes, sums, self._model.calibrated, columns)
         self._warn_of_unseen(passes.source)
         return summary
 
