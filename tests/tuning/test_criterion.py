@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from ridgemark.kernels import Gaussian, Laplacian, Matern12, Matern32, Matern52, PowerExponential
+from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern12, Matern32, Matern52, Mixture, PowerExponential
+from ridgemark.tuning.coordinates import LEVELS, Coordinates
 from ridgemark.tuning.criterion import Sample, best_ridge, evaluate, fit_small
-from ridgemark.tuning.metrics import FullMatrix, PerFeature
-from ridgemark.tuning.pairs import with_metric
 
 FAMILIES = [
     Gaussian(),
@@ -17,6 +16,23 @@ FAMILIES = [
     PowerExponential(exponent=0.8),
 ]
 NAMES = [f"{type(one).__name__}{getattr(one, 'exponent', '')}" for one in FAMILIES]
+WIDE = np.array([0.7, 0.5, 0.9])
+MIXTURES = {
+    "all parts": ([Gaussian(1.0), Matern32(0.4), Matern12(3.0)], [Laplacian(2.0 * WIDE), Linear(widths=3.0 * WIDE)]),
+    "radial": ([Matern52(1.0), PowerExponential(0.6, exponent=1.4)], []),
+    "one": ([Gaussian(1.0)], []),
+    "laplacian": ([], [Laplacian(2.0 * WIDE)]),
+    "laplacian and linear": ([], [Laplacian(2.0 * WIDE), Linear(widths=WIDE)]),
+}
+
+
+def mixture(name, level, seed=0):
+    """Return a mixture of this name whose metric is a matrix or has a bandwidth for each feature."""
+    rng, (radial, others) = np.random.default_rng(seed), MIXTURES[name]
+    weights = rng.uniform(0.2, 1.0, len(radial) + len(others)).tolist()
+    if level == "metric":
+        return Mixture(radial, others, weights, metric=np.diag(1.0 / WIDE) + 0.2 * rng.normal(size=(3, 3)))
+    return Mixture(radial, others, weights, bandwidth=1.0 / WIDE)
 
 
 def sample_of(seed=0, n=120, d=3, p=20, targets=2, fit_intercept=True):
@@ -38,48 +54,59 @@ def slopes(error_at, x, step=1e-5):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("family", FAMILIES, ids=NAMES)
-@pytest.mark.parametrize("metrics", [PerFeature(3), FullMatrix(3)], ids=lambda one: one.level)
-def test_gradients_are_those_of_finite_differences(family, metrics, fit_intercept):
-    check_gradients(family, metrics, fit_intercept)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_gradients_of_the_laplacian_are_those_of_finite_differences(fit_intercept):
-    check_gradients(Laplacian(), PerFeature(3), fit_intercept)
+@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_gradients_are_those_of_finite_differences(name, level, fit_intercept):
+    if level != "metric" or MIXTURES[name][0]:
+        check_gradients(name, level, fit_intercept)
 
 
 def test_gradients_of_columns_of_two_values_are_those_of_finite_differences():
-    check_gradients(Laplacian(), PerFeature(3), True, indicators=True)
+    check_gradients("all parts", "per_feature", True, indicators=True)
 
 
-def check_gradients(family, metrics, fit_intercept, indicators=False):
+def check_gradients(name, level, fit_intercept, indicators=False):
     for seed, ridge in enumerate([1e-4, 1e-3, 1e-2]):
         sample = sample_of(seed, fit_intercept=fit_intercept)
         if indicators:
             sample.features[:, 1:] = np.where(sample.features[:, 1:] > 0.5, 3.0, -1.0)
-        mixing = 0.2 * np.random.default_rng(seed).normal(size=(3, 3)) if metrics.level == "metric" else 0.0
-        start = metrics.coordinates(np.diag([0.7, 0.5, 0.9]) + mixing)
+        coordinates = Coordinates(mixture(name, level, seed), level, (1e-11, 1.0))
+        start = coordinates.vector(ridge)
 
-        def error_at(x, sample=sample, ridge=ridge):
-            return evaluate(family, metrics.metric(x), ridge, sample).error
+        def error_at(x, sample=sample, at=coordinates):
+            return evaluate(at.kernel(x), at.ridge(x), sample).error
 
-        metric = metrics.metric(start)
-        result = evaluate(family, metric, ridge, sample)
-        expected = slopes(error_at, start)
-        assert abs(metrics.gradient(metric, result) - expected).max() <= 1e-6 * abs(expected).max()
-        by_ridge = slopes(
-            lambda s, sample=sample, m=metric: evaluate(family, m, np.exp(s[0]), sample).error, np.log([ridge])
-        )
-        assert result.ridge_slope * ridge == pytest.approx(by_ridge[0], rel=1e-6)
+        result = evaluate(coordinates.kernel(start), ridge, sample)
+        found, expected = coordinates.gradient(result.kernel, ridge, result.slopes), slopes(error_at, start)
+        assert found.shape == start.shape
+        assert abs(found - expected).max() <= 1e-6 * abs(expected).max()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_vector_stands_for_the_mixture_it_came_from(level):
+    given = mixture("all parts", level)
+    at = Coordinates(given, level, (1e-11, 1.0))
+    again = at.kernel(at.vector(1e-3))
+    rows = np.random.default_rng(0).normal(size=(10, 3))
+    assert np.allclose(again(rows), given(rows) / sum(given.weights), rtol=1e-12)
+    assert sum(again.weights) == pytest.approx(1.0)
+    assert at.ridge(at.vector(1e-3)) == pytest.approx(1e-3)
+
+
+def test_single_precision_is_close_to_double():
+    sample = sample_of(n=300, p=60)
+    kernel = mixture("all parts", "metric")
+    double, single = (evaluate(kernel, 1e-3, one) for one in (sample, sample.in_single_precision()))
+    assert single.error == pytest.approx(double.error, rel=1e-4)
+    assert abs(single.slopes.outer - double.slopes.outer).max() <= 2e-3 * abs(double.slopes.outer).max()
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_error_is_that_of_refits_without_each_row(fit_intercept):
-    sample, metric, ridge = sample_of(n=40, p=12, fit_intercept=fit_intercept), 0.6 * np.eye(3), 1e-3
-    kernel = with_metric(Gaussian(), metric)
+    sample, ridge = sample_of(n=40, p=12, fit_intercept=fit_intercept), 1e-3
+    kernel = mixture("all parts", "metric")
     C, W = kernel(sample.features, sample.landmarks), kernel(sample.landmarks)
-    W += 1e-10 * np.eye(12)
+    W += 1e-10 * np.diagonal(W).max() * np.eye(12)
     total = 0.0
     for row in range(40):
         rest = np.arange(40) != row
@@ -92,15 +119,15 @@ def test_the_error_is_that_of_refits_without_each_row(fit_intercept):
         coefficients = np.linalg.solve(A.T @ (w[:, None] * A) + ridge * W, A.T @ (w[:, None] * target))
         constant = origin - mean @ coefficients if fit_intercept else 0.0
         total += sample.weights[row] * ((sample.targets[row] - C[row] @ coefficients - constant) ** 2).mean()
-    assert evaluate(Gaussian(), metric, ridge, sample).error == pytest.approx(total, rel=1e-7)
+    assert evaluate(kernel, ridge, sample).error == pytest.approx(total, rel=1e-7)
 
 
 def test_the_best_ridge_has_the_smallest_error_and_one_ridge_has_its_own():
     sample = sample_of(targets=1)
-    error = evaluate(Gaussian(), np.eye(3), 1e-3, sample).error
-    best = best_ridge(with_metric(Gaussian(), np.eye(3)), sample, np.array([1e-4, 1e-3, 1e-2]))
-    assert best[0] <= error
-    assert best_ridge(with_metric(Gaussian(), np.eye(3)), sample, np.array([1e-3]))[0] == pytest.approx(error, rel=1e-6)
+    kernel = mixture("one", "metric")
+    error = evaluate(kernel, 1e-3, sample).error
+    assert best_ridge(kernel, sample, np.array([1e-4, 1e-3, 1e-2]))[0] <= error
+    assert best_ridge(kernel, sample, np.array([1e-3]))[0] == pytest.approx(error, rel=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=NAMES)

@@ -1,26 +1,23 @@
 """Tuning: levels, judges, what it leaves alone, and what it records."""
 
 import threading
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import RidgeCV
 
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_scores, load
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
-from ridgemark.kernels import Gaussian, Laplacian, Matern32
+from ridgemark.kernels import Gaussian, Matern32
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
-from ridgemark.tuning.criterion import Sample, best_ridge
-from ridgemark.tuning.levels import Choice, _choose_family, choose
-from ridgemark.tuning.metrics import PerFeature
 
 SMALL = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=12, kernels=("gaussian", "matern32"))
 FEW = Tuner(**SMALL.get_params() | {"evaluations": 4, "kernels": ("gaussian",)})  # where the choice does not matter
+PER_FEATURE = Tuner(**SMALL.get_params() | {"levels": ("per_feature",)})
 SHARED = Tuner(**SMALL.get_params() | {"levels": ("shared",)})
 
 
@@ -127,10 +124,10 @@ def test_a_level_asked_for_is_taken(level):
 
 
 def test_a_fit_with_many_landmarks_is_tuned_with_more():
-    assert Tuner().sizes() == (4000, 3000, 400) == Tuner().sizes(1000)
-    assert Tuner().sizes(3600) == (6000, 3000, 600)
-    assert Tuner().sizes(50_000) == (8000, 3000, 800)
-    assert Tuner(rows=500, landmarks=50).sizes(5000) == (500, 3000, 50)
+    assert Tuner().sizes() == (4000, 1500, 400) == Tuner().sizes(1000)
+    assert Tuner().sizes(3600) == (6000, 1500, 600)
+    assert Tuner().sizes(50_000) == (8000, 1500, 800)
+    assert Tuner(rows=500, landmarks=50).sizes(5000) == (500, 1500, 50)
 
 
 def test_few_rows_share_one_bandwidth():
@@ -146,7 +143,8 @@ def test_one_metric_serves_several_targets_in_their_own_units():
     X, y = product_of_two(400)
     both = np.c_[y, 1e6 * y]
     one, two = (
-        NystromRidge(bandwidth=SMALL, n_landmarks=60, random_state=0).fit(X, targets) for targets in (y[:, None], both)
+        NystromRidge(bandwidth=PER_FEATURE, n_landmarks=60, random_state=0).fit(X, targets)
+        for targets in (y[:, None], both)
     )
     assert np.allclose(one.bandwidth_, two.bandwidth_, rtol=0.05)
 
@@ -200,110 +198,6 @@ def test_the_exact_model_takes_the_tuned_metric():
     assert model.bandwidth_[2:].min() / X[:, 2].std() > 3 * model.bandwidth_[0] / X[:, 0].std()
 
 
-def test_families_of_an_exact_fit_are_compared_by_exact_fits():
-    """The corner of |x| suits a rougher family; few landmarks cannot show it, and all rows do."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(700, 2))
-    y = np.abs(X).sum(axis=1)
-    tuner = Tuner(rows=300, judging_rows=100, landmarks=20, evaluations=4, kernels=("gaussian", "matern32"))
-    families = [
-        model.set_params(bandwidth=tuner, random_state=0).fit(X, y).tuning_.kernel
-        for model in (NystromRidge(n_landmarks=30), ExactKernelRidge())
-    ]
-    assert families == ["Gaussian", "Matern32"]
-
-
-def test_the_family_tuned_must_be_better_to_stay_in_an_exact_fit(monkeypatch):
-    monkeypatch.setattr(search.Search, "judged_errors", lambda self, kernels: [1.0] * len(kernels))
-    rows = Sample(np.arange(6.0)[:, None], np.ones((6, 1)), np.full(6, 1 / 6), 6, True)
-    for n_landmarks, expected in ((6, Matern32), (3, Gaussian)):
-        one = search.Search(replace(rows, n_landmarks=n_landmarks), rows, np.ones(1), 1, 1, print)
-        family, *_ = one.compare([Matern32()], Gaussian(), np.eye(1))
-        assert type(family) is expected
-
-
-ROWS_OF_16 = Sample(np.arange(16.0)[:, None], np.ones((16, 1)), np.full(16, 1 / 16), 8, True)
-SIXTY_AND_THIRTY = ((slice(60), 60), (slice(60, 90), 30))
-
-
-def _search_with_errors(monkeypatch, error):
-    """Return a search whose judged errors are a function of the number of landmarks and the bandwidth."""
-
-    def errors(self, kernels):
-        return [error(self.tuning.n_landmarks, bandwidth) for bandwidth in kernels]
-
-    monkeypatch.setattr(search, "with_metric", lambda family, metric: 1.0 / float(metric[0, 0]))
-    monkeypatch.setattr(search.Search, "judged_errors", errors)
-    return search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print)
-
-
-def test_a_length_that_gains_more_from_landmarks_is_taken_for_many(monkeypatch):
-    """Shorter bandwidths have a larger error with 8 landmarks, and each doubling halves it."""
-    one = _search_with_errors(monkeypatch, lambda p, width: 1.0 if width >= 1.0 else 10.0 / p)
-    factors = [one.compare([], Gaussian(), np.eye(1), doublings)[1] for doublings in (0.0, 1.0)]
-    assert factors == [1.0, 0.7]
-
-
-def test_a_length_beyond_the_first_is_tried_where_that_is_best(monkeypatch):
-    one = _search_with_errors(monkeypatch, lambda p, width: width)
-    assert one.compare([], Gaussian(), np.eye(1))[1] == 0.5
-    one = _search_with_errors(monkeypatch, lambda p, width: 1.0 / width)
-    assert one.compare([], Gaussian(), np.eye(1))[1] == 2.0
-
-
-def test_the_record_of_a_rival_has_its_judged_error(monkeypatch):
-    """Not the error that is expected with more landmarks."""
-    one = _search_with_errors(monkeypatch, lambda p, width: 8.0 / p)
-    monkeypatch.setattr(search.Search, "judged", lambda self, kernel: np.full(16, 4.0))
-    record = search.Descended("per_feature", "Laplacian", "shared", 2.0, np.ones(1), np.ones((1, 2)))
-    shared, candidate = search.Shared(Laplacian(), 1.0, 1.0), SimpleNamespace(metric=np.eye(1))
-    rival = search.Found(shared, PerFeature(1), candidate, record)
-    choice = Choice(Gaussian(), PerFeature(1), np.eye(1), asked=False)
-    found = _choose_family(one, choice, rival, 2.0)
-    assert found.compared[0].error == 0.25
-    assert found.levels[0].judged_error == 2.0
-
-
-@pytest.mark.parametrize("level", ["shared", "per_feature"])
-def test_all_rows_judge_families_at_one_bandwidth(level, monkeypatch):
-    """No metric was fitted to them there."""
-    judges = []
-    monkeypatch.setattr(search.Search, "compare", lambda self, *given: (judges.append(self.all_judge), 1.0, ()))
-    levels = (SimpleNamespace(level=level, taken=True),)
-    chosen = Choice(Gaussian(), PerFeature(1), np.eye(1), asked=False, levels=levels)
-    monkeypatch.setattr("ridgemark.tuning.levels._choose_level", lambda *given: chosen)
-    one = search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print)
-    choose(one, one, [search.Shared(Gaussian(), 1.0, 1.0)], [], [level], 0.0)
-    assert judges == [level == "shared"]
-
-
-def test_the_error_of_all_rows_is_the_mean_of_rows_left_out_and_rows_that_judge():
-    X, y = product_of_two(90)
-    tuning, judging = (Sample(X[part], y[part, None], np.full(n, 1 / n), 20, True) for part, n in SIXTY_AND_THIRTY)
-    one = search.Search(tuning, judging, np.array([1e-3]), 1, 1, print)
-    kernel = Gaussian(2.0)
-    of_judging, of_all = (replace(one, all_judge=both).judged_errors([kernel])[0] for both in (False, True))
-    left_out, _ = best_ridge(kernel, tuning, one.ridges)
-    assert of_judging == pytest.approx(np.sqrt(one.judged(kernel).mean()))
-    assert of_all == pytest.approx(np.sqrt((60 * left_out + 30 * of_judging**2) / 90))
-
-
-@pytest.mark.parametrize("all_judge", [False, True])
-def test_the_error_of_a_kernel_that_is_not_definite_is_infinite(all_judge, monkeypatch):
-    def refused(*given):
-        raise np.linalg.LinAlgError
-
-    monkeypatch.setattr(search, "best_model", refused)
-    one = search.Search(ROWS_OF_16, ROWS_OF_16, np.ones(1), 1, 1, print, all_judge=all_judge)
-    assert one.judged_errors([Gaussian()]) == [np.inf]
-
-
-def test_an_error_that_is_zero_or_infinite_is_expected_to_stay(monkeypatch):
-    for error in (0.0, np.inf):
-        one = _search_with_errors(monkeypatch, lambda p, width, error=error: error)
-        assert one.compare([], Gaussian(), np.eye(1), 2.0)[2][0].error == error
-
-
 def test_a_given_ridge_is_used_in_tuning():
     X, y = product_of_two(300)
     model = NystromRidge(bandwidth=FEW, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)
@@ -317,16 +211,6 @@ def test_tuning_is_told_as_progress_and_ends():
     tuning = [(done, total) for what, done, total in seen if what == "tuning"]
     assert tuning[-1][0] == tuning[-1][1]
     assert all(done < total for done, total in tuning[:-1])
-
-
-def test_progress_counts_the_descents_that_run():
-    X, y = product_of_two(150)
-    seen = []
-    kernels = ("gaussian", "matern52", "matern32", "matern12")  # all of the distance: the number of descents is known
-    five = Tuner(rows=100, judging_rows=40, landmarks=20, evaluations=1, kernels=kernels)
-    NystromRidge(ridge=1e-3, bandwidth=five, n_landmarks=30, progress=lambda *told: seen.append(told)).fit(X, y)
-    tuning = [(done, total) for what, done, total in seen if what == "tuning"]
-    assert {done for done, _ in tuning} == set(range(1, tuning[-1][1] + 1))
 
 
 def test_an_interruption_ends_all_descents():
@@ -361,24 +245,65 @@ def steps(n=800, d=5, seed=0):
     return X, y
 
 
-def test_the_laplacian_is_chosen_where_the_target_jumps_along_columns():
+def part_names(model):
+    return [one.kernel for one in model.tuning_.parts]
+
+
+def test_a_laplacian_stays_where_the_target_jumps_along_columns():
     (X, y), (X_test, y_test) = steps(), steps(2000, seed=1)
     tuner, other = (
         Tuner(**SMALL.get_params() | {"rows": 300, "landmarks": 60, "judging_rows": 150, "kernels": kernels})
         for kernels in (("gaussian", "matern12", "laplacian"), ("gaussian", "matern12"))
     )
     model, other = (NystromRidge(bandwidth=one, n_landmarks=200, random_state=0).fit(X, y) for one in (tuner, other))
-    assert isinstance(model.kernel_, Laplacian)
-    assert model.tuning_.level == "per_feature"
-    assert model.tuning_.levels[-1].kernel == model.tuning_.kernel == model.tuning_.compared[0].kernel == "Laplacian"
-    assert model.bandwidth_[3:].min() > 3 * model.bandwidth_[0]
+    assert "Laplacian" in part_names(model)
     assert rmse(model, X_test, y_test) < 0.95 * rmse(other, X_test, y_test)
 
 
-def test_the_laplacian_is_not_chosen_for_a_smooth_target():
+def test_idle_parts_are_dropped():
     X, y = rotated()
-    tuner = Tuner(**SMALL.get_params() | {"kernels": ("laplacian", "gaussian")})
-    assert isinstance(NystromRidge(bandwidth=tuner, n_landmarks=100, random_state=0).fit(X, y).kernel_, Gaussian)
+    tuner = Tuner(**SMALL.get_params() | {"kernels": ("laplacian", "gaussian", "linear")})
+    model = NystromRidge(bandwidth=tuner, n_landmarks=100, random_state=0).fit(X, y)
+    assert isinstance(model.kernel_, Gaussian)
+    assert part_names(model) == ["Gaussian"]
+    assert sorted(model.tuning_.dropped) == ["Laplacian", "Linear"]
+
+
+def test_a_linear_truth_is_fitted_as_linear_regression_does():
+    """The linear part remains, and its columns are bounded one range beyond those of the training rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) * [1.0, 1.0, 100.0, 1.0, 0.01] + 3.0
+    y = X @ [1.0, -2.0, 0.03, 0.0, 50.0] + 0.5 * rng.normal(size=300)
+    new = rng.normal(size=(2000, 5)) * [1.0, 1.0, 100.0, 1.0, 0.01] + 3.0
+    truth = new @ [1.0, -2.0, 0.03, 0.0, 50.0] + 0.5 * rng.normal(size=2000)
+    model = NystromRidge(random_state=0).fit(X, y)
+    assert "Linear" in part_names(model)
+    linear = RidgeCV(np.geomspace(1e-4, 1e4, 17)).fit(X, y)
+    assert rmse(model, new, truth) < 1.01 * rmse(linear, new, truth)
+    far = new.copy()
+    far[:, 1] = 1e9
+    reach = y.max() - y.min()
+    assert (abs(model.predict(far) - y.mean()) < 1.5 * reach).all()
+
+
+def test_weights_and_lengths_are_recorded():
+    X, y = product_of_two(300)
+    tuner = Tuner(**SMALL.get_params() | {"kernels": None})
+    model = NystromRidge(bandwidth=tuner, n_landmarks=60, random_state=0).fit(X, y)
+    found = model.tuning_
+    assert sum(one.weight for one in found.parts) == pytest.approx(1.0)
+    assert len(found.parts) + len(found.dropped) == 5
+    assert found.kernel == " + ".join(part_names(model))
+    again = NystromRidge(model.kernel_, ridge=model.ridge_, n_landmarks=60, random_state=0).fit(X, y)
+    assert again.kernel_ == model.kernel_
+    assert not hasattr(again, "tuning_")
+
+
+def test_without_judging_rows_all_columns_share_one_length():
+    X, y = product_of_two(60)
+    model = NystromRidge(random_state=0).fit(X, y)
+    assert {one.level for one in model.tuning_.descents} == {"shared"}
+    assert model.tuning_.levels[0].taken
 
 
 def test_a_laplacian_given_by_name_is_tuned_per_feature():

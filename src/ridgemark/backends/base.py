@@ -158,6 +158,10 @@ class Backend:
         """Return the squared Euclidean length of each row; inf on overflow, without a warning."""
         return self.xp.sum(rows * rows, axis=1)
 
+    def inner(self, left: Array, right: Array) -> float:
+        """Return the sum of the products of the entries of two arrays."""
+        return float(self.xp.sum(left * right))
+
     def differences(self, left: Array, right: Array, power: int, weights: Array | None, out: Array) -> Array:
         """Write `sum_j weight_j |x_j - z_j|^power` (power 1 or 2) for all pairs into `out`, without a product."""
         for j in range(left.shape[1]):

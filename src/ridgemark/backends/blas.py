@@ -45,7 +45,7 @@ def inverse_triangle(triangle: Floats) -> Floats:
 
     With 1 for the panels before and 2 for the panel itself, `X_22 = T_22^-1` and `X_12 = -X_11 T_12 X_22`.
     """
-    inverse = np.zeros(triangle.shape)
+    inverse = np.zeros(triangle.shape, dtype=triangle.dtype)
     for panel in _panels(len(triangle)):
         before, own = slice(panel.start), np.linalg.inv(triangle[panel, panel])
         inverse[panel, panel] = own

@@ -61,6 +61,9 @@ class NumpyBackend(Backend):
         with np.errstate(over="ignore", under="ignore"):
             return np.einsum("ij,ij->i", rows, rows)
 
+    def inner(self, left: Floats, right: Floats) -> float:
+        return float(np.vdot(left, right))
+
     def differences(self, left: Floats, right: Floats, power: int, weights: Floats | None, out: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
             if left.shape[1] == 1 and weights is None:  # cdist is slower for one feature

@@ -15,7 +15,6 @@ import numpy as np
 from ridgemark.cli import classify
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
-from ridgemark.cli.estimate import AUDITED, LONG, forecast
 from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, repeated_share, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page

@@ -35,7 +35,7 @@ from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.persistence.decoding import POSITIVE, Rule
 from ridgemark.solvers import CompactFit, RefinementStep, RidgeSolution
 from ridgemark.tables.schema import Field
-from ridgemark.tuning import Descended, Level, TriedKernel
+from ridgemark.tuning import Descended, Level
 
 
 class SavedFit(NamedTuple):
@@ -171,7 +171,7 @@ _LOWEST = {
     **dict.fromkeys(("bound", "bounds", "solver_bound", "loo_error", "rms", "target_rms", "unmeasured"), 0),
 }
 _BELOW = {"kept": "p", "chosen": "g", "landmark_rows": "n", "constant_columns": "e", "points": "e"}
-_MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, TriedKernel, Descended, Level, _Inputs, _Shown}
+_MAY_BE_INFINITE = {RidgePath, RefinementStep, Tolerance, Certificate, Descended, Level, _Inputs, _Shown}
 _WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _HINTS = {
     (Form, "arrays"): Literal["numpy", "torch", "cupy", "array_api_strict"],

@@ -6,8 +6,10 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels.algebra import Product, Scaled, Sum
 from ridgemark.kernels.base import CrossKernel, Kernel
 from ridgemark.kernels.bernoulli import Bernoulli
+from ridgemark.kernels.columns import ColumnMap
 from ridgemark.kernels.given import Custom, Precomputed
 from ridgemark.kernels.inner_product import Cosine, Linear, Polynomial
+from ridgemark.kernels.mixture import Mixture
 from ridgemark.kernels.stationary import (
     Gaussian,
     Laplacian,
@@ -20,6 +22,7 @@ from ridgemark.kernels.stationary import (
 
 __all__ = [
     "Bernoulli",
+    "ColumnMap",
     "Cosine",
     "CrossKernel",
     "Custom",
@@ -30,6 +33,7 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Mixture",
     "Polynomial",
     "PowerExponential",
     "Precomputed",

@@ -148,8 +148,8 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
     return backend.clip_(block, lowest=0.0) if form.factor > 0 else backend.clip_(block, highest=0.0)
 
 
-def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend) -> Array:
-    """Return for every row a bound on the rounding error of its kernel values.
+def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend, length: float = 1.0) -> Array:
+    """Return a bound on the rounding error of the kernel values of every row, functions of the distance over `length`.
 
     With u the unit roundoff, d the number of features, r the distance and X the row's distance from the centre, in
     bandwidths:
@@ -177,7 +177,7 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend)
         return backend.zeros((rows.shape[0],)) + exactly
     norms, xp = squared_norms(_scale_rows(rows, prepared), backend), backend.xp
     close = _close(norms, precision)
-    lengths = xp.sqrt(backend.double(xp.where(close, norms, 0.0)))
+    lengths = xp.sqrt(backend.double(xp.where(close, norms, 0.0))) / length
     if prepared.augmented is None:
         more = 2.0 * u * (2.0 * math.sqrt(terms) * lengths + 0.74)
     else:

@@ -25,6 +25,9 @@ class Term:
     def sums(self, weights: Array) -> Array:
         return self.slope.T @ (weights[:, None] * self.u) + self.v * (self.slope.T @ weights)[:, None]
 
+    def times(self, factor: float | Array) -> Term:
+        return replace(self, slope=self.slope * factor)
+
     def column(self, number: int) -> Array:
         return self.slope * (self.u[:, number, None] + self.v[:, number])
 
@@ -47,6 +50,9 @@ class SignTerm:
     def sums(self, weights: Array) -> Array:
         return self._stacked(weights @ self.column(j) for j in range(len(self.widths)))
 
+    def times(self, factor: float | Array) -> SignTerm:
+        return replace(self, slope=self.slope * factor)
+
     def column(self, number: int) -> Array:
         signs = backend_of(self.rows).xp.sign(self.rows[:, number, None] - self.landmarks[:, number])
         signs *= self.slope
@@ -58,10 +64,31 @@ class SignTerm:
 
 
 @dataclass(frozen=True, eq=False)
+class MappedTerm:
+    """A term of a kernel of mapped rows `t(x)`, times the slopes `t_j'(x_ij)` of the columns' map."""
+
+    term: Term | SignTerm
+    slopes: Array  # (rows, d)
+
+    def of_functions(self, coefficients: Array) -> Array:
+        return self.term.of_functions(coefficients) * self.slopes[:, :, None]
+
+    def sums(self, weights: Array) -> Array:
+        columns = (self.column(j).T @ weights for j in range(self.slopes.shape[1]))
+        return backend_of(self.slopes).xp.stack(list(columns), axis=1)
+
+    def column(self, number: int) -> Array:
+        return self.term.column(number) * self.slopes[:, number, None]
+
+    def times(self, factor: float | Array) -> MappedTerm:
+        return replace(self, term=self.term.times(factor))
+
+
+@dataclass(frozen=True, eq=False)
 class Gradient:
     """`dk(x_i, z_m)/dx` of every row and landmark, a sum of terms."""
 
-    terms: Sequence[Term | SignTerm]
+    terms: Sequence[Term | SignTerm | MappedTerm]
 
     def of_functions(self, coefficients: Array) -> Array:
         """Return the gradients of `f(x) = sum_m a_m k(x, z_m)`, one for each column of a: (rows, d, targets)."""
@@ -77,7 +104,11 @@ class Gradient:
 
     def times(self, factor: float | Array) -> Gradient:
         """Return the gradient of the kernel times a number, or of `factor(x_i, z_m) k` with this factor held fixed."""
-        return Gradient([replace(term, slope=term.slope * factor) for term in self.terms])
+        return Gradient([term.times(factor) for term in self.terms])
+
+    def after_map(self, slopes: Array) -> Gradient:
+        """Return the gradient by the columns before their map, whose slopes at the rows these are."""
+        return Gradient([MappedTerm(term, slopes) for term in self.terms])
 
     def __add__(self, other: Gradient) -> Gradient:
         return Gradient([*self.terms, *other.terms])

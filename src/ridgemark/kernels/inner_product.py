@@ -52,7 +52,7 @@ class _InnerProductKernel(Kernel):
 
 
 class Linear(_InnerProductKernel):
-    """Linear kernel `k(x, z) = (x - origin).(z - origin)`: ridge regression on the columns.
+    """Linear kernel `k(x, z) = sum_j (x_j - origin_j)(z_j - origin_j)/width_j^2`: ridge regression on the columns.
 
     With an unpenalised intercept the origin changes only the rounding, not the function or the penalty, since
     `w.(x - origin) + b = w.x + (b - w.origin)`. For columns far from zero products lose the digits in which rows
@@ -63,35 +63,39 @@ class Linear(_InnerProductKernel):
     ----------
     origin : float or array of shape (n_features,), optional
         The point rows are measured from; zero when not given.
+    widths : float or array of shape (n_features,), default=1.0
+        Rows are divided by it.
     """
 
-    def __init__(self, origin: Any = None) -> None:
+    def __init__(self, origin: Any = None, widths: Any = 1.0) -> None:
         self.origin = origin
+        self.widths = widths
 
     def centred(self, origin: Floats) -> Linear:
         """Return the kernel with this origin, where it has none yet."""
-        return Linear(origin) if self.origin is None else self
+        return Linear(origin, self.widths) if self.origin is None else self
 
     def moved(self, rows: Any) -> Any:
-        """Return `x - origin` of every row, dense unless there is no origin."""
-        if self.origin is None:
-            return rows
-        rows = dense(rows)
-        origin = backend_of(rows).from_host(_origin(self.origin, rows.shape[1]), like=rows)
-        with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
-            return rows - origin
+        """Return `(x - origin)/widths` of every row, dense unless there is no origin."""
+        if self.origin is not None:
+            rows = dense(rows)
+            origin = backend_of(rows).from_host(_origin(self.origin, rows.shape[1]), like=rows)
+            with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
+                rows = rows - origin
+        return rows if np.array_equal(self.widths, 1.0) else _divided(rows, self.widths, "Linear")
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
-        """Return `dk/dx = z - origin`."""
+        """Return `dk/dx = (z - origin)/widths^2`."""
         backend = backend_of(rows)
         slope = backend.zeros((len(rows), len(landmarks))) + 1.0
-        return Gradient([Term(slope, backend.xp.zeros_like(rows), self.moved(landmarks))])
+        points = _divided(self.moved(landmarks), self.widths, "Linear")
+        return Gradient([Term(slope, backend.xp.zeros_like(rows), points)])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         return self.moved(rows)
 
     def _n_roundings(self, n_terms: int) -> int:
-        return n_terms
+        return n_terms + 6
 
 
 class Polynomial(_InnerProductKernel):
@@ -125,10 +129,7 @@ class Polynomial(_InnerProductKernel):
 
     def _map(self, rows: Any, backend: Backend) -> Any:
         self._check()
-        width = bandwidths(self.bandwidth, rows.shape[1], "Polynomial")
-        if sparse.issparse(rows):
-            return rows.multiply(1.0 / np.asarray(width, dtype=rows.dtype)).tocsr()
-        return rows / (width if isinstance(width, float) else backend.from_host(width, like=rows))
+        return _divided(rows, self.bandwidth, "Polynomial")
 
     def _values(self, products: Array) -> Array:
         with np.errstate(over="ignore"):  # callers check the result for values outside the range
@@ -171,6 +172,14 @@ class Cosine(_InnerProductKernel):
 
     def _n_roundings(self, n_terms: int) -> int:
         return 2 * n_terms + 10
+
+
+def _divided(rows: Any, bandwidth: Any, owner: str) -> Any:
+    """Return rows divided by one bandwidth, or one per feature."""
+    width = bandwidths(bandwidth, rows.shape[1], owner)
+    if sparse.issparse(rows):
+        return rows.multiply(1.0 / np.asarray(width, dtype=rows.dtype)).tocsr()
+    return rows / (width if isinstance(width, float) else backend_of(rows).from_host(width, like=rows))
 
 
 def _origin(value: Any, n_features: int) -> Floats:

@@ -16,6 +16,7 @@ from ridgemark.kernels.distances import (
     FEW_FEATURES,
     FEW_IF_SINGULAR,
     Form,
+    PreparedLandmarks,
     distances,
     prepare_landmarks,
     rounding_of_values,
@@ -52,6 +53,22 @@ class StationaryKernel(Kernel):
     @abstractmethod
     def _profile(self, distances: Array, backend: Backend) -> Array:
         """Overwrite distances (times the factor) by kernel values."""
+
+
+def prepare_in_metric(
+    landmarks: Any, bandwidth: Any, metric: Any, form: Form, backend: Backend, owner: str
+) -> PreparedLandmarks:
+    """Prepare landmarks for distances in units of the bandwidth, or by the metric P that replaces it."""
+    if metric is None:
+        return prepare_landmarks(landmarks, bandwidth, form, backend, owner)
+    if not np.array_equal(bandwidth, 1.0):
+        raise ParameterError(
+            f"{owner}: bandwidth and metric exclude each other, got bandwidth={bandwidth!r} and a metric of "
+            f"shape {np.shape(metric)}; divide the metric by the bandwidth and leave bandwidth out"
+        )
+    projection = Projection.of(landmarks, metric, backend, owner)
+    points = projection.apply(landmarks, backend)
+    return replace(prepare_landmarks(points, 1.0, form, backend, owner), projection=projection)
 
 
 class RadialKernel(StationaryKernel):
@@ -112,17 +129,7 @@ class RadialKernel(StationaryKernel):
         return rows @ matrix, landmarks @ matrix, lambda values: values @ matrix.T
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
-        if self.metric is None:
-            return super()._prepare(landmarks, indices, backend)
-        name = type(self).__name__
-        if not np.array_equal(self.bandwidth, 1.0):
-            raise ParameterError(
-                f"{name}: bandwidth and metric exclude each other, got bandwidth={self.bandwidth!r} and a metric of "
-                f"shape {np.shape(self.metric)}; divide the metric by the bandwidth and leave bandwidth out"
-            )
-        projection = Projection.of(landmarks, self.metric, backend, name)
-        points = projection.apply(landmarks, backend)
-        return replace(prepare_landmarks(points, 1.0, self._form, backend, name), projection=projection)
+        return prepare_in_metric(landmarks, self.bandwidth, self.metric, self._form, backend, type(self).__name__)
 
     def _short_name(self) -> str:
         return type(self).__name__ + ("" if self.metric is None else " with a metric")

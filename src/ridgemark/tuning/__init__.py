@@ -1,16 +1,16 @@
-"""Tuning: the kernel's family, its bandwidths or its metric, by closed-form leave-one-out."""
+"""Tuning: the parts of the kernel and their metric, by closed-form leave-one-out."""
 
 from ridgemark.tuning.choice import choose_kernel, make_tuner
-from ridgemark.tuning.levels import LEVELS
+from ridgemark.tuning.coordinates import LEVELS
 from ridgemark.tuning.median import median_distance
-from ridgemark.tuning.record import Descended, Level, TriedKernel, TuningResult
+from ridgemark.tuning.record import Descended, Level, Part, TuningResult
 from ridgemark.tuning.tuner import Tuner
 
 __all__ = [
     "LEVELS",
     "Descended",
     "Level",
-    "TriedKernel",
+    "Part",
     "Tuner",
     "TuningResult",
     "choose_kernel",

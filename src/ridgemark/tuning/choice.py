@@ -9,9 +9,8 @@ from ridgemark.errors import ParameterError
 from ridgemark.kernels import NAMED, Kernel, has_bandwidth, make_kernel
 from ridgemark.kernels.stationary import StationaryKernel
 from ridgemark.passes import RowPasses
-from ridgemark.tuning.levels import LEVELS
+from ridgemark.tuning.coordinates import LEVELS
 from ridgemark.tuning.median import ROWS, median_distance
-from ridgemark.tuning.metrics import with_bandwidths
 from ridgemark.tuning.record import TuningResult
 from ridgemark.tuning.tuner import Tuner
 
@@ -74,7 +73,7 @@ def _by_median(kernel: Any, passes: RowPasses, rng: np.random.Generator) -> Kern
     distinct, columns = passes.distinct_rows(), passes.columns()
     sample = rng.choice(distinct.indices, min(ROWS, len(distinct)), replace=False)
     median = median_distance(columns.in_units(passes.take(sample).features))
-    return with_bandwidths(make_kernel(kernel), median * columns.units)
+    return clone(make_kernel(kernel)).set_params(bandwidth=median * columns.units)
 
 
 def _wrong(bandwidth: Any) -> ParameterError:

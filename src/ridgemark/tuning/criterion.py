@@ -7,20 +7,20 @@ for n lambda.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_of
-from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.kernels import CrossKernel, Kernel, Mixture
 from ridgemark.passes.device import placed
-from ridgemark.tuning.pairs import pairs, with_metric
+from ridgemark.tuning.coordinates import Slopes
+from ridgemark.tuning.pairs import Pairs
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
-_JITTER = 1e-10
+_JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 _LEAST_KEPT = 1e-10  # smallest 1 - h
 
 
@@ -59,6 +59,11 @@ class Sample:
         order = np.concatenate([numbers, np.setdiff1d(np.arange(len(self.weights)), numbers)])
         features, targets, weights = (one[order] for one in (self.features, self.targets, self.weights))
         return Sample(features, targets, weights, len(numbers), self.fit_intercept, self.backend)
+
+    def in_single_precision(self) -> Sample:
+        """Return the same rows in single precision."""
+        single: list[Any] = [one.astype(np.float32) for one in (self.features, self.targets, self.weights)]
+        return replace(self, features=single[0], targets=single[1], weights=single[2])
 
     def first(self, n_rows: int, n_landmarks: int) -> Sample:
         """Return the sample's first rows, with fewer landmarks."""
@@ -100,9 +105,11 @@ class Design:
     def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> Design:
         """Return the design for kernel values C and W; raise LinAlgError if W is not definite."""
         backend, given = backend_of(cross), sample.placed
-        jitter = _JITTER * float(landmark_kernel.diagonal().max())
-        whitener = _inverse_factor(landmark_kernel + jitter * backend.from_host(np.eye(sample.n_landmarks)))
-        mean, target_mean = backend.zeros((cross.shape[1],)), backend.zeros((given.targets.shape[1],))
+        jitter = _JITTER[backend.precision(cross)] * float(landmark_kernel.diagonal().max())
+        landmark_kernel = backend.copy(landmark_kernel)
+        backend.diagonal(landmark_kernel)[...] += jitter
+        whitener = _inverse_factor(landmark_kernel)
+        mean, target_mean = given.weights @ cross * 0.0, given.weights @ given.targets * 0.0
         if sample.fit_intercept:
             mean, target_mean = given.weights @ cross, given.weights @ given.targets
         features = backend.times_triangle_(cross - mean, whitener)
@@ -205,24 +212,29 @@ class Solved:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The criterion at one metric and ridge."""
+    """The criterion at one kernel and ridge."""
 
+    kernel: Mixture
     error: float
     model: SmallModel
-    outer: Floats  # S: `dE/dP = 2 S P`
-    ridge_slope: float  # dE/dlambda
+    slopes: Slopes
+    left_out: Floats  # squared leave-one-out residual of every row, times its relative weight
 
 
-def evaluate(family: StationaryKernel, metric: Floats, ridge: float, sample: Sample) -> Evaluation:
-    """Return the leave-one-out error for the metric P, with its gradient: S of dE/dC, plus that of dE/dW."""
-    rows = sample.placed.features
-    landmarks = rows[: sample.n_landmarks]
-    cross, among = (pairs(family, metric, one, landmarks) for one in (rows, landmarks))
-    solved = Solved.of(Design.of(sample, cross.values, among.values), ridge)
+def evaluate(kernel: Mixture, ridge: float, sample: Sample) -> Evaluation:
+    """Return the leave-one-out error of a mixture, with its derivatives.
+
+    The first rows are the landmarks, so W is the top of C, and `dE/dC` takes the symmetric part of `dE/dW` there.
+    """
+    pairs = Pairs.of(kernel, sample.placed.features, sample.n_landmarks)
+    among = pairs.values[: sample.n_landmarks]
+    solved = Solved.of(Design.of(sample, pairs.values, (among + among.T) / 2.0), ridge)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
-    outer = cross.outer(by_cross) + among.outer(by_landmarks)
-    model = solved.design.model(with_metric(family, metric), solved.coefficients)
-    return Evaluation(solved.error, model, outer, ridge_slope)
+    by_cross[: sample.n_landmarks] += by_landmarks
+    model = solved.design.model(kernel, solved.coefficients)
+    backend = backend_of(solved.kept)
+    left_out = backend.to_host((solved.left_out**2).mean(axis=1)) * (sample.weights * len(sample.weights))
+    return Evaluation(kernel, solved.error, model, pairs.slopes(by_cross, ridge_slope), left_out)
 
 
 def best_ridge(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[float, float]:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ridgemark.backends import Floats
-from ridgemark.kernels import RadialKernel
+from ridgemark.kernels import Mixture
+from ridgemark.tuning.coordinates import Coordinates
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
-from ridgemark.tuning.metrics import Metrics
-
-if TYPE_CHECKING:
-    from ridgemark.tuning.search import Search
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
@@ -26,9 +22,9 @@ _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A metric with its ridge, and how it did on the judging rows."""
+    """A mixture with its ridge, and how it did on the judging rows."""
 
-    metric: Floats
+    kernel: Mixture  # for rows in units of their columns
     ridge: float
     judged: Floats  # squared error of every judging row, times its relative weight
 
@@ -76,19 +72,19 @@ class _Stopped(Exception):
 
 @dataclass(eq=False)
 class Descent:
-    """One run of L-BFGS over `(x, log lambda)`, x the coordinates of the metric, on log E.
+    """One run of L-BFGS over the coordinates of a mixture, on log E.
 
-    The error on the judging rows is checked after every second iteration. The run ends when the evaluations are used
-    up, when `patience` checks in a row found no gain of 0.1%, or at a minimum. Its result is the best metric that was
-    checked.
+    The error on the judging rows, or without such rows that of rows left out, is checked after every second iteration.
+    The run ends when the evaluations are used up, when `patience` checks in a row found no gain of 0.1%, or at a
+    minimum. Its result is the best mixture that was checked.
     """
 
-    search: Search  # its rows, and what it may spend
-    family: RadialKernel
-    metrics: Metrics
-    metric: Floats  # to start from, with the ridge
-    ridge: float
-    recall: Callable[..., Evaluation]  # computes an evaluation, or takes it from the journal by its number
+    coordinates: Coordinates
+    tuning: Sample
+    judging: Sample
+    evaluations: int
+    patience: int
+    count: Callable[[], None]  # told of every evaluation; may raise an error that ends the run
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
     best: Candidate | None = None
@@ -97,10 +93,9 @@ class Descent:
     _iterations: int = 0
     _last: tuple[bytes, Evaluation] | None = None
 
-    def run(self) -> Candidate | None:
-        """Return the best metric found; None if the criterion cannot be evaluated at the start."""
-        x = np.append(self.metrics.coordinates(self.metric), np.log(self.ridge))
-        low, high = np.log(self.search.ridges[[0, -1]])  # a given ridge stays where it is
+    def run(self, ridge: float) -> Candidate | None:
+        """Return the best mixture found; None if the criterion cannot be evaluated at the start."""
+        x = self.coordinates.vector(ridge)
         try:
             self._look(x)
             found = minimize(
@@ -108,7 +103,7 @@ class Descent:
                 x,
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[*[self.metrics.bounds] * (len(x) - 1), (low, high)],
+                bounds=self.coordinates.bounds(),
                 callback=self._after_iteration,
                 options={"maxcor": _REMEMBERED, "maxiter": 10**6, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-9},
             )
@@ -120,12 +115,11 @@ class Descent:
     def _evaluation(self, x: Floats) -> Evaluation:
         if self._last is not None and self._last[0] == x.tobytes():
             return self._last[1]
-        if self.search.interrupted.is_set() or len(self.errors) >= self.search.evaluations:
+        if len(self.errors) >= self.evaluations:
             raise _Stopped
-        metric, ridge = self.metrics.metric(x[:-1]), float(np.exp(x[-1]))
-        result = self.recall(lambda: evaluate(self.family, metric, ridge, self.search.tuning), len(self.errors))
+        self.count()
+        result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning)
         self.errors.append(result.error)
-        self.search.count(1)
         if not np.isfinite(result.error):
             raise _Stopped
         self._last = x.tobytes(), result
@@ -133,21 +127,20 @@ class Descent:
 
     def _criterion(self, x: Floats) -> tuple[float, Floats]:
         result = self._evaluation(x)
-        error = max(result.error, _TINY)
-        by_metric = self.metrics.gradient(self.metrics.metric(x[:-1]), result)
-        slope = np.append(by_metric, result.ridge_slope * np.exp(x[-1])) / error
-        return float(np.log(error)), slope
+        error, at = max(result.error, _TINY), self.coordinates
+        return float(np.log(error)), at.gradient(result.kernel, at.ridge(x), result.slopes) / error
 
     def _after_iteration(self, x: Floats) -> None:
         self._iterations += 1
         if self._iterations % _ITERATIONS_PER_LOOK == 0:
             self._look(x)
-            if self._worse >= self.search.patience:
+            if self._worse >= self.patience:
                 raise _Stopped
 
     def _look(self, x: Floats) -> None:
-        judged = judge(self._evaluation(x).model, self.search.judging)
-        candidate = Candidate(self.metrics.metric(x[:-1]).copy(), float(np.exp(x[-1])), judged)
+        result = self._evaluation(x)
+        judged = judge(result.model, self.judging) if len(self.judging.weights) else result.left_out
+        candidate = Candidate(result.kernel, self.coordinates.ridge(x), judged)
         self.looks.append((len(self.errors), candidate.judged_error))
         if not np.isfinite(candidate.judged_error):
             raise _Stopped

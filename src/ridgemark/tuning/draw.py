@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.backends import Floats
+from ridgemark.kernels import ColumnMap
 from ridgemark.linalg import rounded
 from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
@@ -16,8 +17,8 @@ FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
 MOST_FEATURES = 500  # beyond which one bandwidth serves all columns, and sparse rows stay sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
-_LARGER = 2  # times the rows and landmarks, for a last comparison of families
-_ALL_LANDMARKS = 2500  # rows of that comparison where all rows are landmarks, as in an exact fit
+_REACH = 0.75  # of its range by which a column goes on beyond the values of the training rows
+_LARGER = 2  # times the rows and landmarks, for a last comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +26,26 @@ class TuningRows:
     """Rows that tune, rows that judge, none of them in both, and the units of the columns."""
 
     tuning: Sample
-    larger: Sample  # with more landmarks: for an exact fit all of its rows
+    larger: Sample  # the same rows and more, with more landmarks
     judging: Sample
     units: Floats
+    origin: Floats  # from which the rows' columns are measured
+    columns: ColumnMap | None  # that bounds the columns outside the range of all rows; sparse rows have none
     was_sparse: bool
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the rows have too many features for a descent."""
+        return len(self.units) > MOST_FEATURES
 
 
 def draw_rows(
-    passes: RowPasses, sizes: tuple[int, int, int], exact: bool, fit_intercept: bool, rng: np.random.Generator
+    passes: RowPasses, sizes: tuple[int, int, int], fit_intercept: bool, rng: np.random.Generator
 ) -> TuningRows:
     """Draw distinct rows; equal rows are one row, with their total weight and mean target.
 
     `sizes` are the numbers of tuning rows, judging rows and landmarks, at most. With fewer than a hundred rows, all of
-    them tune, all are landmarks and none judges. `exact` says that all rows are the landmarks of the fit: then families
-    are compared by exact fits, in which rougher ones do better than with few landmarks.
+    them tune, all are landmarks and none judges.
     """
     (n_tuning, n_judging, n_landmarks), distinct, columns = sizes, passes.distinct_rows(), passes.columns()
     available = len(distinct)
@@ -51,25 +58,36 @@ def draw_rows(
     chosen = distinct.indices[rng.permutation(available)[: n_judging + n_larger]]
     taken = passes.take_groups(chosen)
     targets, weights = _standardised(taken.targets, fit_intercept), rounded(taken.weights / taken.weights.mean())
-    features = _scaled(taken.features, columns)
+    is_sparse = sparse.issparse(taken.features)
+    # The mean to a millionth of its unit: a factor on all weights does not move it.
+    origin = np.zeros(len(columns.units)) if is_sparse else np.round(columns.mean / columns.units, 6) * columns.units
+    features = _scaled(taken.features, columns, origin)
 
-    def sample(start: int, count: int, n_landmarks: int, all_landmarks: bool = few) -> Sample:
+    def sample(start: int, count: int, n_landmarks: int) -> Sample:
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
-        n_landmarks = min(n_landmarks, count if all_landmarks else count // 2)
+        n_landmarks = min(n_landmarks, count if few else count // 2)
         return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend)
 
-    larger = sample(n_judging, n_larger, _LARGER * n_landmarks)
-    if exact:
-        larger = sample(n_judging, min(n_larger, _ALL_LANDMARKS), _ALL_LANDMARKS, all_landmarks=True)
     tuning, judging = sample(n_judging, n_tuning, n_landmarks), sample(0, n_judging, 0)
-    return TuningRows(tuning, larger, judging, columns.units, sparse.issparse(taken.features))
+    larger = sample(n_judging, n_larger, _LARGER * n_landmarks)
+    bounded = None if is_sparse else _bounded(columns)
+    return TuningRows(tuning, larger, judging, columns.units, origin, bounded, is_sparse)
 
 
-def _scaled(features: Any, columns: Columns) -> Any:
+def _bounded(columns: Columns) -> ColumnMap:
+    """Return the map that ends every column three quarters of its range outside the range of its values."""
+    with np.errstate(over="ignore"):
+        reach = _REACH * (columns.high - columns.low)
+        low, high = columns.low - reach, columns.high + reach
+    largest = float(np.finfo(np.float64).max)
+    return ColumnMap(np.clip(low, -largest, largest), np.clip(high, -largest, largest))
+
+
+def _scaled(features: Any, columns: Columns, origin: Floats) -> Any:
     """Return rows in units of their columns: dense rows centred, sparse rows dense unless they have many columns."""
-    if not sparse.issparse(features):  # the mean to a millionth of its unit: a factor on all weights does not move it
-        return columns.in_units(features - np.round(columns.mean / columns.units, 6) * columns.units)
+    if not sparse.issparse(features):
+        return columns.in_units(features - origin)
     scaled = columns.in_units(features)
     return scaled.toarray() if features.shape[1] <= MOST_FEATURES else scaled
 

@@ -1,106 +1,156 @@
-"""Kernel values of rows with landmarks under a metric P, and derivatives of functions of these values by P."""
+"""Values of a mixture for every pair of rows and landmarks, and derivatives of functions of these values."""
 
-from abc import ABC, abstractmethod
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.utils import gen_batches
 
-from ridgemark.backends import Array, Floats, backend_of
-from ridgemark.kernels import RadialKernel
-from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
+from ridgemark.kernels import Laplacian, Linear, Mixture
+from ridgemark.kernels.mixture import sum_of_profiles
+from ridgemark.tuning.coordinates import Slopes
 
-
-def is_radial(family: Any) -> bool:
-    """Return whether the kernel is a function of the Euclidean distance, so that it takes a matrix."""
-    return isinstance(family, RadialKernel)
-
-
-def with_metric(family: StationaryKernel, metric: Floats) -> Any:
-    """Return the kernel of a family with this metric; one without a metric takes the bandwidths of a diagonal one."""
-    if is_radial(family):
-        return clone(family).set_params(bandwidth=1.0, metric=metric)
-    return clone(family).set_params(bandwidth=1.0 / metric.diagonal())
+_TILE_ENTRIES = 2**14  # pairs whose values and derivatives stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs(ABC):
+class Pairs:
     """Kernel values `k(x_i, z_m)`; the first rows x are the landmarks z."""
 
+    kernel: Mixture
     rows: Array  # (n, d)
     landmarks: Array  # (p, d)
     values: Array  # (n, p)
+    squares: Array  # rho; None without radial parts
+    rounding: float  # of rho
+    others: list[Array]  # the values of the other parts, without their weights
 
-    @abstractmethod
-    def outer(self, by_values: Array) -> Floats:
-        """Return S with `dE/dP = 2 S P` for `G = dE/dk`, shape (n, p), which may be overwritten."""
+    @classmethod
+    def of(cls, kernel: Mixture, rows: Array, n_landmarks: int) -> Pairs:
+        """Return the values of a mixture."""
+        landmarks, backend, parts = rows[:n_landmarks], backend_of(rows), kernel.parts()
+        squares, rounding, values = None, 0.0, None
+        if len(kernel.radial):
+            squares, rounding = _squared_distances(*_projected(kernel, rows, landmarks))
+            values = backend.empty(squares.shape, like=squares)
+            for tile in tiles(squares, backend):
+                values[tile] = sum_of_profiles(parts[: len(kernel.radial)], squares[tile], backend)
+        others = [_other(part, rows, landmarks, backend) for part in kernel.others]
+        for (weight, _), own in zip(parts[len(kernel.radial) :], others, strict=True):
+            if values is None:
+                values = weight * own
+            else:
+                values += weight * own
+        return cls(kernel, rows, landmarks, values, squares, rounding, others)
+
+    def slopes(self, by_values: Array, ridge: float) -> Slopes:
+        """Return all derivatives for `G = dE/dk`, shape (n, p), which is overwritten."""
+        kernel, n_radial = self.kernel, len(self.kernel.radial)
+        of_weights, widths = np.zeros(len(kernel.weights)), None
+        for k, (part, own) in enumerate(zip(kernel.others, self.others, strict=True), start=n_radial):
+            backend = backend_of(own)
+            of_weights[k] = backend.inner(own, by_values)
+            if isinstance(part, Laplacian):
+                own *= by_values
+                sums = backend.to_host(absolute_sums(own, self.rows, self.landmarks))
+                widths = float(kernel.weights[k]) * sums / np.asarray(part.bandwidth)
+        lengths, outer = np.zeros(n_radial), np.zeros(0)
+        if n_radial:
+            of_weights[:n_radial], lengths = self._by_profile(by_values)
+            outer = self._outer(by_values)
+        return Slopes(ridge, of_weights, lengths, outer, widths)
+
+    def _by_profile(self, by_values: Array) -> tuple[Floats, Floats]:
+        """Return dE/dv and dE/dlog l of the radial parts, and overwrite G by `G sum_m v_m phi_m'(rho/l_m^2)/l_m^2`.
+
+        `dE/dv_m = <G, phi_m>`, and `dE/dlog l_m = -2 v_m <G, phi_m' rho/l_m^2>`.
+        """
+        radial = self.kernel.parts()[: len(self.kernel.radial)]
+        of_weights, of_lengths = np.zeros(len(radial)), np.zeros(len(radial))
+        backend = backend_of(by_values)
+        for tile in tiles(by_values, backend):
+            squares, given, total = self.squares[tile], by_values[tile], 0.0
+            for m, (weight, part) in enumerate(radial):
+                over = 1.0 / float(part.bandwidth) ** 2
+                scaled = squares * over
+                value, slope = part.value_and_derivative(scaled, self.rounding * over)
+                of_weights[m] += backend.inner(value, given)
+                scaled *= slope
+                of_lengths[m] -= 2.0 * weight * backend.inner(scaled, given)
+                slope *= weight * over
+                total = slope + total
+            given *= total
+        return of_weights, of_lengths
+
+    def _outer(self, weights: Array) -> Floats:
+        """Return `S = sum_im A_im (x_i - z_m)(x_i - z_m)'`; its diagonal alone where the metric is diagonal."""
+        rows, landmarks, backend = self.rows, self.landmarks, backend_of(weights)
+        pulled, by_row, by_landmark = weights @ landmarks, weights.sum(axis=1), weights.sum(axis=0)
+        if self.kernel.metric is None:
+            diagonal = by_row @ rows**2 + by_landmark @ landmarks**2 - 2.0 * (rows * pulled).sum(axis=0)
+            return backend.to_host(diagonal)
+        mixed = rows.T @ pulled
+        own = rows.T @ (by_row[:, None] * rows) + landmarks.T @ (by_landmark[:, None] * landmarks)
+        return backend.to_host(own - mixed - mixed.T)
 
 
-@dataclass(frozen=True, eq=False)
-class RadialPairs(Pairs):
-    """`k = phi(rho)`, `rho = |P'(x - z)|^2`."""
-
-    slopes: Array  # phi'(rho)
-
-    def outer(self, by_values: Array) -> Floats:
-        """Return `sum_im G_im phi'(rho_im) (x_i - z_m)(x_i - z_m)'`."""
-        rows, landmarks = self.rows, self.landmarks
-        by_values *= self.slopes
-        mixed = rows.T @ (by_values @ landmarks)
-        own = rows.T @ (by_values.sum(axis=1)[:, None] * rows)
-        own += landmarks.T @ (by_values.sum(axis=0)[:, None] * landmarks)
-        return backend_of(own).to_host(own - mixed - mixed.T)
+def tiles(values: Array, backend: Backend) -> Iterator[Any]:
+    """Return slices of rows whose values stay in the processor's cache; one of all rows on a device."""
+    step = max(1, _TILE_ENTRIES // max(1, values.shape[1])) if backend is NUMPY else max(1, values.shape[0])
+    return gen_batches(values.shape[0], step)
 
 
-@dataclass(frozen=True, eq=False)
-class AbsolutePairs(Pairs):
-    """`k = exp(-sum_j P_jj |x_j - z_j|)`, P diagonal."""
-
-    metric: Floats
-
-    def outer(self, by_values: Array) -> Floats:
-        """Return the diagonal matrix of `-sum_im G_im k_im |x_ij - z_mj| / (2 P_jj)`."""
-        by_values *= self.values
-        backend, outer = backend_of(by_values), np.zeros(self.metric.shape)
-        sums = backend.to_host(_absolute_sums(by_values, self.rows, self.landmarks))
-        np.fill_diagonal(outer, sums / (-2.0 * self.metric.diagonal()))
-        return outer
-
-
-def pairs(family: StationaryKernel, metric: Floats, rows: Array, landmarks: Array) -> Pairs:
-    """Return the kernel values of every pair for the metric P, with what their derivative by P needs."""
-    backend = backend_of(rows)
-    matrix = backend.from_host(metric)
-    left, right = rows @ matrix, landmarks @ matrix
-    if isinstance(family, RadialKernel):
-        return RadialPairs(rows, landmarks, *_radial(family, left, right))
-    distances = backend.empty((len(left), len(right)), like=left)
-    backend.differences(left, right, 1, None, out=distances)
-    distances *= -1.0
-    return AbsolutePairs(rows, landmarks, backend.exp_(distances), metric)
-
-
-def _absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
+def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
     """Return `sum_im A_im |x_ij - z_mj|` for every column j.
 
     A column of two values, as of an indicator, is `u = 0` or 1 in units of their difference, and `|u - v|` is
     `u + v - 2uv`: all such columns take one product.
     """
-    xp = backend_of(rows).xp
+    backend = backend_of(rows)
+    xp = backend.xp
     low, high = xp.min(rows, axis=0), xp.max(rows, axis=0)
     two = xp.all((rows == low) | (rows == high), axis=0)
     u, v = rows[:, two] - low[two], landmarks[:, two] - low[two]
-    sums = xp.empty_like(low)
+    sums = xp.zeros_like(low)
     width = xp.where(high > low, high - low, 1.0)[two]
     sums[two] = u.T @ weights.sum(axis=1) + v.T @ weights.sum(axis=0) - 2.0 * (u * (weights @ v)).sum(axis=0) / width
-    for j in xp.nonzero(~two)[0]:
-        sums[j] = (weights * abs(rows[:, j][:, None] - landmarks[:, j])).sum()
+    others = [int(j) for j in xp.nonzero(~two)[0]]
+    columns = landmarks.T[others, :] if others else landmarks.T[:0]
+    for tile in tiles(weights, backend) if others else ():
+        given, left = weights[tile], rows[tile]
+        for j, column in zip(others, columns, strict=True):
+            sums[j] += backend.inner(abs(left[:, j][:, None] - column), given)
     return sums
 
 
-def _radial(family: RadialKernel, left: Array, right: Array) -> tuple[Array, Array]:
-    """Return phi and phi' for every pair of projected points; the first on the left are those on the right."""
+def _other(part: Any, rows: Array, landmarks: Array, backend: Backend) -> Array:
+    """Return the values of a part that is no function of the shared distance."""
+    if isinstance(part, Linear):
+        widths = backend.from_host(np.asarray(part.widths), like=rows)
+        return (rows / widths) @ (landmarks / widths).T
+    widths = backend.from_host(np.asarray(part.bandwidth), like=rows)
+    distances = backend.empty((len(rows), len(landmarks)), like=rows)
+    backend.differences(rows / widths, landmarks / widths, 1, None, out=distances)
+    distances *= -1.0
+    return backend.exp_(distances)
+
+
+def _projected(kernel: Mixture, rows: Array, landmarks: Array) -> tuple[Array, Array]:
+    """Return `P'x` and `P'z`."""
+    backend = backend_of(rows)
+    if kernel.metric is None:
+        widths = backend.from_host(np.asarray(kernel.bandwidth), like=rows)
+        return rows / widths, landmarks / widths
+    matrix = backend.from_host(np.asarray(kernel.metric), like=rows)
+    return rows @ matrix, landmarks @ matrix
+
+
+def _squared_distances(left: Array, right: Array) -> tuple[Array, float]:
+    """Return rho of every pair of projected points, and its rounding error; the first on the left are the right."""
     left_norms, right_norms = (left**2).sum(axis=1), (right**2).sum(axis=1)
     rho = left @ right.T
     rho *= -2.0
@@ -108,8 +158,7 @@ def _radial(family: RadialKernel, left: Array, right: Array) -> tuple[Array, Arr
     rho += right_norms
     backend = backend_of(rho)
     backend.clip_(rho, lowest=0.0)
-    backend.diagonal(rho[: len(right)])[...] = 0.0  # the first rows are the landmarks
+    backend.diagonal(rho[: len(right)])[...] = 0.0
     # The error of the product form: below it a distance is not known to differ from zero.
     largest = float(left_norms.max() + right_norms.max())
-    rounding = 2.0 * (left.shape[1] + 6.0) * float(np.finfo(np.float64).eps) * largest
-    return family.value_and_derivative(rho, rounding)
+    return rho, 2.0 * (left.shape[1] + 6.0) * float(np.finfo(backend.precision(rho)).eps) * largest

@@ -1,4 +1,4 @@
-"""What tuning did: the levels tried, how each was judged, and which was chosen."""
+"""What tuning did: the levels tried, how each was judged, which was chosen, and the parts of the kernel."""
 
 from dataclasses import dataclass, field
 
@@ -6,24 +6,12 @@ from ridgemark.backends import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class TriedKernel:
-    """A kernel family with the best of the lengths tried for it.
-
-    Errors are RMS, in standard deviations of the target (with several targets, of their mean square).
-    """
-
-    kernel: str
-    factor: float  # the bandwidth over the median distance, or over the one tuned
-    error: float
-
-
-@dataclass(frozen=True, eq=False)
 class Descended:
-    """One descent; errors as in `TriedKernel`."""
+    """One descent; errors are RMS, in standard deviations of the target (with several, of their mean square)."""
 
     level: str
-    kernel: str
-    start: str  # the metric it started from
+    start: str  # what it started from
+    n_rows: int  # it was tuned on
     judged_error: float  # the best on the judging rows
     loo_errors: Floats  # (evaluations,): leave-one-out on the tuning rows, one for each evaluation
     looks: Floats  # (looks, 2): evaluations before a look at the judging rows, and the error on these
@@ -31,10 +19,9 @@ class Descended:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The best metric of one level, and why it was taken or not."""
+    """The best kernel of one level, and why it was taken or not."""
 
     level: str
-    kernel: str  # the family
     judged_error: float
     gain: float  # share of the judged error that it saves over the level chosen before it
     standard_errors: float  # paired gain in squared error, in standard errors
@@ -43,34 +30,43 @@ class Level:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the kernel; weights sum to one, and lengths are in units of the shared metric."""
+
+    kernel: str
+    weight: float
+    length: float | None  # None of a part that does not share the metric
+
+
+@dataclass(frozen=True, eq=False)
 class TuningResult:
-    """How kernel and metric were tuned.
+    """How the kernel was tuned.
 
     Attributes
     ----------
     level : {"shared", "per_feature", "metric"}
         What was chosen: one bandwidth for standardised columns, one bandwidth per feature, or a matrix.
     kernel : str
-        The kernel family.
+        The names of the kernel's parts.
     reason : str
         Why this level.
+    parts : tuple of Part
+        The kernel's parts with their weights and lengths.
+    dropped : tuple of str
+        Parts that were tried and left out, since the judging rows are predicted as well without them.
     n_tuning, n_judging, n_landmarks : int
         Numbers of tuning rows, of judging rows, and of landmarks of the small models.
-    tried : tuple of TriedKernel
-        The families at the first level, best first, with their leave-one-out errors.
     descents : tuple of Descended
         Every descent with its trajectory.
     levels : tuple of Level
-        How each level was judged. A family that is not a function of the distance, such as the Laplacian, comes last
-        with its own bandwidths; it and the kernel chosen before it are compared with more rows and landmarks.
-    compared : tuple of TriedKernel
-        The families with the metric chosen, judged once more with more rows and landmarks; if the number of the fit's
-        landmarks is given, with the error expected for this number.
+        How each level was judged.
     uniform_landmarks : bool
         Whether uniform landmarks predicted the judging rows better by 1% or more than those by randomly pivoted
         Cholesky; `selection="auto"` then draws uniform landmarks.
     n_evaluations : int
         Evaluations of the leave-one-out error with its gradient.
+    ridge : float
+        The lambda of the small model, close to that of the fit.
     seconds : float
         Time; not saved.
     """
@@ -78,15 +74,16 @@ class TuningResult:
     level: str
     kernel: str
     reason: str
+    parts: tuple[Part, ...]
+    dropped: tuple[str, ...]
     n_tuning: int
     n_judging: int
     n_landmarks: int
-    tried: tuple[TriedKernel, ...]
     descents: tuple[Descended, ...]
     levels: tuple[Level, ...]
-    compared: tuple[TriedKernel, ...]
     uniform_landmarks: bool
     n_evaluations: int
+    ridge: float
     seconds: float | None = field(default=None, compare=False, metadata={"saved": False})
 
     @property

@@ -1,7 +1,7 @@
-"""The tuner: the families, then the levels in turn, and the kernel they end with."""
+"""The tuner: parts, levels and descents, and the kernel they end with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -9,56 +9,65 @@ import numpy as np
 from sklearn.base import clone
 
 from ridgemark.errors import ParameterError
-from ridgemark.kernels import Kernel, PowerExponential, make_kernel
-from ridgemark.kernels.stationary import StationaryKernel
+from ridgemark.kernels import Kernel, Laplacian, Linear, Mixture, make_kernel
+from ridgemark.kernels.stationary import RadialKernel, StationaryKernel
 from ridgemark.parameters import Parameterised, positive_count
 from ridgemark.passes import RowPasses
+from ridgemark.selection.count import work_limit
+from ridgemark.tuning.coordinates import LEVELS, in_raw_units, names_of, of_length, part_name, simplified
 from ridgemark.tuning.criterion import Sample
-from ridgemark.tuning.draw import FEWEST_ROWS, MOST_FEATURES, TuningRows, draw_rows
-from ridgemark.tuning.levels import LEVELS, choose
-from ridgemark.tuning.metrics import with_bandwidths
-from ridgemark.tuning.pairs import is_radial
-from ridgemark.tuning.record import TuningResult
-from ridgemark.tuning.search import FACTORS, MOST_FAMILIES, Counter, Search, family_name
+from ridgemark.tuning.descent import Gain
+from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
+from ridgemark.tuning.record import Level, Part, TuningResult
+from ridgemark.tuning.search import FACTORS, Counter, Found, Search, without
 
-FAMILIES = ("gaussian", "matern52", "matern32", "matern12", PowerExponential(exponent=1.4), "laplacian")
-_MOST_FOR_MATRIX = 200  # features of a matrix, and of a family that is not a function of the distance
+PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
+_SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; the roughest varies most slowly
+_SHARE_OF_OTHERS = 0.2  # of the weights at the start, for each part that is not radial
+_MOST_FOR_MATRIX = 200  # features of a matrix, and of a Laplacian
 _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
-_MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
+_WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
+_NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
+_MOST_DOUBLINGS = 1.0  # of the landmarks compared, over which the last one's gain is expected to go on
+_FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
+_LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
 
 @dataclass(eq=False, repr=False)
 class Tuner(Parameterised):
-    """Chooses the kernel's family and its metric by closed-form leave-one-out on some rows, and judges them on others.
+    """Learns the parts of the kernel and their metric by closed-form leave-one-out on some rows, judged on others.
 
-    The levels are one bandwidth for all columns (each in units of its standard deviation), one bandwidth per feature,
-    and a matrix. A level is taken if it saves 0.2% (a matrix: 0.5%) of the error on the judging rows, and not by
-    chance: the paired gain in squared error exceeds two standard errors, or the share of rows predicted better exceeds
-    a half by three standard errors. With fewer than 100 distinct rows all columns share one bandwidth. All limits count
-    rows or evaluations, never seconds, so that the same seed gives the same kernel.
+    The kernel is a mixture: radial parts that share a metric, each with a length and a weight of its own, a Laplacian
+    with its own bandwidths, and a linear part. The levels of the metric are one bandwidth for all columns (each in
+    units of its standard deviation), one bandwidth per feature, and a matrix. A level is taken if it saves 0.2% (a
+    matrix: 0.5%) of the error on the judging rows, and not by chance: the paired gain in squared error exceeds two
+    standard errors, or the share of rows predicted better exceeds a half by three standard errors. A part that saves
+    less than 0.1% or half a standard error (a Laplacian: 0.5%) is left out. With fewer than 100 distinct rows all columns share one bandwidth.
+    All limits count rows or evaluations, never seconds, so that the same seed gives the same kernel.
 
     Parameters
     ----------
     rows : int, optional
-        Distinct rows to tune on; by default ten for each of the landmarks below.
-    judging_rows : int, default=3000
+        Distinct rows to tune on at last, after descents on at most 2,000 of them; by default ten for each of the
+        landmarks below.
+    judging_rows : int, default=1500
         Largest number of other distinct rows, at most a quarter of all, that stop the descents and choose the level.
     landmarks : int, optional
         Landmarks of the small models, at most half of the rows. By default 400. If the number of the fit's own
         landmarks is given, or the fit is exact, a sixth of these, 400 to 800: a metric found with few landmarks is too
         smooth for a fit with many.
     evaluations : int, default=40
-        Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to six
-        descents, after up to eight with fewer rows and landmarks.
-    patience : int, default=3
+        Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to five
+        descents.
+    patience : int, default=5
         Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
     kernels : sequence of names or Kernels, optional
-        Families tried where the estimator has `kernel="auto"`; by default Gaussian, Matern 5/2, 3/2 and 1/2,
-        `exp(-r^1.4)`, and the Laplacian, which has no matrix but bandwidths of its own.
+        Parts of the mixture where the estimator has `kernel="auto"`: kernels of the distance, "laplacian", and beside
+        these "linear". By default Gaussian, Matern 3/2 and 1/2, Laplacian and linear.
 
     Examples
     --------
@@ -68,10 +77,10 @@ class Tuner(Parameterised):
     """
 
     rows: int | None = None
-    judging_rows: int = 3000
+    judging_rows: int = 1500
     landmarks: int | None = None
     evaluations: int = 40
-    patience: int = 3
+    patience: int = 5
     levels: Sequence[str] = LEVELS
     kernels: Sequence[Any] | None = None
 
@@ -91,52 +100,44 @@ class Tuner(Parameterised):
         """
         begin = perf_counter()
         self._check()
-        given = self._families(kernel)
-        exact = not isinstance(n_landmarks, str) and n_landmarks >= len(passes.distinct_rows())
-        rows = draw_rows(passes, self.sizes(n_landmarks), exact, fit_intercept, rng)
-        levels, limit = self._levels(given, rows)
-        families = self._tried(given, levels, rows)
-        counter = Counter(self._most_evaluations(families, levels), passes.progress)
+        parts = self._parts(kernel)
+        rows = draw_rows(passes, self.sizes(n_landmarks), fit_intercept, rng)
+        mixture = _start(parts, rows)
+        levels, limit = self._levels(mixture, rows)
+        counter = Counter(len(FACTORS) + self.evaluations * _most_descents(levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
         search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, passes.journal)
-        best_of_families, tried = search.shared(families)
-        shared, chosen, found, uniform = best_of_families[0], None, [], False
-        if levels != ("shared",):
-            found, larger = search.descend(best_of_families, levels), replace(search, tuning=rows.larger)
-            doublings = _doublings(rows.larger, n_landmarks)
-            chosen = passes.recall(
-                "chosen", rng, lambda: choose(search, larger, best_of_families, found, levels, doublings)
-            )
-            uniform = passes.recall("uniform", rng, lambda: larger.uniform_is_better(chosen.kernel, rng))
+        tuned = (
+            _grid(search, parts, rows)
+            if rows.is_wide
+            else _descend(search, rows.larger, mixture, levels, _doublings(rows.larger, n_landmarks, passes))
+        )
+        uniform = False
+        if len(rows.judging.weights) and not rows.is_wide:
+            more = search.on_more(rows.larger)
+            uniform = passes.recall("uniform", rng, lambda: more.uniform_is_better(tuned.mixture, rng))
         counter.finish()
         result = TuningResult(
-            level="shared" if chosen is None else chosen.level,
-            kernel=family_name(shared.family if chosen is None else chosen.family),
-            reason=limit if chosen is None else limit or chosen.reason,
+            level=tuned.level,
+            kernel=names_of([part for _, part in tuned.mixture.parts()]),
+            reason=limit or tuned.reason,
+            parts=_listed(tuned.mixture),
+            dropped=tuned.dropped,
             n_tuning=len(rows.tuning.weights),
             n_judging=len(rows.judging.weights),
             n_landmarks=rows.tuning.n_landmarks,
-            tried=tried,
-            descents=tuple(one.record for one in found),
-            levels=() if chosen is None else chosen.levels,
-            compared=() if chosen is None else chosen.compared,
+            descents=tuple(one.record for one in tuned.found),
+            levels=tuned.levels,
             uniform_landmarks=uniform,
-            n_evaluations=sum(len(one.record.loo_errors) for one in found),
+            n_evaluations=sum(len(one.record.loo_errors) for one in tuned.found),
+            ridge=tuned.ridge,
             seconds=perf_counter() - begin,
         )
         passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
-        if chosen is None:
-            return with_bandwidths(shared.family, shared.width * rows.units), result
-        return chosen.metrics.kernel(chosen.family, chosen.metric, rows.units), result
-
-    def _most_evaluations(self, families: Sequence[Any], levels: Sequence[str]) -> int:
-        """Return how many evaluations the search may make."""
-        radial = sum(map(is_radial, families))
-        others = len(families) - radial
-        trials = 2 * (min(radial, MOST_FAMILIES) + others)
-        of_best = (4 if "metric" in levels else 2) if radial else 0
-        descents = trials + of_best + (2 if others else 0)
-        return len(families) * len(FACTORS) + self.evaluations * (0 if tuple(levels) == ("shared",) else descents)
+        raw = in_raw_units(tuned.mixture, rows.units, rows.origin)
+        if kernel == "auto" and any(isinstance(part, Linear) for part in raw.others):
+            raw = raw.set_params(columns=rows.columns)  # a linear part must not run away from far rows
+        return simplified(raw), result
 
     def _check(self) -> None:
         for name in ("rows", "judging_rows", "landmarks", "evaluations", "patience"):
@@ -154,55 +155,201 @@ class Tuner(Parameterised):
         landmarks = min(max(wanted, _LANDMARKS), _MOST_LANDMARKS) if self.landmarks is None else self.landmarks
         return _ROWS_PER_LANDMARK * landmarks if self.rows is None else self.rows, self.judging_rows, landmarks
 
-    def _families(self, kernel: Any) -> list[Any]:
-        """Return the families to try, as kernels whose bandwidth is to be set."""
-        given = (FAMILIES if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
-        families = [clone(make_kernel(one)) for one in given]
-        if not families or not all(isinstance(one, StationaryKernel) for one in families):
-            raise ParameterError(f"Tuner: kernels must be names or objects of kernels with a bandwidth, got {given!r}")
-        return families
+    def _parts(self, kernel: Any) -> list[Any]:
+        """Return the parts of the mixture: the family given by name, or those of "auto"."""
+        given = (PARTS if self.kernels is None else self.kernels) if kernel == "auto" else (kernel,)
+        parts = [clone(make_kernel(one)) for one in given]
+        known = all(isinstance(one, RadialKernel | Laplacian | Linear) for one in parts)
+        if not known or not any(isinstance(one, StationaryKernel) for one in parts):
+            raise ParameterError(
+                'Tuner: kernels must be names or objects of kernels of the distance, "laplacian" or, beside one of '
+                f'these, "linear", got {given!r}'
+            )
+        return parts
 
-    def _tried(self, families: list[Any], levels: tuple[str, ...], rows: TuningRows) -> list[Any]:
-        """Return the families without those that the levels exclude.
-
-        One that is not a function of the distance has no matrix, and shows its worth with one bandwidth per feature.
-        For rows that are sparse or have many features its distances take long.
-        """
-        given, few = self.kernels is not None, not rows.was_sparse and len(rows.units) <= _MOST_FOR_MATRIX
-        if (few or given) if "per_feature" in levels else (given and "metric" not in levels):
-            return families
-        return [one for one in families if is_radial(one)] or families
-
-    def _levels(self, families: list[Any], rows: TuningRows) -> tuple[tuple[str, ...], str]:
+    def _levels(self, mixture: Mixture, rows: TuningRows) -> tuple[tuple[str, ...], str]:
         """Return the levels to choose among, simplest first; and the reason where there is one only, or another."""
         asked = tuple(level for level in LEVELS if level in self.levels)
         if not len(rows.judging.weights):
             return ("shared",), f"there are fewer than {FEWEST_ROWS} distinct rows"
-        if len(rows.units) > MOST_FEATURES:
+        if rows.is_wide:
             return ("shared",), f"rows of {len(rows.units):,} features are tuned by one bandwidth"
         if asked == ("shared",):
             return asked, "it was asked for"
-        limit = _why_no_matrix(families, rows)
+        limit = _why_no_matrix(mixture, rows)
         if not limit or "metric" not in asked:
             return asked, ""
         others = tuple(level for level in asked if level != "metric")
         return others or ("per_feature",), "" if others else limit
 
 
-def _why_no_matrix(families: Sequence[Any], rows: TuningRows) -> str:
+@dataclass(frozen=True, eq=False)
+class _Tuned:
+    """The mixture that tuning ends with, for rows in units of their columns."""
+
+    mixture: Mixture
+    ridge: float
+    level: str
+    reason: str
+    found: list[Found]
+    levels: tuple[Level, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def _start(parts: Sequence[Any], rows: TuningRows) -> Mixture:
+    """Return the mixture to start from; rows that are sparse or have many features have no Laplacian beside others."""
+    radial = [part for part in parts if isinstance(part, RadialKernel)]
+    others = [part for part in parts if not isinstance(part, RadialKernel)]
+    d = len(rows.units)
+    if radial and (rows.was_sparse or d > _MOST_FOR_MATRIX):
+        others = [part for part in others if not isinstance(part, Laplacian)]
+    if rows.is_wide:
+        others = [part for part in others if isinstance(part, Laplacian) and not radial]
+    lengths = np.resize(np.array(_SHORTER), len(radial)) if len(radial) <= len(_SHORTER) else np.ones(len(radial))
+    others = [Linear(widths=np.full(d, np.sqrt(d))) if isinstance(part, Linear) else part for part in others]
+    share = _SHARE_OF_OTHERS if radial else 1.0 / len(others)
+    rest = (1.0 - share * len(others)) / max(1, len(radial))
+    weights = [rest] * len(radial) + [share] * len(others)
+    return Mixture([of_length(one, 1.0 / b) for one, b in zip(radial, lengths, strict=True)], others, weights)
+
+
+def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[str], doublings: float) -> _Tuned:
+    """Descend at the levels asked for: on few rows first, then for the best mixture on more.
+
+    Descent for a matrix starts from the bandwidths per feature, and from outer products of gradients.
+    """
+    few = search.on_few()
+    start, ridge = few.start(mixture)
+    simple = [level for level in ("shared", "per_feature") if level in levels]
+    if tuple(levels) != ("shared",):
+        if len(search.tuning.weights) > _FEW_FOR_SHARED and "shared" in simple:
+            simple.remove("shared")
+        if "per_feature" not in simple:
+            simple.append("per_feature")
+    found = few.descend([(level, "one length", start, ridge) for level in simple])
+    here = next((one.candidate for one in found if one.level == "per_feature"), None)
+    if here is not None and mixture.radial:
+        given = here.kernel, here.ridge
+        starts = [("per_feature", "all columns included", *given)] if "per_feature" in levels else []
+        if "metric" in levels:
+            starts += [("metric", name, *given) for name in ("per_feature", "outer products")]
+        found += few.descend(starts)
+    allowed = [one for one in found if one.level in levels] or found
+    if not allowed:
+        return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", found)
+    best, judged = _choose(allowed)
+    mixture, ridge = best.candidate.kernel, best.candidate.ridge
+    if len(search.judging.weights):
+        mixture, ridge, more = _on_more_rows(search, larger, best, doublings)
+        found += more
+    dropped = [part_name(part) for _, part in start.parts()]
+    for _, part in mixture.parts():
+        dropped.remove(part_name(part))
+    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), found, judged, tuple(dropped))
+
+
+def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float) -> tuple[Mixture, float, list[Found]]:
+    """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
+
+    A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
+    compared by the errors expected with the landmarks of the fit.
+    """
+    start, few = best.candidate.kernel, search.on_few()
+    starts = [("few rows", start)]
+    numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
+    if numbers and len(start.weights) > 1:
+        alone = without(start, numbers[0])
+        saved = Gain.of(few.judged(start), few.judged(alone)).share
+        if saved < _NO_CONTEST:
+            starts.append(("without the Laplacian", alone))
+        if saved < _WORTH_A_LAPLACIAN:
+            starts.pop(0)
+    if len(starts) == 1 and best.level == "per_feature" and start.radial:
+        starts.append(("all columns included", starts[0][1]))
+    found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
+    if not found:
+        return start, best.candidate.ridge, found
+    position = 0
+    if len(found) > 1:
+        errors = search.on_more(larger).expected_errors([one.candidate.kernel for one in found], doublings)
+        contested = found[1].record.start == "without the Laplacian"
+        position = int(errors[1] < (1.0 + _WORTH_A_LAPLACIAN * contested) * errors[0])
+    taken = found[position].candidate
+    return (*search.without_idle_parts(taken.kernel, taken.ridge), found)
+
+
+def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
+    """Return the best part alone with one length for all columns, for rows that are too wide for a descent."""
+    tried = []
+    for part in parts:
+        if isinstance(part, StationaryKernel):
+            alone = _start([part], rows)
+            mixture, ridge = search.start(alone)
+            tried.append((search.error_of(mixture), mixture, ridge))
+    _, mixture, ridge = min(tried, key=lambda one: one[0])
+    return _Tuned(mixture, ridge, "shared", "", [], dropped=())
+
+
+def _choose(found: Sequence[Found]) -> tuple[Found, tuple[Level, ...]]:
+    """Return the descent to take, and how each level was judged.
+
+    Each further level must save its least share of the error of the level taken before it, and not by chance:
+    leave-one-out of rows that were tuned on is optimistic.
+    """
+    taken, judged = None, []
+    for level in LEVELS:
+        of_level = [one for one in found if one.level == level]
+        if not of_level:
+            continue
+        best = min(of_level, key=lambda one: one.candidate.judged_error)
+        error = best.candidate.judged_error
+        if taken is None:
+            judged.append(Level(level, error, 0.0, 0.0, 0.0, True))
+            taken = best
+            continue
+        gain = Gain.of(best.candidate.judged, taken.candidate.judged)
+        worth = gain.exceeds(_LEAST_GAIN[level])
+        judged.append(Level(level, error, gain.share, gain.standard_errors, gain.better, worth))
+        taken = best if worth else taken
+    assert taken is not None
+    return taken, tuple(judged)
+
+
+def _reason(levels: Sequence[Level], asked: bool) -> str:
+    """Return why the last level taken was taken, in words."""
+    if asked:
+        return "it was asked for"
+    last = next(one for one in reversed(levels) if one.taken)
+    if last.gain == 0.0:
+        return "no further level lowers the judged error enough"
+    return f"it lowers the judged error by {last.gain:.1%}, and predicts {last.better:.0%} of the judging rows better"
+
+
+def _listed(mixture: Mixture) -> tuple[Part, ...]:
+    """Return the parts of a mixture for the record."""
+    n_radial, total = len(mixture.radial), float(sum(mixture.weights))
+    return tuple(
+        Part(part_name(part), weight / total, float(part.bandwidth) if k < n_radial else None)
+        for k, (weight, part) in enumerate(mixture.parts())
+    )
+
+
+def _doublings(sample: Sample, n_landmarks: Any, passes: RowPasses) -> float:
+    """Return how often the landmarks of a sample must be doubled to have those of the fit; at most once."""
+    n_rows = passes.source.n_rows
+    wanted = work_limit(n_rows) if isinstance(n_landmarks, str) else int(n_landmarks)
+    return float(np.clip(np.log2(min(wanted, n_rows) / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
+
+
+def _most_descents(levels: Sequence[str]) -> int:
+    """Return how many descents there may be."""
+    return len(levels) + 2 * ("metric" in levels or "per_feature" in levels) + 1
+
+
+def _why_no_matrix(mixture: Mixture, rows: TuningRows) -> str:
     """Return why the metric cannot be a matrix; an empty string where it can."""
     if rows.was_sparse:
         return "sparse rows have no full metric"
     if len(rows.units) > _MOST_FOR_MATRIX:
         return f"rows of more than {_MOST_FOR_MATRIX} features have no full metric"
-    return "" if any(map(is_radial, families)) else "a kernel that is not a function of the distance has no full metric"
-
-
-def _doublings(sample: Sample, n_landmarks: Any) -> float:
-    """Return how often the landmarks of a sample must be doubled to have those of the fit; at most twice.
-
-    None where the fit's number is not given, or all rows are landmarks: an exact fit has more rows as well.
-    """
-    if isinstance(n_landmarks, str) or sample.all_landmarks:
-        return 0.0
-    return float(np.clip(np.log2(n_landmarks / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
+    return "" if mixture.radial else "a kernel that is not a function of the distance has no full metric"
