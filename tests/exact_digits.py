@@ -14,6 +14,7 @@ from ridgemark.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    Mixture,
     Polynomial,
     PowerExponential,
     Product,
@@ -25,7 +26,9 @@ DIGITS = 50
 
 
 def kernel_value(kernel, x, z):
-    """Return k(x, z) by its definition, in the precision mpmath works in."""
+    """Return k(x, z) by its definition, in the precision mpmath works in; mapped rows count as given numbers."""
+    if isinstance(kernel, Mixture):
+        return _mixture(kernel, kernel.mapped(x[None])[0], kernel.mapped(z[None])[0])
     x, z = ([mpmath.mpf(float(v)) for v in side] for side in (x, z))
     if isinstance(kernel, Sum):
         return kernel_value(kernel.left, x, z) + kernel_value(kernel.right, x, z)
@@ -66,6 +69,29 @@ def _radial(kernel, x, z):
     return radial_value(kernel, mpmath.fsum(a * a for a in _apart(kernel, x, z)))
 
 
+def _mixture(kernel, x, z):
+    """Return the weighted sum of the parts at mapped rows, the radial ones of the shared distance."""
+    weights = [mpmath.mpf(float(one)) for one in kernel.weights]
+    total = mpmath.mpf(0)
+    if len(kernel.radial):
+        rho = mpmath.fsum(a * a for a in _apart(kernel, *([mpmath.mpf(float(v)) for v in side] for side in (x, z))))
+        for weight, part in zip(weights, kernel.radial, strict=False):
+            total += weight * radial_value(part, rho / mpmath.mpf(float(part.bandwidth)) ** 2)
+    for weight, part in zip(weights[len(kernel.radial) :], kernel.others, strict=True):
+        total += weight * kernel_value(part, x, z)
+    return total
+
+
+def _linear(kernel, x, z):
+    """Return the product of rows measured from the origin in widths."""
+    origin, widths = (np.broadcast_to(0.0 if one is None else one, len(x)) for one in (kernel.origin, kernel.widths))
+    x, z = (
+        [(a - mpmath.mpf(float(o))) / mpmath.mpf(float(w)) for a, o, w in zip(side, origin, widths, strict=True)]
+        for side in (x, z)
+    )
+    return _dot(x, z)
+
+
 def _dot(x, z):
     return mpmath.fsum(a * b for a, b in zip(x, z, strict=True))
 
@@ -88,7 +114,7 @@ _FORMULAS = {
     Matern32: _radial,
     Matern52: _radial,
     PowerExponential: _radial,
-    Linear: lambda kernel, x, z: _dot(x, z),
+    Linear: _linear,
     Polynomial: _polynomial,
     Cosine: lambda kernel, x, z: _dot(x, z) / mpmath.sqrt(_dot(x, x) * _dot(z, z)),
     Bernoulli: _bernoulli,

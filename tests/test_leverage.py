@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ridgemark import effective_dimension, exact, leverage_scores, open_rows
 from ridgemark.errors import DataError, DataTypeError, ParameterError
-from ridgemark.kernels import Bernoulli, Gaussian, Laplacian, Linear, Matern12, Polynomial
+from ridgemark.kernels import Bernoulli, ColumnMap, Gaussian, Laplacian, Linear, Matern12, Mixture, Polynomial
 from ridgemark.leverage import exact_bracket
 from ridgemark.paper.synthetic import synthetic_points
 from tests.helpers import slowly
@@ -34,6 +34,12 @@ KERNELS = {
     "linear": Linear(),
     "polynomial": Polynomial(2),
     "sum": Gaussian(1.0) + Linear(),
+    "mixture": Mixture(
+        [Gaussian(1.0), Matern12(2.0)],
+        [Laplacian(3.0), Linear()],
+        [0.5, 0.2, 0.3, 0.1],
+        columns=ColumnMap([-5.0] * 3, [4.0] * 3, [0.0] * 3, [0.0, 1.0, 0.0]),
+    ),
 }
 
 

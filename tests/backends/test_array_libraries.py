@@ -9,6 +9,7 @@ import pytest
 from ridgemark.backends import NUMPY, Backend, backend_of
 from ridgemark.kernels import (
     Bernoulli,
+    ColumnMap,
     Cosine,
     Gaussian,
     Laplacian,
@@ -16,6 +17,7 @@ from ridgemark.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    Mixture,
     Polynomial,
     PowerExponential,
 )
@@ -25,6 +27,15 @@ array_api_strict = pytest.importorskip("array_api_strict")
 
 WIDTHS = np.array([0.8, 1.5, 1.1, 2.0, 0.7])
 METRIC = np.random.default_rng(5).normal(size=(5, 3)) / 2
+
+COLUMNS = ColumnMap(np.full(5, -2.0), np.full(5, 1.5), np.full(5, 0.1), np.array([0.0, 0.7, 1.0, 0.0, 2.0]))
+RADIAL = [Gaussian(2.0), Matern32(0.7), Matern52(1.3), Matern12(3.0), PowerExponential(1.7, 1.4)]
+OTHERS = [Laplacian(1.3), Linear(0.1, 1.9)]
+MIXTURES = [
+    Mixture(RADIAL, OTHERS, np.linspace(0.1, 1.0, 7), WIDTHS, columns=COLUMNS),
+    Mixture(RADIAL[:3], OTHERS, np.linspace(0.1, 1.0, 5), metric=METRIC),
+    Mixture([], OTHERS, [0.5, 0.2]),
+]
 
 KERNELS = [
     *[family(width) for family in (Gaussian, Laplacian, Matern12, Matern32, Matern52) for width in (1.7, WIDTHS)],
@@ -38,6 +49,7 @@ KERNELS = [
     Cosine(),
     Bernoulli(2),
     0.5 * Gaussian(1.3) + Linear() * Cosine(),
+    *MIXTURES,
 ]
 
 
@@ -69,7 +81,7 @@ def _rows(kernel, n_features=5):
     """Rows around two distant centres, with equal and nearly equal pairs, so that every form of distance is used."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 1 if isinstance(kernel, Bernoulli) else n_features))
-    if not isinstance(kernel, Polynomial | Linear | Bernoulli) and not hasattr(kernel, "left"):
+    if not isinstance(kernel, Polynomial | Linear | Bernoulli | Mixture) and not hasattr(kernel, "left"):
         rows[30:] += 1e3
     rows[5] = rows[6] + 1e-7
     return rows, np.concatenate([rows[3:15:2], rows[28:34]])

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from ridgemark import exact
-from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern12, Matern32, Polynomial
+from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern12, Matern32, Mixture, Polynomial
 from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
@@ -24,6 +24,7 @@ KERNELS = [
     Linear(),
     Polynomial(2),
     100.0 * Gaussian(1.0) + Linear(),
+    Mixture([Gaussian(3.0), Matern32(0.3), Matern12(1.0)], [Laplacian(2.0), Linear()], [1.0, 0.5, 0.1, 0.2, 0.3], 2.0),
 ]
 WITH_METRIC = [Gaussian, Matern12, Matern32]  # with a random matrix
 SAMPLERS = ["uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans", "rank_leverage"]

@@ -12,6 +12,7 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.intervals.deviations import unit_variance
 from ridgemark.kernels import (
     Bernoulli,
+    ColumnMap,
     Cosine,
     Gaussian,
     Laplacian,
@@ -19,6 +20,7 @@ from ridgemark.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    Mixture,
     Polynomial,
     PowerExponential,
 )
@@ -39,6 +41,13 @@ KERNELS = [
     2.0 * Gaussian(1.0) + 0.5 * Linear(),
     Gaussian(2.0) * Polynomial(2) + Matern52(1.0),
     Laplacian([1.0, 2.0, 3.0]),
+    Mixture(
+        [Gaussian(1.0), Matern12(2.0)],
+        [Laplacian(3.0), Linear(widths=2.0)],
+        [0.5, 0.2, 0.3, 0.1],
+        metric=METRIC,
+        columns=ColumnMap([-2.0] * 3, [1.5] * 3, [0.0] * 3, [0.0, 1.0, 0.0]),
+    ),
     Laplacian(2.0) * Gaussian(1.5) + Linear(),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromFeatures, NystromRidge, leverage_scores
 from ridgemark.errors import DataTypeError, NumericalError, ParameterError
-from ridgemark.kernels import Bernoulli, Cosine, Custom, Gaussian, Laplacian, Linear, Matern32, Polynomial
+from ridgemark.kernels import Bernoulli, Cosine, Custom, Gaussian, Laplacian, Linear, Matern32, Mixture, Polynomial
 from ridgemark.linalg import product_in_blocks
 from ridgemark.losses import class_loss
 from ridgemark.passes.columns import Columns
@@ -67,6 +67,12 @@ def test_predictions_agree(selection, ridge):
         Laplacian(3.0),
         Polynomial(2),
         Gaussian(1.5) + Linear(),
+        Mixture(
+            [Gaussian(1.5), Matern32(3.0)],
+            [Laplacian(3.0), Linear()],
+            [0.5, 0.3, 0.2, 0.1],
+            bandwidth=[1.0, 2.0, 1.0, 0.5],
+        ),
         Gaussian(metric=np.diag([1.0, 0.8, 0.6, 0.5])),
     ],
 )

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ridgemark.kernels import (
     Bernoulli,
+    ColumnMap,
     Cosine,
     Gaussian,
     Laplacian,
@@ -16,6 +17,7 @@ from ridgemark.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    Mixture,
     Polynomial,
     PowerExponential,
     Precomputed,
@@ -83,7 +85,14 @@ def test_a_row_far_from_the_centre_finds_the_landmark_beside_it():
 
 @pytest.mark.parametrize(
     "kernel",
-    [Linear(), Polynomial(3, 0.7, 1.3), Cosine(), 2.0 * Linear() + Gaussian(1.3), Matern32(2.0) * Polynomial(2)],
+    [
+        Linear(),
+        Linear(0.3, 0.7),
+        Polynomial(3, 0.7, 1.3),
+        Cosine(),
+        2.0 * Linear() + Gaussian(1.3),
+        Matern32(2.0) * Polynomial(2),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("n_features", [1, 12])
@@ -139,6 +148,55 @@ def test_the_bound_for_a_metric_is_near_machine_precision():
     rng = np.random.default_rng(7)
     rows, P = rng.normal(size=(40, 10)) + 1e3, rng.normal(size=(10, 4)) / 3
     assert Gaussian(metric=P).bind(rows).entry_error(rows).max() < 1e-12
+
+
+ROUGH = [PowerExponential(0.2, exponent=0.3), Gaussian(2.0)]
+SMOOTH = [Gaussian(2.0), Matern32(0.02), Matern52(7.0)]
+SINGULAR = [Matern12(0.5), Gaussian(30.0), PowerExponential(3.0, exponent=1.4)]
+
+
+def _mixtures(rng, n_features):
+    """Every kind of metric, with short and long lengths, other parts, and a map of the columns."""
+    widths = rng.uniform(0.5, 2.0, size=n_features)
+    others = [Laplacian(widths), Linear(0.3, widths)]
+    columns = ColumnMap(np.full(n_features, -4.0), np.full(n_features, 3.0), 0.1 * widths, widths * (widths > 1.0))
+    for radial in (ROUGH, SMOOTH, SINGULAR):
+        weights = rng.exponential(size=len(radial) + 2)
+        for metric in ({"bandwidth": 1.3}, {"bandwidth": widths}, {"metric": rng.normal(size=(n_features, 2))}):
+            yield Mixture(radial, others, weights, **metric)
+            yield Mixture(radial, [], weights[:-2], **metric, columns=columns)
+    yield Mixture([], others, [0.3, 0.2], columns=columns)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_features", [1, 2, 6])
+def test_the_bound_holds_for_a_mixture(n_features, dtype):
+    rng = np.random.default_rng(8)
+    for spread in (0.0, 1e2, 1e6):
+        for kernel in _mixtures(rng, n_features):
+            both = _clusters(rng, 10, n_features, spread, spread * rng.normal()).astype(dtype)
+            errors, allowed = _shares(kernel, both[:6], both[4:])
+            assert (errors <= allowed).all(), (kernel, spread)
+
+
+def test_the_bound_of_a_mixture_is_near_machine_precision():
+    """With short lengths beside a wide metric too, and rows far from the landmarks' centre."""
+    rng = np.random.default_rng(9)
+    rows = rng.normal(size=(40, 6)) + 1e7 * np.sign(rng.normal(size=(40, 1)))
+    for radial in (SMOOTH, SINGULAR):
+        short = [type(part)(**(part.get_params() | {"bandwidth": part.bandwidth * 1e-6})) for part in radial]
+        kernel = Mixture(short, [Laplacian()], np.ones(4), bandwidth=1e6 * np.linspace(1.0, 2.0, 6))
+        assert kernel.bind(rows).entry_error(rows).max() < 1e-9
+
+
+def test_the_bound_of_a_mixture_holds_for_sparse_rows():
+    rng = np.random.default_rng(2)
+    both = rng.normal(size=(14, 5)) * (rng.random((14, 5)) < 0.5) * 30.0
+    both[7] = both[0] + (both[0] != 0) * 1e-3
+    for radial in (SMOOTH, SINGULAR):
+        kernel = Mixture(radial, [Linear(widths=0.7)], np.ones(4), bandwidth=np.linspace(1.0, 2.0, 5))
+        errors, allowed = _shares(kernel, sparse.csr_matrix(both[:8]), sparse.csr_matrix(both[5:]))
+        assert (errors <= allowed).all()
 
 
 def test_values_given_have_no_error():

@@ -12,7 +12,7 @@ from safetensors.numpy import load, save
 from scipy import sparse
 
 from ridgemark import ExactKernelRidge, NystromRidge
-from ridgemark.kernels import Gaussian
+from ridgemark.kernels import ColumnMap, Gaussian, Laplacian, Linear, Matern12, Matern32, Mixture
 from ridgemark.persistence.container import FORMAT
 from ridgemark.tuning import Tuner
 
@@ -106,10 +106,19 @@ ridge, exact = (
 )
 FEW = Tuner(rows=100, judging_rows=50, landmarks=20, evaluations=4, kernels=("gaussian",))
 KERNEL_MATRIX = Gaussian(2.0)(X)
+MIXTURE = Mixture(
+    [Gaussian(2.0), Matern12(4.0), Matern32(0.7)],
+    [Laplacian(np.array([1.0, 2.0, 3.0])), Linear(widths=2.0)],
+    weights=np.array([0.4, 0.1, 0.2, 0.3, 0.05]),
+    metric=np.array([[1.0, 0.2], [0.0, 0.5], [-0.3, 0.1]]),
+    columns=ColumnMap(np.full(3, -2.0), np.full(3, 1.5), np.zeros(3), np.array([0.0, 1.0, 0.0])),
+)
 MODELS = {
     "default": lambda: fit(ridge(), X, Y[:, 0]),
     "tuned": lambda: fit(ridge(bandwidth=FEW, ridge=1e-3), X, Y[:, 0]),
     "exact tuned": lambda: fit(exact(bandwidth=FEW, ridge=1e-2), X, Y[:, 0]),
+    "mixture": lambda: fit(ridge(kernel=MIXTURE), X, Y[:, 0]),
+    "exact mixture": lambda: fit(exact(kernel=MIXTURE, ridge=1e-3), X, Y),
     "two targets": lambda: fit(ridge(ridge_per_target=True), X, Y),
     "one column": lambda: fit(ridge(ridge=1e-3), X, Y[:, :1]),
     "gradient": lambda: fit(ridge(ridge=1e-2, solver="gradient"), X, Y),

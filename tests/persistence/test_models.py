@@ -12,11 +12,24 @@ import ridgemark
 from ridgemark import ExactKernelRidge, NystromRidge, kernels, selection
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.saving import CLASSES
-from ridgemark.kernels import Custom, Gaussian, Kernel, Linear
+from ridgemark.kernels import ColumnMap, Custom, Gaussian, Kernel, Linear, Mixture
 from ridgemark.leverage import Bracket
 from ridgemark.selection import Selection
 from tests.helpers import slowly
-from tests.persistence.cases import KERNEL_MATRIX, MODELS, NEW, X, Y, changed, fit, fitted, parse, same, untimed
+from tests.persistence.cases import (
+    KERNEL_MATRIX,
+    MIXTURE,
+    MODELS,
+    NEW,
+    X,
+    Y,
+    changed,
+    fit,
+    fitted,
+    parse,
+    same,
+    untimed,
+)
 
 
 def _square(X, Z, shift=1.0):
@@ -36,8 +49,9 @@ def _diagonal(X):
         {"kernel": Gaussian(np.array([1.0, 2.0, 3.0])) + Linear() * 0.1, "ridge": 1e-3},
         {"kernel": "laplacian", "ridge": [1e-4, 1e-2], "selection": selection.Leverage(), "fit_intercept": False},
         {"kernel": "polynomial", "selection": np.eye(3)},
+        {"kernel": MIXTURE, "ridge": 1e-3},
     ],
-    ids=["default", "matern32", "algebra", "laplacian", "given points"],
+    ids=["default", "matern32", "algebra", "laplacian", "given points", "mixture"],
 )
 def test_a_loaded_model_predicts_the_same_bits(options, dtype, tmp_path):
     rows, new = X.astype(dtype), NEW.astype(dtype)
@@ -141,7 +155,9 @@ def test_a_kernel_argument_is_refused_if_the_file_holds_the_kernel(tmp_path):
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=CLASSES)
 def test_every_kernel_and_selection_is_saved_as_a_parameter(kind, tmp_path):
     parts = {"left": Linear(), "right": Gaussian(), "kernel": Linear(), "factor": 2.0, "function": abs}
+    parts |= {"radial": [Gaussian()], "weights": [2.0], "low": [0.0] * 3, "high": [1.0] * 3}
     made = kind(**{name: part for name, part in parts.items() if name in kind._names()})
+    made = Mixture([Gaussian()], weights=[1.0], columns=made) if isinstance(made, ColumnMap) else made
     name = "kernel" if isinstance(made, Kernel) else "selection"
     path = (
         fitted(kernel=Custom(_square) if kind is Custom else "gaussian")[0]

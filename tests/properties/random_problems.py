@@ -108,9 +108,24 @@ def make_kernel(rng: np.random.Generator, d: int):
         k.Polynomial(one_of(rng, 1, 3, 5)),
         k.Scaled(k.Gaussian(width), one_of(rng, 1e-100, 1e-3, 1e100)),
         k.Bernoulli(2) if d == 1 else k.Matern12(width),
+        make_mixture(rng, d, width),
+        make_mixture(rng, d, width),
         k.Custom(product_kernel),
         product_kernel,
     )
+
+
+def make_mixture(rng: np.random.Generator, d: int, width):
+    """A mixture with any kind of metric, other parts or none, and perhaps a map of the columns."""
+    radial = [k.Gaussian(2.0), k.Matern12(0.1), k.PowerExponential(30.0, exponent=0.5), k.Matern52()]
+    radial = radial[: rng.integers(0, 5)]
+    others = [k.Linear(widths=width), k.Laplacian(width)][: rng.integers(0 if radial else 1, 3)]
+    metric = {"metric": rng.normal(size=(d, 1 + d // 2))} if perhaps(rng, 0.3) else {"bandwidth": width}
+    ends = np.sort(one_of(rng, *SCALES) * rng.normal(size=(2, d)), axis=0)
+    soft = (ends.mean(axis=0), rng.exponential(size=d) * (rng.random(d) < 0.5)) if perhaps(rng, 0.5) else ()
+    columns = k.ColumnMap(*ends, *soft) if perhaps(rng, 0.4) else None
+    weights = rng.exponential(size=len(radial) + len(others)) + 1e-3
+    return k.Mixture(radial, others, weights * one_of(rng, 1.0, 1.0, 1e-100, 1e100), **metric, columns=columns)
 
 
 def product_kernel(X, Z):
@@ -198,6 +213,8 @@ MISUSE = [
     for name, values in {
         "kernel": ["rbf", None, 3, k.Gaussian, k.Gaussian("wide"), k.Gaussian([1.0] * 9), k.Sum("gaussian", "linear"),
                    k.Custom(None), k.Product(k.Linear(), None), k.Scaled("linear", 2.0), k.Scaled(k.Linear(), -1.0),
+                   k.Mixture(), k.Mixture([k.Gaussian()], weights=[-1.0]), k.Mixture("gaussian", weights=[1.0]),
+                   k.Mixture([k.Gaussian()], weights=[1.0], columns=k.ColumnMap([0.0] * 9, None)),
                    k.Polynomial(-1), k.Polynomial("2"), k.Bernoulli(0), lambda X, Z: None, lambda X, Z: -X @ Z.T],
         "bandwidth": [None, "mean", 0.0, 10**400, -1.0, np.nan, [1.0] * 9, "1", [["a"]], True, [0.0]],
         "ridge": [None, "cv", 0.0, -1.0, np.nan, np.inf, [], [[1.0]], [1.0, -1.0], True, "1e-3", {}, 10**400],

@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from ridgemark.kernels import (
     Bernoulli,
+    ColumnMap,
     Cosine,
     Gaussian,
     Laplacian,
@@ -15,6 +16,7 @@ from ridgemark.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    Mixture,
     Polynomial,
     PowerExponential,
 )
@@ -35,8 +37,18 @@ FAMILIES = {
     "polynomial": lambda b: Polynomial(degree=2, offset=b, bandwidth=b),
     "cosine": lambda b: Cosine(),
     "sum": lambda b: Gaussian(b) + Linear() * 0.5,
+    "mixture": lambda b: _mixture(b),
     "product": lambda b: Matern32(b) * (Cosine() + Gaussian(2 * b)),
 }
+
+
+def _mixture(width):
+    return Mixture(
+        [Gaussian(1.0), Matern32(0.3), PowerExponential(5.0, exponent=0.5)],
+        [Laplacian(width), Linear(widths=width)],
+        weights=[0.5, 0.3, 0.1, 0.4, 0.2],
+        bandwidth=width,
+    )
 
 
 def _check_semidefinite(block):
@@ -51,6 +63,14 @@ def _check_semidefinite(block):
 @settings(max_examples=20, deadline=None)
 def test_kernels_are_positive_semidefinite(family, rows, width):
     _check_semidefinite(FAMILIES[family](width)(rows))
+
+
+@given(rows=matrices, width=widths, centre=numbers)
+@settings(max_examples=20, deadline=None)
+def test_a_kernel_of_mapped_columns_is_positive_semidefinite(rows, width, centre):
+    low, ones = np.full(rows.shape[1], -500.0), np.ones(rows.shape[1])
+    columns = ColumnMap(low, centre * centre * ones, centre * ones, width * ones)
+    _check_semidefinite(_mixture(width).set_params(columns=columns)(rows))
 
 
 @given(rows=arrays(np.float64, st.tuples(st.integers(1, 15), st.just(1)), elements=numbers), order=st.integers(1, 8))

@@ -86,11 +86,11 @@ class NumpyBackend(Backend):
 
     def clip_(self, values: Floats, lowest: float = -np.inf, highest: float = np.inf) -> Floats:
         # Reading costs half as much as writing, and few rows hold a value to be clipped.
-        beyond = np.zeros(len(values), dtype=bool)
+        beyond = np.zeros(values.shape[:-1], dtype=bool)
         if lowest > -np.inf:
-            beyond |= values.min(axis=1, initial=lowest) < lowest
+            beyond |= values.min(axis=-1, initial=lowest) < lowest
         if highest < np.inf:
-            beyond |= values.max(axis=1, initial=highest) > highest
+            beyond |= values.max(axis=-1, initial=highest) > highest
         if beyond.any():
             values[beyond] = np.clip(values[beyond], lowest, highest)
         return values

@@ -33,7 +33,7 @@ CLASSES = {
     for module, base in ((kernels, (Kernel, kernels.ColumnMap)), (selection, Selection))
     for name, one in vars(module).items()
     if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
-} | {"Tuner": Tuner}
+} | {"ColumnMap": kernels.ColumnMap, "Tuner": Tuner}
 _SETTINGS = {"_metadata_request", "_sklearn_output_config"}  # scikit-learn's own
 _COLUMNS = {"n_features_in_", "feature_names_in_"}  # which follow from the record
 _TRIED = 8  # points at which a model must predict finite numbers before it is saved, and when it is loaded

@@ -210,24 +210,24 @@ def positive(value: Any, name: str, owner: str) -> float:
     raise ParameterError(f"{owner}: {name} must be a positive finite number, got {value!r}")
 
 
-def bandwidths(value: Any, n_features: int, owner: str) -> float | Floats:
+def bandwidths(value: Any, n_features: int, owner: str, name: str = "bandwidth") -> float | Floats:
     """Return a bandwidth as a positive float, or as one positive float per feature."""
     if np.ndim(value) == 0:
-        return positive(value, "bandwidth", owner)
+        return positive(value, name, owner)
     if np.ndim(value) > 1:
         raise ParameterError(
-            f"{owner}: bandwidth must be one number or one number per feature, got an array of shape "
+            f"{owner}: {name} must be one number or one number per feature, got an array of shape "
             f"{np.shape(value)}; to measure distances by a matrix P give the kernel metric=P, as in Gaussian(metric=P)"
         )
     widths = np.asarray(value, dtype=np.float64)
     if widths.shape != (n_features,):
         raise ParameterError(
-            f"{owner}: a per-feature bandwidth needs one value for each of the {n_features} features, "
+            f"{owner}: {name} per feature needs one value for each of the {n_features} features, "
             f"got shape {widths.shape}"
         )
     if len(wrong := np.flatnonzero(~(np.isfinite(widths) & (widths > 0)))):
         got = f"got {float(widths[wrong[0]])} for feature {wrong[0]}"
-        raise ParameterError(f"{owner}: every bandwidth must be positive and finite, {got}")
+        raise ParameterError(f"{owner}: every {name} must be positive and finite, {got}")
     return widths
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ridgemark.backends import Array, Backend, Flags, backend_of
+from ridgemark.backends import Array, Flags, Floats, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
 _BEND = 4.0  # widths from the centre at which a soft column is halfway to its bound, in the square
+_LIMIT = 2.0**30  # widths from the centre beyond which the curve is its bound to the last digit
 
 
 class ColumnMap(Parameterised):
@@ -37,43 +38,64 @@ class ColumnMap(Parameterised):
 
     def apply(self, rows: Array) -> Array:
         """Return the mapped rows."""
-        backend = backend_of(rows)
-        low, high, centre, width = self._arrays(rows, backend)
-        xp = backend.xp
-        inside = xp.where(rows < low, low, xp.where(rows > high, high, rows))
+        xp, inside, z, centre, width = self._inside(rows)
         if width is None:
             return inside
-        step = xp.where(width > 0.0, width, 1.0)
-        z = (inside - centre) / step
-        soft = centre + step * (z / xp.sqrt(1.0 + (z / _BEND) ** 2))
+        soft = centre + width * (z / xp.sqrt(1.0 + (z / _BEND) ** 2))
         return xp.where(width > 0.0, soft, inside)
 
     def slopes(self, rows: Array) -> Array:
         """Return the derivative of every column's map at every row; zero outside the range."""
+        xp, inside, z, _, width = self._inside(rows)
+        slopes = xp.astype(inside == rows, rows.dtype)
+        return slopes if width is None else slopes * xp.where(width > 0.0, (1.0 + (z / _BEND) ** 2) ** -1.5, 1.0)
+
+    def _inside(self, rows: Array) -> tuple[Any, ...]:
+        """Return rows within the range, their distances from the centre in widths, and centre and width."""
         backend = backend_of(rows)
-        low, high, centre, width = self._arrays(rows, backend)
         xp = backend.xp
-        inside = xp.astype((rows >= low) & (rows <= high), rows.dtype)
-        if width is None:
-            return inside
-        z = (xp.where(rows < low, low, xp.where(rows > high, high, rows)) - centre) / xp.where(width > 0.0, width, 1.0)
-        return inside * xp.where(width > 0.0, (1.0 + (z / _BEND) ** 2) ** -1.5, 1.0)
+        with np.errstate(over="ignore"):
+            arrays = (
+                None if one is None else backend.from_host(one, like=rows) for one in self._numbers(rows.shape[1])
+            )
+            low, high, centre, width = arrays
+            inside = xp.where(rows < low, low, xp.where(rows > high, high, rows))
+            if width is None:
+                return xp, inside, None, None, None
+            z = (inside - centre) / xp.where(width > 0.0, width, 1.0)
+        return xp, inside, backend.within(z, -_LIMIT, _LIMIT), centre, width
 
-    def _arrays(self, rows: Array, backend: Backend) -> tuple[Any, ...]:
-        """Return the four arrays in the rows' precision; centre and width may be None."""
-        given = [None if one is None else np.asarray(one, dtype=np.float64) for one in self._all()]
-        for name, one in zip(("low", "high", "centre", "width"), given, strict=True):
-            if one is not None and one.shape != (rows.shape[1],):
-                raise ParameterError(
-                    f"ColumnMap: {name} must hold one number for each of the {rows.shape[1]} columns, "
-                    f"got shape {one.shape}"
-                )
-        return tuple(None if one is None else backend.from_host(one, like=rows) for one in given)
-
-    def _all(self) -> tuple[Any, ...]:
-        return self.low, self.high, self.centre, self.width
+    def _numbers(self, n_features: int) -> list[Floats | None]:
+        """Return the four parameters, checked."""
+        numbers = [_per_column(name, getattr(self, name), n_features) for name in ("low", "high", "centre", "width")]
+        low, high, centre, width = numbers
+        if low is None or high is None or not (low <= high).all():
+            raise ParameterError("ColumnMap: low must be at most high in every column, and both be given")
+        if (centre is None) != (width is None):
+            raise ParameterError("ColumnMap: centre and width must be given together")
+        if centre is not None and not np.isfinite(centre).all():
+            raise ParameterError(f"ColumnMap: centre must be finite, got {centre.tolist()}")
+        if width is not None and not ((width >= 0.0) & (width < np.inf)).all():
+            raise ParameterError(f"ColumnMap: width must be finite and at least 0, got {width.tolist()}")
+        return numbers
 
     @property
     def soft(self) -> Flags:
         """Which columns are soft."""
         return np.zeros(len(self.low)) > 0.0 if self.width is None else np.asarray(self.width) > 0.0
+
+
+def _per_column(name: str, value: Any, n_features: int) -> Floats | None:
+    """Return a parameter as one number for each column, or None where it is not given."""
+    if value is None:
+        return None
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(())
+    if numbers.shape == (n_features,):
+        return numbers
+    raise ParameterError(
+        f"ColumnMap: {name} must hold one number for each of the {n_features} columns, got "
+        + (f"shape {np.shape(value)}" if numbers.ndim else repr(value))
+    )

@@ -27,7 +27,7 @@ FEW_FEATURES, FEW_IF_SINGULAR = 2, 4
 # Squared distance beyond which a kernel is zero for all purposes, so that its rounding error does not matter.
 FAR = 1e4
 _TILE_ENTRIES = 2**16  # distances that stay in the processor's cache until they are multiplied by the factor
-# Largest `machine eps |x|^2` of a row, in bandwidths, for which the faster forms are used, by precision.
+# Largest `machine eps |x|^2` of a row, in shortest lengths, for which the faster forms are used, by precision.
 _TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
 # A pair is near if its squared distance is below this fraction of the row's squared length.
 _NEAR = 1.0 / 16.0
@@ -49,6 +49,7 @@ class Form:
     # (c, e): with X the row's distance from the centre, `X^2 |dk/dr^2| <= c X^e` for all r (for `r >= X/4` if
     # singular); if `steepest` is infinite, `(X^2 + X r) |dk/dr^2| <= c X^e`.
     growth: tuple[float, float] = (1.0, 2.0)
+    shortest: float = 1.0  # the shortest length over which k varies, in bandwidths
 
     @property
     def lipschitz(self) -> bool:
@@ -124,6 +125,7 @@ def distances(rows: Any, prepared: PreparedLandmarks, out: Array | None, backend
     form = prepared.form
     if prepared.points is None:
         return _raw_differences(rows, prepared, backend, out)
+    rows = sparse.csr_matrix(rows) if prepared.is_sparse else dense(rows)
     x = _scale_rows(rows, prepared)
     norms = squared_norms(x, backend)
     if prepared.augmented is None:
@@ -176,7 +178,7 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend,
     if prepared.points is None:
         return backend.zeros((rows.shape[0],)) + exactly
     norms, xp = squared_norms(_scale_rows(rows, prepared), backend), backend.xp
-    close = _close(norms, precision)
+    close = _close(norms, precision, form)
     lengths = xp.sqrt(backend.double(xp.where(close, norms, 0.0))) / length
     if prepared.augmented is None:
         more = 2.0 * u * (2.0 * math.sqrt(terms) * lengths + 0.74)
@@ -187,9 +189,9 @@ def rounding_of_values(rows: Any, prepared: PreparedLandmarks, backend: Backend,
     return xp.where(close, exactly + more, exactly)
 
 
-def _close(norms: Array, precision: np.dtype[Any]) -> Any:
+def _close(norms: Array, precision: np.dtype[Any], form: Form) -> Any:
     """Return for which rows, given their squared lengths, the faster forms are accurate enough."""
-    return float(np.finfo(precision).eps) * norms <= _TOLERANCE[precision]
+    return float(np.finfo(precision).eps) * norms <= _TOLERANCE[precision] * form.shortest**2
 
 
 def _product_rounding(n_terms: int, precision: np.dtype[Any]) -> float:
@@ -223,14 +225,14 @@ def _multiplied_differences(
 
 def _replace_far_out_(block: Array, rows: Any, norms: Array, prepared: PreparedLandmarks, backend: Backend) -> Array:
     """Compute rows far from the centre that have a landmark near them by raw differences; return a mask of these."""
-    precision = backend.precision(block)
-    far_out = ~_close(norms, precision)
+    precision, form = backend.precision(block), prepared.form
+    far_out = ~_close(norms, precision, form)
     if not backend.count(far_out):
         return far_out
     # The distance beyond which the kernel is zero, plus the largest rounding error of the computed one.
     error = 2.0 * _product_rounding(most_terms(rows, prepared.raw), precision) * norms[far_out]
-    limit = abs(prepared.form.factor) * (prepared.form.far + error) ** (prepared.form.power / 2)
-    again = ~_close(norms, precision)
+    limit = abs(form.factor) * (form.far + error) ** (form.power / 2)
+    again = ~_close(norms, precision, form)
     again[far_out] = backend.xp.min(abs(block[far_out]), axis=1) < limit
     if backend.count(again):
         block[again] = _raw_differences(rows[again], prepared, backend)

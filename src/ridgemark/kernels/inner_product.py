@@ -82,13 +82,13 @@ class Linear(_InnerProductKernel):
             origin = backend_of(rows).from_host(_origin(self.origin, rows.shape[1]), like=rows)
             with np.errstate(over="ignore"):  # caught as a number beyond the range where the block is used
                 rows = rows - origin
-        return rows if np.array_equal(self.widths, 1.0) else _divided(rows, self.widths, "Linear")
+        return rows if np.array_equal(self.widths, 1.0) else _divided(rows, self.widths, "Linear", "widths")
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk/dx = (z - origin)/widths^2`."""
         backend = backend_of(rows)
         slope = backend.zeros((len(rows), len(landmarks))) + 1.0
-        points = _divided(self.moved(landmarks), self.widths, "Linear")
+        points = _divided(self.moved(landmarks), self.widths, "Linear", "widths")
         return Gradient([Term(slope, backend.xp.zeros_like(rows), points)])
 
     def _map(self, rows: Any, backend: Backend) -> Any:
@@ -174,9 +174,9 @@ class Cosine(_InnerProductKernel):
         return 2 * n_terms + 10
 
 
-def _divided(rows: Any, bandwidth: Any, owner: str) -> Any:
+def _divided(rows: Any, bandwidth: Any, owner: str, name: str = "bandwidth") -> Any:
     """Return rows divided by one bandwidth, or one per feature."""
-    width = bandwidths(bandwidth, rows.shape[1], owner)
+    width = bandwidths(bandwidth, rows.shape[1], owner, name)
     if sparse.issparse(rows):
         return rows.multiply(1.0 / np.asarray(width, dtype=rows.dtype)).tocsr()
     return rows / (width if isinstance(width, float) else backend_of(rows).from_host(width, like=rows))

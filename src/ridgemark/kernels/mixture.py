@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +17,11 @@ from ridgemark.kernels.base import Kernel, count_rows, positive, unit_roundoff
 from ridgemark.kernels.columns import ColumnMap
 from ridgemark.kernels.distances import Form, PreparedLandmarks, distances, rounding_of_values
 from ridgemark.kernels.gradient import Gradient
-from ridgemark.kernels.stationary import RadialKernel, prepare_in_metric
+from ridgemark.kernels.stationary import Matern, RadialKernel, prepare_in_metric
+from ridgemark.parameters import real_number
 
-_TILE_ENTRIES = 2**15  # values whose parts are added up in the processor's cache
+_TILE_ENTRIES = 2**17  # values whose parts are added up in the processor's cache
+_LONGEST = 1e15  # lengths in units of the metric: their squares must be numbers of single precision
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,11 @@ class Mixture(Kernel):
 
     @property
     def accepts_sparse(self) -> bool:  # type: ignore[override]
-        return self.metric is None and self.columns is None and all(one.accepts_sparse for one in self.others)
+        return self.metric is None and self.columns is None and all(one.accepts_sparse for _, one in self.parts())
 
     @property
     def stays_on_host(self) -> bool:  # type: ignore[override]
-        return any(one.stays_on_host for one in self.others)
+        return any(one.stays_on_host for _, one in self.parts())
 
     @property
     def constant_diagonal(self) -> float | None:  # type: ignore[override]
@@ -93,20 +96,23 @@ class Mixture(Kernel):
 
     def parts(self) -> list[tuple[float, Any]]:
         """Return every part with its weight, the radial ones with their lengths alone; refuse what is no mixture."""
-        kernels = [*self.radial, *self.others]
-        weights = [positive(one, "every one of weights", "Mixture") for one in np.atleast_1d(self.weights).tolist()]
+        radial, others, given = (_listed(getattr(self, name), name) for name in ("radial", "others", "weights"))
+        kernels = [*radial, *others]
+        weights = [positive(one, "every one of weights", "Mixture") for one in given]
         if len(weights) != len(kernels) or not kernels:
             raise ParameterError(
                 f"Mixture: weights must hold one number for each of its {len(kernels)} parts, of which there is at "
                 f"least one, got {len(weights)}"
             )
-        for part in self.radial:
-            if not isinstance(part, RadialKernel) or np.ndim(part.bandwidth) or part.metric is not None:
+        for part in radial:
+            known = isinstance(part, RadialKernel) and part.metric is None
+            if not known or not 1.0 / _LONGEST <= real_number(part.bandwidth) <= _LONGEST:
                 raise ParameterError(
                     "Mixture: radial must be a list of kernels of the distance with one number as bandwidth, such as "
-                    f"Gaussian(2.0); the metric is that of the mixture; got {part!r}"
+                    f"Gaussian(2.0), from {1 / _LONGEST:g} to {_LONGEST:g} in units of the metric, which is that of "
+                    f"the mixture; got {part!r}"
                 )
-        for part in self.others:
+        for part in others:
             if not isinstance(part, Kernel) or part.pairwise:
                 raise ParameterError(f"Mixture: others must be a list of Kernel objects of rows, got {part!r}")
         if self.columns is not None and not isinstance(self.columns, ColumnMap):
@@ -122,11 +128,14 @@ class Mixture(Kernel):
 
     def mapped(self, rows: Any) -> Any:
         """Return the rows after the map of their columns."""
+        self._check_sparse(rows)
         return rows if self.columns is None else self.columns.apply(rows)
 
     def centred(self, origin: Floats) -> Mixture:
-        """Return the kernel with other parts measured from this origin, where they have none."""
-        others = [part.centred(origin) for part in self.others]
+        """Return the kernel with other parts measured from the map of this origin, where they have none."""
+        parts = self._other_parts
+        mapped = self.mapped(origin[None])[0]
+        others = [part.centred(mapped) for _, part in parts]
         return self._with(others=others) if others != list(self.others) else self
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
@@ -155,6 +164,10 @@ class Mixture(Kernel):
         return Mixture(**(self.get_params(deep=False) | changes))
 
     @property
+    def _other_parts(self) -> list[tuple[float, Any]]:
+        return self.parts()[len(self.radial) :]
+
+    @property
     def _form(self) -> Form:
         """The form of the shared squared distance that suits all radial parts."""
         forms = [part._form for part in self.radial]
@@ -162,6 +175,8 @@ class Mixture(Kernel):
             few=max(form.few for form in forms),
             far=max(form.far * float(part.bandwidth) ** 2 for form, part in zip(forms, self.radial, strict=True)),
             singular=any(form.singular for form in forms),
+            steepest=max(form.steepest for form in forms),
+            shortest=min(float(part.bandwidth) for part in self.radial),
         )
 
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> MixtureLandmarks:
@@ -185,11 +200,11 @@ class Mixture(Kernel):
             others = list(zip(parts[n_radial:], prepared.others, strict=True))
         step = max(1, _TILE_ENTRIES // max(1, block.shape[1])) if backend is NUMPY else max(1, n_rows)
         for tile in gen_batches(n_rows, step):
-            values = block[tile]
+            values = block[tile, :]
             if prepared.radial is not None:
                 values[...] = sum_of_profiles(parts[:n_radial], values, backend)
             for (weight, part), own in others:
-                more = part._block(rows[tile], own, None, backend)
+                more = part._block(rows[tile, :], own, None, backend)
                 more *= weight
                 values += more
         return block
@@ -209,7 +224,7 @@ class Mixture(Kernel):
                 moved = radial.projection.distance_error(rows, backend)
                 projected, radial = radial.projection.apply(rows, backend), replace(radial, projection=None)
             for part in self.radial:
-                length, form = float(part.bandwidth), part._form
+                length, form = float(part.bandwidth), replace(part._form, shortest=radial.form.shortest)
                 effect = form.steepest * moved / length if form.lipschitz else (moved / length) ** form.growth[1]
                 bounds.append(effect + rounding_of_values(projected, replace(radial, form=form), backend, length))
         for part, own in zip(self.others, prepared.others, strict=True):
@@ -217,26 +232,37 @@ class Mixture(Kernel):
         largest = bounds[0]
         for bound in bounds[1:]:
             largest = xp.maximum(largest, bound)
-        return largest + (2.0 * len(bounds) + 2.0) * unit_roundoff(getattr(rows, "dtype", np.float64))
+        precision = rows.dtype if sparse.issparse(rows) else backend.precision(rows)
+        return largest + (2.0 * len(bounds) + 2.0) * unit_roundoff(precision)
 
     def _checked(self, rows: Any) -> Any:
         rows = super()._checked(rows)
         if sparse.issparse(rows):
             return rows
-        for part in self.others:
+        for _, part in self._other_parts:
             rows = part._checked(rows)
         return rows
 
 
-def sum_of_profiles(parts: Sequence[tuple[float, Any]], squared_distances: Array, backend: Backend) -> Array:
-    """Return `sum_m v_m phi_m(rho/l_m^2)`."""
+def sum_of_profiles(parts: Sequence[tuple[float, Any]], rho: Array, backend: Backend) -> Array:
+    """Return `sum_m v_m phi_m(rho/l_m^2)`; Matern parts share the square root of rho."""
+    root = backend.sqrt_(1.0 * rho) if any(isinstance(part, Matern) for _, part in parts) else rho
     total = None
     for weight, part in parts:
-        scaled = squared_distances * (part._form.factor / float(part.bandwidth) ** 2)
-        values = part._profile(scaled, backend)
+        scale = part._form.factor / float(part.bandwidth) ** 2
+        if isinstance(part, Matern):
+            values = part._of_root(root * math.sqrt(scale), backend)
+        else:
+            values = part._profile(rho * scale, backend)
         values *= weight
         if total is None:
             total = values
         else:
             total += values
     return total
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return list(value)
+    raise ParameterError(f"Mixture: {name} must be a list, got {value!r}")

@@ -25,7 +25,7 @@ from ridgemark.kernels.gradient import Gradient, SignTerm, Term
 from ridgemark.kernels.projection import Projection
 
 _NEGLIGIBLE = 100.0  # exp(-100) is about 1e-44
-_EXPONENT_LIMIT = 700.0  # exp(-700) is close to the smallest normal number
+_EXPONENT_LIMIT = 750.0  # exp(-750) is zero
 
 
 class StationaryKernel(Kernel):
@@ -252,59 +252,67 @@ def _far(exponent: float) -> float:
     return math.inf if power * math.log10(_NEGLIGIBLE) > 300 else max(FAR, _NEGLIGIBLE**power)
 
 
-class Matern12(RadialKernel):
+class Matern(RadialKernel):
+    """`k(x, z) = polynomial(s) exp(-s)`, `s = sqrt(factor) |x - z|/bandwidth`; a subclass defines the polynomial."""
+
+    def _profile(self, distances: Array, backend: Backend) -> Array:
+        return self._of_root(backend.sqrt_(distances), backend)
+
+    def _of_root(self, scaled: Array, backend: Backend) -> Array:
+        """Overwrite s by kernel values."""
+        backend.clip_(scaled, highest=_EXPONENT_LIMIT)  # the polynomial stays finite where the exponential is zero
+        polynomial = self._polynomial(scaled)
+        scaled *= -1.0
+        backend.exp_(scaled)
+        if polynomial is not None:
+            scaled *= polynomial
+        return scaled
+
+    @abstractmethod
+    def _polynomial(self, scaled: Array) -> Array | None:
+        """Return the polynomial as a new array; None if it is one."""
+
+
+class Matern12(Matern):
     """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
 
     # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
     smoothness = 0.5
     _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
 
-    def _profile(self, distances: Array, backend: Backend) -> Array:
-        distance = backend.sqrt_(distances)
-        distance *= -1.0
-        return backend.exp_(distance)
+    def _polynomial(self, scaled: Array) -> None:
+        return None
 
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
         return -0.5 / backend.sqrt_(1.0 * rho)
 
 
-class Matern32(RadialKernel):
+class Matern32(Matern):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
     smoothness = 1.5
     _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
 
-    def _profile(self, distances: Array, backend: Backend) -> Array:
-        scaled = backend.sqrt_(distances)
-        return _times_exponential(1.0 + scaled, scaled, backend)
+    def _polynomial(self, scaled: Array) -> Array:
+        return 1.0 + scaled
 
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
         return -1.5 / (1.0 + backend.sqrt_(3.0 * rho))
 
 
-class Matern52(RadialKernel):
+class Matern52(Matern):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
     smoothness = 2.5
     _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
 
-    def _profile(self, distances: Array, backend: Backend) -> Array:
-        polynomial = 1.0 + distances / 3.0
-        scaled = backend.sqrt_(distances)
-        polynomial += scaled
-        return _times_exponential(polynomial, scaled, backend)
+    def _polynomial(self, scaled: Array) -> Array:
+        polynomial = scaled / 3.0
+        polynomial += 1.0
+        polynomial *= scaled
+        polynomial += 1.0
+        return polynomial
 
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
         linear = 1.0 + backend.sqrt_(5.0 * rho)
         return (-5.0 / 6.0) * linear / (linear + rho * (5.0 / 3.0))
-
-
-def _times_exponential(polynomial: Array, scaled: Array, backend: Backend) -> Array:
-    """Return `polynomial exp(-scaled)`, zero where the exponential is, in the memory of `scaled`."""
-    vanishing = scaled > _EXPONENT_LIMIT
-    scaled *= -1.0
-    backend.exp_(scaled)
-    # The polynomial may be infinite where the exponential is zero; the product is zero.
-    polynomial[vanishing] = 0.0
-    scaled *= polynomial
-    return scaled
