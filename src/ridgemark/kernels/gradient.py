@@ -67,7 +67,7 @@ class SignTerm:
 class MappedTerm:
     """A term of a kernel of mapped rows `t(x)`, times the slopes `t_j'(x_ij)` of the columns' map."""
 
-    term: Term | SignTerm
+    term: Term | SignTerm | MappedTerm
     slopes: Array  # (rows, d)
 
     def of_functions(self, coefficients: Array) -> Array:

@@ -95,7 +95,7 @@ class Mixture(Kernel):
         return total
 
     def parts(self) -> list[tuple[float, Any]]:
-        """Return every part with its weight, the radial ones with their lengths alone; refuse what is no mixture."""
+        """Return every part with its weight, the radial ones with their lengths alone; refuse what is not a mixture."""
         radial, others, given = (_listed(getattr(self, name), name) for name in ("radial", "others", "weights"))
         kernels = [*radial, *others]
         weights = [positive(one, "every one of weights", "Mixture") for one in given]
