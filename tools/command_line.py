@@ -63,8 +63,8 @@ $ ridgemark certify whole.ridgemark rows.csv
 - **Completion** of commands, options and file names in a shell: put the line of your shell into its start-up file.
   Bash: `eval "$(_RIDGEMARK_COMPLETE=bash_source ridgemark)"`; Zsh: the same with `zsh_source`; Fish:
   `_RIDGEMARK_COMPLETE=fish_source ridgemark | source`.
-- **Progress** goes to the error stream: a bar on a terminal, elsewhere a line every half minute. So does the forecast
-  before a long fit: a range of time, memory, and an option that makes it faster. `--json` prints one JSON object.
+- **Progress** goes to the error stream: a bar with the time left on a terminal, elsewhere a line every half minute.
+  `--json` prints one JSON object.
 """
 
 

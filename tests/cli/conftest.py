@@ -1,12 +1,11 @@
 """Fixtures that run commands in this process, on small files."""
 
-import functools
 import sys
 
 import numpy as np
 import pytest
 
-from ridgemark.cli import estimate, main
+from ridgemark.cli import main
 from ridgemark.tuning import Tuner
 
 ODD = "<script>alert(1)</script>"
@@ -24,11 +23,10 @@ def write_rows(path, n, seed):
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_tuning():
-    """Make default tuning take few rows and one family, and measure the speed of the machine once."""
+    """Make default tuning take few rows and one kernel."""
     few = {"rows": 200, "judging_rows": 100, "landmarks": 40, "evaluations": 4, "kernels": ("gaussian",)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tuner.__init__, "__defaults__", tuple((Tuner().get_params() | few).values()))
-        patch.setattr(estimate, "measured_speed", functools.cache(estimate.measured_speed))
         yield
 
 

@@ -4,25 +4,21 @@ import copy
 import csv
 import io
 import json
-import math
 import os
 import re
-import time
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
 from ridgemark import NystromRidge, leverage_scores, load, open_rows
-from ridgemark.cli import estimate, output
+from ridgemark.cli import output
 from ridgemark.cli.fit import fit_and_measure, fit_lines
 from ridgemark.cli.measures import repeated_rows, summary
 from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
 
 NUMBERS = f"a,b,{ODD}"
-DEFAULT = Tuner(rows=4000, judging_rows=3000, landmarks=400, evaluations=40, patience=3)  # whatever the fixtures do
 
 
 @pytest.fixture(scope="module")
@@ -459,23 +455,12 @@ def test_an_interrupted_table_leaves_the_old_one(folder, model_file, ridgemark, 
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_warning_is_one_line(folder, ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "LONG", math.inf)  # on a busy machine even this run would be announced
+def test_a_warning_is_one_line(folder, ridgemark, tmp_path):
     code, _, errors = ridgemark(
         "fit", folder / "rows.csv", "--target", "y", "--columns", "a", "--ridge", "10,1", "--output", tmp_path / "m"
     )
     assert (code, len(errors)) == (0, 1)
     assert errors[0].startswith("ridgemark: the best ridge is the ")
-
-
-def test_a_long_run_is_announced_with_time_and_memory(folder, ridgemark, tmp_path, monkeypatch):
-    monkeypatch.setattr(estimate, "LONG", 0.0)
-    monkeypatch.setattr(estimate, "_tuning", lambda *_: (50.0, 80.0))
-    arguments = ("--target", "y", "--columns", "a", "--landmarks", 20, "--output", tmp_path / "m")
-    _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments)
-    assert re.fullmatch(r"700 rows: \S+ \S+ to \S+ \S+ and about 0\.1 GiB; faster: --bandwidth median, .*", errors[0])
-    _, _, errors = ridgemark("fit", folder / "rows.csv", *arguments, "--bandwidth", 1, "--force")
-    assert "faster: --landmarks 100" in errors[0]
 
 
 @pytest.mark.parametrize("values", [("0", "1"), ("false", "true"), ("0", "1", "2"), ("0.1", "1")])
@@ -495,63 +480,6 @@ def test_one_row_is_refused(ridgemark, tmp_path):
     code, _, errors = ridgemark("fit", tmp_path / "x.csv", "--target", "y", "--output", tmp_path / "m")
     assert code == 2
     assert "a fit needs two rows or more, got one" in errors[-1]
-
-
-def test_more_rows_take_longer_and_more_landmarks_more_memory():
-    few, many = (np.zeros((n, 2)) for n in (1000, 100_000))
-    small, large = (open_rows(X, target=1) for X in (few, many))
-    assert estimate.estimate(small, 100, True).most < estimate.estimate(large, 100, True).least
-    assert estimate.estimate(large, 100, True).memory < estimate.estimate(large, 1000, True).memory
-
-
-@pytest.mark.parametrize(
-    ("n", "options"),
-    [
-        (4000, {"bandwidth": 1.0, "n_landmarks": 800}),
-        pytest.param(60_000, {"bandwidth": 1.0, "n_landmarks": 300}, marks=pytest.mark.slow),
-        pytest.param(4000, {"bandwidth": "median"}, marks=pytest.mark.slow),
-        pytest.param(50_000, {"bandwidth": 1.0}, marks=pytest.mark.slow),
-        pytest.param(3000, {"bandwidth": DEFAULT}, marks=pytest.mark.slow),
-    ],
-)
-def test_the_time_of_a_fit_is_at_most_twice_outside_the_forecast(n, options):
-    """In one of three fits, in time of the processor: other programs change its speed from one second to the next."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 4))
-    source = open_rows(X, target=np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n))
-    tuner = options["bandwidth"] if isinstance(options["bandwidth"], Tuner) else None
-    outside = []
-    while len(outside) < 3:
-        estimate.measured_speed.cache_clear()
-        with threadpool_limits(1, user_api="blas"):
-            found = estimate.estimate(source, options.get("n_landmarks", "auto"), True, tuner, time.process_time)
-            begin = time.process_time()
-            fit_and_measure(NystromRidge(**options, random_state=0), source)
-            taken = time.process_time() - begin
-        assert found.most < 4 * found.least, found
-        if found.least / 2 < taken < 2 * found.most:
-            return
-        outside.append((taken, found))
-    pytest.fail(f"outside the forecast: {outside}")
-
-
-def test_rows_of_a_file_are_not_counted_as_memory(tmp_path):
-    X = np.zeros((100_000, 50))
-    np.save(tmp_path / "x.npy", X)
-    held, read = (estimate.estimate(open_rows(rows, target=1), 100, False).memory for rows in (X, tmp_path / "x.npy"))
-    assert read == held - 8 * X.shape[0] * (X.shape[1] - 1)
-
-
-@pytest.mark.parametrize("budget", [2**30, 2**16])
-def test_rows_of_a_csv_file_are_counted_where_they_stay(budget, tmp_path, monkeypatch):
-    X = np.random.default_rng(0).normal(size=(1000, 3)).round(3)
-    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header="a,b,y", comments="")
-    monkeypatch.setattr("ridgemark.rows.base.DEFAULT_MEMORY_BUDGET", budget)
-    held, read = (
-        estimate.estimate(open_rows(rows, target=target), 100, False).memory
-        for rows, target in ((X, 2), (tmp_path / "x.csv", "y"))
-    )
-    assert held - read == (0 if budget == 2**30 else 8 * 1000 * 2)
 
 
 class Terminal(io.StringIO):

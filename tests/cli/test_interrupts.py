@@ -59,7 +59,7 @@ def test_ctrl_c_is_one_line_and_code_130_at_every_moment_of_a_fit(seconds, tmp_p
     np.save(tmp_path / "rows.npy", rows)
     options = ("--target", -1, "--landmarks", 2000, "--bandwidth", 2, "--certify", "audit", "--output", tmp_path / "m")
     code, out, errors = interrupt(seconds, "fit", tmp_path / "rows.npy", *options)
-    told = [line for line in errors if "Ctrl-C" not in line]  # the forecast
+    told = [line for line in errors if "Ctrl-C" not in line]
     assert (code, out, len(told)) == (130, "", 1), errors
     assert told[0].startswith("ridgemark: interrupted")
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ridgemark.cli.data import csv_form, is_csv
-from ridgemark.cli.estimate import AUDITED
 from ridgemark.cli.kept import csv_columns
-from ridgemark.cli.measures import peak_memory, sample_of_classes
+from ridgemark.cli.measures import AUDITED, peak_memory, sample_of_classes
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.estimators.landmark_model import keep_certificate
 from ridgemark.fitted import RunRecord

@@ -15,7 +15,7 @@ import numpy as np
 from ridgemark.cli import classify
 from ridgemark.cli import options as shared
 from ridgemark.cli.data import Columns, csv_form, encoding_of, is_csv, open_test, open_to_fit
-from ridgemark.cli.measures import held_out, peak_memory, repeated_rows, repeated_share, sample_of, summary
+from ridgemark.cli.measures import AUDITED, held_out, peak_memory, repeated_rows, repeated_share, sample_of, summary
 from ridgemark.cli.output import check_outputs, is_stream, print_result, progress, staged, warn_of_repeats
 from ridgemark.cli.report import write_page
 from ridgemark.errors import ModelFileError, ParameterError, RidgemarkError
@@ -28,10 +28,9 @@ from ridgemark.report.fit_words import distance_words, interval_shortage, n_colu
 from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
-from ridgemark.tuning import make_tuner
 
 _FEW_ROWS = 20  # in fewer, two values of the target are no sign of labels
-_SLOW = 0.1  # share of the passes' time; waiting for rows is told from here on
+_SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 
 
 @shared.command("fit", "rows.csv --target y --output model.ridgemark")
@@ -92,7 +91,8 @@ def command(
     if labels is not None and not options["classify"]:
         click.echo(f"ridgemark: {classify.said_of_text(labels, about.target_names or ())}", err=True)
         options["classify"] = True
-    _announce(source, other, options)
+    if options["classify"]:
+        classify.check_labels(source, other, options)
     with progress() as tell:
         chosen = {name: options[name] for name in ("kernel", "bandwidth", "ridge", "selection", "device")}
         estimator: Any = NystromClassifier if options["classify"] else NystromRidge
@@ -110,16 +110,6 @@ def command(
                 write_page(model, run, report, force)
     record = summary(model, run) | {"model": str(output), "report": None if report is None else str(report)}
     print_result(as_json, record, fit_lines(model, run), output, report)
-
-
-def _announce(source: RowSource, test: RowSource | None, options: Mapping[str, Any]) -> None:
-    """Refuse what cannot be fitted, and say how long a fit may take."""
-    if options["classify"]:
-        classify.check_labels(source, test, options)
-        return
-    searched, tuner = not isinstance(options["ridge"], float), make_tuner(options["bandwidth"])
-    if options["device"] == "cpu" and (expected := forecast(source, options["landmarks"], searched, tuner)):
-        click.echo(expected, err=True)
 
 
 def _errors_of(model: Any, source: RowSource, test: RowSource, path: Path) -> dict[str, Any]:
@@ -284,6 +274,6 @@ def _cost_words(model: Any, run: RunRecord) -> str:
     columns = "1 column" if count == 1 else f"{count} columns"
     rows = "" if run.n_rows is None else f"{run.n_rows:,} rows of {columns}"
     parts.append(f"{model.n_passes_} passes over {rows or 'the rows'}")
-    if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= LONG:
+    if run.waiting_share and run.waiting_share >= _SLOW and (run.seconds or 0.0) >= _LONG:
         parts.append(f"{run.waiting_share:.0%} of their time waiting for rows")
     return ", ".join(parts)

@@ -16,6 +16,7 @@ from ridgemark.report import fit_words as words
 from ridgemark.rows import Block, RowSource, row_weights, without_features
 from ridgemark.rows.distinct import count_distinct, row_hashes, share_in_common
 
+AUDITED = 10_000  # up to this many rows an audit (one product with the kernel matrix) takes seconds
 _HASHED = 65536  # rows hashed at a time
 _DIFFERENT = 0.9  # share of distinct rows from which on the features of a row identify it
 _EFFECTS = 2048  # rows that effects of classes are averaged over

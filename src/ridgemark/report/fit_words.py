@@ -10,7 +10,7 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.intervals import rows_needed
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
-from ridgemark.tuning.search import family_name
+from ridgemark.tuning.coordinates import part_name
 
 COVERAGE = 0.9
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
@@ -66,9 +66,9 @@ def kernel_words(model: Any) -> str:
     kernel = model.kernel_
     metric, widths = getattr(kernel, "metric", None), getattr(kernel, "bandwidth", 1.0)
     if metric is not None:
-        return f"{family_name(kernel)} with a {' x '.join(map(str, np.shape(metric)))} metric"
+        return f"{part_name(kernel)} with a {' x '.join(map(str, np.shape(metric)))} metric"
     if np.size(widths) > 1:
-        return f"{family_name(kernel)}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
+        return f"{part_name(kernel)}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
     return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(kernel))
 
 
