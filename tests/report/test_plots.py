@@ -73,6 +73,24 @@ def test_a_narrow_logarithmic_axis_has_enough_labels():
     assert {"0.5", "0.7", "2"} <= set(labels)
 
 
+def test_a_very_narrow_logarithmic_axis_is_linear_with_labels():
+    narrow = Chart("x", "y", [Series("one", (1, 2, 3), (0.11, 0.15, 0.19))], log_y=True)
+    labels = re.findall(r">([\d.]+)</text>", draw(narrow, "narrow"))
+    assert {"0.12", "0.14", "0.16", "0.18"} <= set(labels)
+
+
+def test_long_labels_stand_below_each_other_and_make_the_chart_taller():
+    def legend(labels):
+        svg = draw(Chart("x", "y", [Series(label, (1, 2), (1, 2)) for label in labels]), "legend")
+        places = [re.search(rf'<text[^>]*x="([\d.]+)"[^>]*>{label}</text>', svg)[1] for label in labels]
+        return len(set(places)), float(re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', svg)[1])
+
+    short, long = ([f"{word} {k}" for k in range(7)] for word in ("brief", "a label of many letters"))
+    assert legend(short)[0] == 2
+    assert legend(long)[0] == 1
+    assert legend(long)[1] > legend(short)[1]
+
+
 def test_markers_of_a_line_can_be_turned_off():
     x = tuple(range(50))
     marked, plain = (draw(Chart("x", "y", [Series("one", x, x, marked=mark)]), "line") for mark in (True, False))

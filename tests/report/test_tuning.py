@@ -1,19 +1,23 @@
-"""The page of a tuned model: levels, families, descents and importances."""
+"""The page of a tuned model: parts, levels, descents and importances."""
 
 import html
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 from ridgemark import NystromRidge
 from ridgemark.fitted import RunRecord
-from ridgemark.kernels import Gaussian, Linear, PowerExponential
+from ridgemark.kernels import Gaussian, Laplacian, Linear, Matern32, Mixture, PowerExponential
 from ridgemark.report import fit_figures
+from ridgemark.report import fit_page as fit_page_module
 from ridgemark.report.fit_page import fit_page
-from ridgemark.report.fit_words import important_columns, kernel_words, tuning_lines
+from ridgemark.report.fit_words import LEVELS, important_columns, kernel_words, tuned_words, tuning_lines
 from ridgemark.report.plots import draw
 from ridgemark.tuning import Tuner
+from ridgemark.tuning.record import Level, Part
 
 pytest.importorskip("matplotlib")
 # Old releases of matplotlib use names that new releases of pyparsing have deprecated.
@@ -52,51 +56,93 @@ def tuned():
     return model, section(page_of(model, "tuning"), "tuned")
 
 
-def test_the_page_says_level_family_reason_rows_and_evaluations(tuned):
+def cells_of(text):
+    """Return the cells of the tables in some HTML, by the heads of their rows."""
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", text)
+    return {head: re.findall(r">([^<]+)</td>", rest) for head, rest in rows}
+
+
+def test_the_page_says_parts_level_reason_rows_and_evaluations(tuned):
     model, text = tuned
     tuning = model.tuning_
-    assert tuning.level == "per_feature"
-    assert f"The kernel is {tuning.kernel} with one bandwidth per feature, since {tuning.reason}" in text
+    level = {"per_feature": "one bandwidth per feature", "metric": "a matrix"}[tuning.level]
+    assert f"The kernel is {tuning.kernel} with {level}, since {tuning.reason}" in text
     assert "tuned on 200 rows with 40 landmarks" in text
     assert f"in {tuning.n_evaluations} evaluations, and judged by 100 other rows" in text
 
 
-def test_every_level_and_family_has_its_errors(tuned):
+def test_every_level_has_its_errors(tuned):
     model, text = tuned
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", text)
-    cells = {head: re.findall(r">([^<]+)</td>", rest) for head, rest in rows}
-    shared, per_feature, matrix = model.tuning_.levels
+    cells = cells_of(text)
+    shared, *others = model.tuning_.levels
     assert cells["one bandwidth for all columns"] == [f"{shared.judged_error:.4g}", "-", "-", "-", "surpassed"]
-    assert cells["one bandwidth per feature"] == [
-        f"{per_feature.judged_error:.4g}",
-        f"{per_feature.gain:.1%}",
-        f"{per_feature.standard_errors:.1f}",
-        f"{per_feature.better:.0%}",
-        "yes",
-    ]
-    assert cells["a matrix"][-1] == "no"
-    again = {one.kernel: one.error for one in model.tuning_.compared}
-    for one in model.tuning_.tried:
-        assert cells[one.kernel] == [f"{one.factor:g}", f"{one.error:.4g}", f"{again[one.kernel]:.4g}"]
-    assert cells["a matrix"][0] == f"{matrix.judged_error:.4g}"
+    assert len(others) == 2
+    for one in others:
+        *numbers, taken = cells[LEVELS[one.level]]
+        gain = [f"{one.gain:z.1%}", f"{one.standard_errors:z.1f}", f"{one.better:.0%}"]
+        assert numbers == [f"{one.judged_error:.4g}", *gain]
+        assert (taken == "yes") == (one.level == model.tuning_.level)
 
 
-def test_every_descent_is_a_line_named_by_level_and_start(tuned):
+def test_a_first_level_other_than_shared_has_no_gain(tuned):
+    levels = [Level("per_feature", 0.5, 0.0, 0.0, 0.0, True), Level("metric", 0.5, -1e-5, -0.01, 0.5, False)]
+    (table,) = fit_page_module._levels(levels)
+    cells = cells_of(table)
+    assert cells["one bandwidth per feature"] == ["0.5", "-", "-", "-", "yes"]
+    assert cells["a matrix"] == ["0.5", "0.0%", "0.0", "50%", "no"]
+
+
+def test_parts_have_weights_and_lengths_and_those_left_out_are_named(tuned):
+    parts = (Part("Gaussian", 0.75, 1.0), Part("Matern12", 0.2, 12.5), Part("Linear", 0.05, None))
+    tuning = replace(tuned[0].tuning_, parts=parts, dropped=("Matern32", "Laplacian"))
+    table, sentence = fit_page_module._parts(tuning)
+    assert cells_of(table) == {"Gaussian": ["0.75", "1"], "Matern12": ["0.2", "12.5"], "Linear": ["0.05", "-"]}
+    assert "Left out, since the judging rows are predicted as well without them: Matern32, Laplacian." in sentence
+    assert fit_page_module._parts(replace(tuning, parts=parts[:1], dropped=())) == []
+
+
+def test_the_radial_parts_are_drawn_over_the_distance(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(fit_figures, "draw", lambda chart, name: drawn.append(chart) or "<svg></svg>")
+    landmarks = np.random.default_rng(0).normal(size=(30, 2))
+    mixture = Mixture([Gaussian(1.0), Matern32(5.0)], [Linear()], weights=[3.0, 1.0, 7.0], bandwidth=[2.0, 0.5])
+    assert fit_figures.profile_figure(mixture, landmarks) is not None
+    together, gaussian, matern, here = drawn[0].series
+    r = np.array(together.x)
+    expected = 0.75 * np.exp(-(r**2) / 2) + 0.25 * (1 + np.sqrt(3) * r / 5) * np.exp(-np.sqrt(3) * r / 5)
+    assert np.allclose(together.y, expected)
+    assert np.allclose(np.add(gaussian.y, matern.y), expected)
+    assert together.y[0] > 0.9
+    assert together.y[-1] < 0.1
+    assert here.x == pytest.approx([np.median(pdist(landmarks / [2.0, 0.5]))])
+    rotated = Mixture([Gaussian(1.0), Matern32(5.0)], weights=[3.0, 1.0], metric=np.diag([0.5, 2.0]))
+    fit_figures.profile_figure(rotated, landmarks)
+    assert np.allclose(drawn[1].series[0].y, together.y)
+
+
+def test_fewer_than_two_radial_parts_are_not_drawn():
+    for kernel in (Gaussian(1.0), Mixture([Gaussian(1.0)], [Linear()], weights=[1.0, 1.0])):
+        assert fit_figures.profile_figure(kernel, np.eye(3)) is None
+
+
+def test_every_descent_is_a_line_named_by_level_start_and_rows(tuned):
     model, text = tuned
     short = {"per_feature": "per feature", "metric": "matrix", "shared": "one bandwidth"}
-    labels = [f"{short[one.level]}: {short.get(one.start, one.start)}" for one in model.tuning_.descents]
-    assert len(labels) == 4
+    short |= {"all columns included": "all columns", "without the Laplacian": "no Laplacian"}
+    descents = model.tuning_.descents
+    labels = [f"{short[one.level]}: {short.get(one.start, one.start)}, {one.n_rows} rows" for one in descents]
+    assert len(labels) >= 4
     assert all(f">{label}</text>" in text for label in labels)
-    alternative = re.search(r'role="img" aria-label="([^"]*)"', text)[1]
-    for label, one in zip(labels, model.tuning_.descents, strict=True):
-        assert f"{label}, from {one.looks[0, 1]:.3g} to {one.judged_error:.3g}" in html.unescape(alternative)
+    alternative = re.search(r'role="img" aria-label="(Judged[^"]*)"', text)[1]
+    for label, one in zip(labels, descents, strict=True):
+        assert f"{label}, from {one.looks[0, 1]:.3g} to {one.looks[:, 1].min():.3g}" in html.unescape(alternative)
 
 
 def test_without_judging_rows_the_page_gives_the_reason_and_no_levels():
     text = section(page_of(fitted(n=60), "tuning"), "tuned")
     assert "one bandwidth for all columns, since there are fewer than 100 distinct rows" in text
     assert "Levels" not in text
-    assert "<svg" not in text
+    assert "Judged error" not in text
 
 
 @pytest.fixture(scope="module")
@@ -180,10 +226,25 @@ class Named:
             "PowerExponential(exponent=1.4), one bandwidth per feature, 1 to 1",
         ),
         (Linear(), repr(Linear())),
+        (
+            Mixture([Gaussian(1.0)], [Laplacian([1.0, 2.0])], [0.5, 0.5], bandwidth=[0.8, 31.0]),
+            "Gaussian + Laplacian, one bandwidth per feature, 0.8 to 31",
+        ),
+        (
+            Mixture([Gaussian(1.0), Matern32(2.0)], [Linear()], [0.4, 0.4, 0.2], metric=np.eye(8)),
+            "Gaussian + Matern32 + Linear with a 8 x 8 metric",
+        ),
+        (Mixture([], [Laplacian([1.0, 2.0]), Linear()], [0.5, 0.5]), "Laplacian + Linear"),
     ],
 )
 def test_a_kernel_is_named_in_few_words(kernel, words):
     assert kernel_words(Named(kernel)) == words
+
+
+def test_a_linear_kernel_has_no_bandwidths_to_name(tuned):
+    linear = replace(tuned[0].tuning_, kernel="Linear", parts=(Part("Linear", 1.0, None),))
+    assert tuned_words(linear) == "Linear"
+    assert tuned_words(tuned[0].tuning_) == f"{tuned[0].tuning_.kernel}, {LEVELS[tuned[0].tuning_.level]}"
 
 
 def test_a_sum_of_kernels_of_many_bandwidths_is_named_in_few_words():

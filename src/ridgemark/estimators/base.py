@@ -15,7 +15,7 @@ from ridgemark.estimators.lazy import at_once
 from ridgemark.estimators.table_reader import TableReader
 from ridgemark.fitted import Form, Targets
 from ridgemark.fitting import Recipe
-from ridgemark.kernels import make_kernel
+from ridgemark.kernels import Mixture, make_kernel
 from ridgemark.kernels.given import check_square
 from ridgemark.operators import Cross
 from ridgemark.passes import RowPasses, progress_callback
@@ -64,8 +64,10 @@ class FittedName(property):
 
 
 def bandwidth_of(kernel):
-    """Return the kernel's bandwidth; None if it has none, or a metric in its place."""
-    return getattr(kernel, "bandwidth", None) if getattr(kernel, "metric", None) is None else None
+    """Return the kernel's bandwidth, of a mixture that of its radial parts; None for one without, or with a metric."""
+    if getattr(kernel, "metric", None) is not None or (isinstance(kernel, Mixture) and not len(kernel.radial)):
+        return None
+    return getattr(kernel, "bandwidth", None)
 
 
 def in_form(model, values):

@@ -102,7 +102,8 @@ class NystromRidge(Regressor, RegressionModel):
     kernel_ : Kernel
         The kernel used, with its bandwidth; a linear kernel with an intercept also has its origin.
     bandwidth_ : float, array or None
-        The kernel's bandwidth; None for a kernel without one, and where a matrix replaces it.
+        The kernel's bandwidth, of a mixture that of its radial parts, which multiply it by their lengths; None for a
+        kernel without one, and where a matrix replaces it.
     metric_ : array of shape (n_encoded, r) or None
         The matrix P of a kernel of `|P'(x - z)|`; None for a kernel without one.
     tuning_ : TuningResult

@@ -1,44 +1,83 @@
-"""The figures on the page of a fit: tuning, importances, ridges searched, observed against predicted, scores."""
+"""The figures of the page of a fit: kernel, tuning, importances, ridges searched, predictions, residuals, scores."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ridgemark.backends import NUMPY
+from ridgemark.kernels import Mixture
+from ridgemark.kernels.mixture import sum_of_profiles
 from ridgemark.report import page as html
 from ridgemark.report.fit_words import COVERAGE, CRITERIA, important_columns, n_columns, printable
 from ridgemark.report.page import Html
 from ridgemark.report.plots import Chart, Series, draw
 from ridgemark.rows import ArrayRows, dense
+from ridgemark.tuning.coordinates import part_name
+from ridgemark.tuning.median import ROWS, median_distance
 
 _POINTS = 200  # points in a plot of scores
 _GROUPS, _FEWEST = 5, 20  # groups of rows whose coverage is shown, and rows in each
 _EFFECTS = 4  # columns whose effects are drawn
 _COLUMNS, _LETTERS = 20, 24  # in a plot of importances: columns, and letters of a name
-_SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"}
+_SHORT = {"shared": "one bandwidth", "per_feature": "per feature", "metric": "matrix"} | {
+    "all columns included": "all columns",
+    "without the Laplacian": "no Laplacian",
+}
+_FADED = 0.02  # a kernel is drawn up to the distance where it falls below this part of its largest value
 
 
 def tuning_figure(tuning: Any) -> Html | None:
-    """Return the errors that the judging rows found in the course of every descent; None without descents."""
-    if not tuning.descents:
+    """Return the errors that the judging rows found in the course of every descent; None without either."""
+    if not tuning.descents or not tuning.n_judging:
         return None
-    lines = [Series(_descent_name(one, tuning.descents[0].kernel), *one.looks.T.tolist()) for one in tuning.descents]
-    levels = [(_SHORT[one.level], one.judged_error) for one in tuning.levels if one.level == "shared"]
-    chart = Chart("evaluations", "judged RMS error / spread of y", lines, levels, log_y=True)
+    lines = [Series(_descent_name(one), *one.looks.T.tolist()) for one in tuning.descents]
+    chart = Chart("evaluations", "judged error", lines, log_y=True)
     least = min(tuning.descents, key=lambda one: one.judged_error)
     ends = "; ".join(f"{line.label}, from {line.y[0]:.3g} to {min(line.y):.3g}" for line in lines)
+    several = f"{len(lines)} descents lower" if len(lines) > 1 else "a descent lowers"
     return html.figure(
         draw(chart, "tuning"),
         f"Judged error against evaluations, one line for each descent: {ends}.",
-        f"The error on the rows that judge while {len(lines)} descents lower the leave-one-out error on others, each "
-        f"named by its level and its start. The least is {least.judged_error:.3g}.",
+        f"The error on the rows that judge while {several} the leave-one-out error on others, each named by its level, "
+        f"its start and its number of rows. The least is {least.judged_error:.3g}.",
     )
 
 
-def _descent_name(one: Any, usual: str) -> str:
-    """Return level and start of a descent, and its family where that is not the usual one."""
-    family = "" if one.kernel == usual else f"{one.kernel}, "
-    return f"{family}{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}"
+def _descent_name(one: Any) -> str:
+    """Return level, start and number of rows of a descent."""
+    return f"{_SHORT[one.level]}: {_SHORT.get(one.start, one.start)}, {one.n_rows:,} rows"
+
+
+def profile_figure(kernel: Any, landmarks: Any) -> Html | None:
+    """Return `k(r) = sum_m v_m phi_m(r^2/l_m^2)/sum_m v_m` of the radial parts; None with fewer than two of them.
+
+    Marked is the median distance between landmarks.
+    """
+    if not isinstance(kernel, Mixture) or len(kernel.radial) < 2:
+        return None
+    parts = kernel.parts()[: len(kernel.radial)]
+    total, lengths = sum(weight for weight, _ in parts), [float(part.bandwidth) for _, part in parts]
+    points = dense(kernel.mapped(landmarks[:ROWS]))
+    middle = median_distance(points / kernel.bandwidth if kernel.metric is None else points @ kernel.metric)
+
+    def values(some: Sequence[Any], r: Any) -> list[float]:
+        return list((sum_of_profiles(some, np.square(r), NUMPY) / total).tolist())
+
+    r = np.geomspace(min(*lengths, 3.0 * middle) / 10.0, 10.0 * max(*lengths, middle), _POINTS)
+    r = r[(np.array(values(parts, r)) > _FADED) | (r < 2.0 * middle)]
+    lines = [Series("radial parts together", r.tolist(), values(parts, r), marked=False)]
+    for weight, part in parts:
+        lines.append(Series(part_name(part), r.tolist(), values([(weight, part)], r), kind="dashed", marked=False))
+    here = values(parts, np.array([middle]))
+    lines.append(Series("median distance", [middle], here, kind="mark", colour=0))
+    return html.figure(
+        draw(Chart("distance in the shared metric", "kernel value / largest", lines, log_x=True), "profile"),
+        f"The radial parts together against the distance, from {lines[0].y[0]:.3g} at {r[0]:.3g} to "
+        f"{lines[0].y[-1]:.3g} at {r[-1]:.3g}; {here[0]:.3g} at {middle:.3g}, the median distance.",
+        "How the radial parts together fall with the distance of two rows, and each of them times its share of the "
+        "weights. The star is at the median distance between landmarks.",
+    )
 
 
 def importance_figure(model: Any) -> Html | None:

@@ -81,7 +81,7 @@ def fit_page(
         *([("How sure is a prediction?", "sure", _sure(fit))] if hasattr(model, "calibration_") else []),
         ("How close to exact?", "exact", _exact(fit)),
         ("Which rows matter?", "rows", class_rows(fit) if fit.classes else _rows(fit)),
-        *([("How the kernel was tuned", "tuned", _tuned(model.tuning_))] if hasattr(model, "tuning_") else []),
+        *([("How the kernel was tuned", "tuned", _tuned(model))] if hasattr(model, "tuning_") else []),
         ("What was fitted", "fitted", _fitted(fit, version)),
         ("Time and memory", "cost", [_pairs("Cost of the fit", _costs(model, run))]),
     ]
@@ -126,34 +126,50 @@ def _fitted(fit: _Fit, version: str) -> list[Html]:
     return blocks
 
 
-def _tuned(tuning: Any) -> list[Html]:
-    sentence = f"The kernel is {tuning.kernel} with {LEVELS[tuning.level]}, since {tuning.reason}; it was tuned on "
+def _tuned(model: Any) -> list[Html]:
+    tuning = model.tuning_
+    sentence = f"The kernel is {words.tuned_words(tuning, ' with ')}, since {tuning.reason}; it was tuned on "
     sentence += f"{tuning.n_tuning:,} rows with {tuning.n_landmarks:,} landmarks"
-    if tuning.levels:
+    levels = tuning.levels if tuning.n_judging else ()
+    if levels:
         sentence += f" in {tuning.n_evaluations:,} evaluations, and judged by {tuning.n_judging:,} other rows"
-    named = {one.level: one.kernel for one in reversed(tuning.levels)}  # a later family of the same level gets its name
-    last = max((k for k, one in enumerate(tuning.levels) if one.taken), default=None)
-    levels = [
-        [LEVELS[one.level] + ("" if one.kernel == named[one.level] else f", {one.kernel}"), f"{one.judged_error:.4g}"]
-        + (
-            ["-", "-", "-"]
-            if one.level == "shared"
-            else [f"{one.gain:.1%}", f"{one.standard_errors:.1f}", f"{one.better:.0%}"]
-        )
-        + ["yes" if k == last else "surpassed" if one.taken else "no"]
-        for k, one in enumerate(tuning.levels)
-    ]
-    again = {one.kernel: f"{one.error:.4g}" for one in tuning.compared}
-    families = [[one.kernel, f"{one.factor:g}", f"{one.error:.4g}", again.get(one.kernel, "-")] for one in tuning.tried]
-    numbers = html.number_columns("judged error", "gain", "standard errors", "rows better")
-    of_families = html.number_columns("bandwidth / median distance", "leave-one-out error", "error compared last")
-    figure = figures.tuning_figure(tuning)
+    drawn = [figures.profile_figure(model.kernel_, model.landmarks_), figures.tuning_figure(tuning)]
+    shown = [figure for figure in drawn if figure is not None]
     return [
         html.paragraph(f"{sentence}. Errors are RMS, in standard deviations of the target."),
-        *([html.table("Levels", [Column("level"), *numbers, Column("taken")], levels, stacked=True)] if levels else []),
-        html.table("Families tried", [Column("family"), *of_families], families, stacked=True),
-        *([] if figure is None else [figure]),
+        *_parts(tuning),
+        *_levels(levels),
+        *([html.side_by_side(shown)] if shown else []),
     ]
+
+
+def _parts(tuning: Any) -> list[Html]:
+    """Return the parts of the kernel as a table, and which parts were left out."""
+    rows = [
+        [one.kernel, f"{one.weight:.3g}", "-" if one.length is None else f"{one.length:.3g}"] for one in tuning.parts
+    ]
+    caption = "Parts of the kernel, a weighted sum; lengths are in units of the shared metric"
+    columns = [Column("part"), *html.number_columns("weight", "length")]
+    without = f"Left out, since the judging rows are predicted as well without them: {', '.join(tuning.dropped)}."
+    return [
+        *([html.table(caption, columns, rows, stacked=True)] if len(rows) > 1 else []),
+        *([html.paragraph(without)] if tuning.dropped else []),
+    ]
+
+
+def _levels(levels: Sequence[Any]) -> list[Html]:
+    """Return how each level was judged as a table; nothing where none was."""
+    last = max((k for k, one in enumerate(levels) if one.taken), default=None)
+    rows = [
+        [LEVELS[one.level], f"{one.judged_error:.4g}"]
+        + (["-"] * 3 if k == 0 else [f"{one.gain:z.1%}", f"{one.standard_errors:z.1f}", f"{one.better:.0%}"])
+        + ["yes" if k == last else "surpassed" if one.taken else "no"]
+        for k, one in enumerate(levels)
+    ]
+    numbers = html.number_columns("judged error", "gain", "standard errors", "rows better")
+    columns = [Column("level"), *numbers, Column("taken")]
+    caption = "Levels, each judged against the one taken before it"
+    return [html.table(caption, columns, rows, stacked=True)] if rows else []
 
 
 def _good(fit: _Fit) -> list[Html]:

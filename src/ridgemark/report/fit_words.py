@@ -8,9 +8,10 @@ import numpy as np
 
 from ridgemark.certificates.record import rounded_up
 from ridgemark.intervals import rows_needed
+from ridgemark.kernels import Mixture
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
-from ridgemark.tuning.coordinates import part_name
+from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
@@ -62,14 +63,26 @@ def selection_name(model: Any) -> str:
 
 
 def kernel_words(model: Any) -> str:
-    """Return the kernel's family and the range of its bandwidths or the shape of its metric; otherwise its repr."""
+    """Return the names of the kernel's parts, and the range of the bandwidths or the shape of the metric they share.
+
+    Of a kernel that has neither, its repr.
+    """
     kernel = model.kernel_
     metric, widths = getattr(kernel, "metric", None), getattr(kernel, "bandwidth", 1.0)
+    name = names_of([part for _, part in kernel.parts()]) if isinstance(kernel, Mixture) else part_name(kernel)
     if metric is not None:
-        return f"{part_name(kernel)} with a {' x '.join(map(str, np.shape(metric)))} metric"
+        return f"{name} with a {' x '.join(map(str, np.shape(metric)))} metric"
     if np.size(widths) > 1:
-        return f"{part_name(kernel)}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
+        return f"{name}, one bandwidth per feature, {np.min(widths):.3g} to {np.max(widths):.3g}"
+    if isinstance(kernel, Mixture):
+        return name
     return re.sub(r"\d+\.\d{6,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.6g}", repr(kernel))
+
+
+def tuned_words(tuning: Any, joined: str = ", ") -> str:
+    """Return the names of the parts of a tuned kernel, and its level where a part has bandwidths."""
+    lengths = any(one.kernel != "Linear" for one in tuning.parts)
+    return f"{tuning.kernel}{joined}{LEVELS[tuning.level]}" if lengths else tuning.kernel
 
 
 def landmark_words(model: Any) -> str:
@@ -135,7 +148,7 @@ def tuning_lines(model: Any) -> list[tuple[str, str | None]]:
     """Return kernel, lambda and landmarks, each with what chose it, and the three most important columns."""
     tuning = getattr(model, "tuning_", None)
     if tuning is not None:
-        kernel = f"{tuning.kernel}, {LEVELS[tuning.level]} (tuned)"
+        kernel = f"{tuned_words(tuning)} (tuned)"
     else:
         has_median = model.bandwidth == "median" and hasattr(model.kernel_, "bandwidth")
         kernel = kernel_words(model) + (" (the median distance)" if has_median else "")

@@ -21,7 +21,11 @@ _PALETTE = list(_TOKENS)[3:]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", ".")
 _MARK = "*"
 _FEW = 20  # points up to which they are drawn larger
-_SIZE = (4.3, 3.3)  # inches: about a phone's width, so that text is not shrunk there
+_WIDTH, _HEIGHT = 4.3, 3.3  # inches: about a phone's width, so that text is not shrunk there
+_LINE_HEIGHT = 0.2  # inches of a name, and of a line of the legend
+_LINES = 3  # of the legend, that fit below a chart of this height
+_LONG = 23  # letters of a label; longer ones do not fit beside each other
+_NARROW = 3.0  # ratio of the ends of an axis; below it the axis is linear, since powers of ten are too far apart
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,7 @@ def draw(chart: Chart, name: str) -> str:
         with as_file(files("ridgemark.report") / "plots.mplstyle") as settings:
             matplotlib.rcParams.update(matplotlib.rc_params_from_file(settings, use_default_template=False))
         matplotlib.rcParams["svg.hashsalt"] = name
-        size = (_SIZE[0], 0.7 + 0.2 * len(chart.names)) if chart.names else _SIZE  # every name has a line of its own
-        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
+        figure = matplotlib.figure.Figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
         _fill(figure, chart)
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -92,14 +95,32 @@ def _fill(figure: Any, chart: Chart) -> None:
         start = chart.series[0].x[0]  # a point on the diagonal inside the data, so that the axes do not widen
         further = {"xy2": (2.0 * start, 2.0 * start)} if chart.log_x else {"slope": 1.0}
         axes.axline((start, start), **further, color=_INK, linewidth=1.1, linestyle=(0, (4, 2)), label=chart.diagonal)
-    _plain_ticks(axes, chart)
+    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        low, high = sorted(axis.get_view_interval())
+        if axis.get_scale() == "log" and high < _NARROW * low:
+            scale("linear")
+    _plain_ticks(axes)
     if chart.names:
         axes.set_yticks(range(len(chart.names)), chart.names)
         axes.invert_yaxis()
         axes.grid(False, axis="y")
         return
-    columns = 2 if len(chart.series) + len(chart.levels) + (chart.diagonal is not None) > 1 else 1
-    figure.legend(loc="outside lower center", ncols=columns)
+    figure.legend(loc="outside lower center", ncols=_legend_shape(chart)[1])
+
+
+def _height(chart: Chart) -> float:
+    """Return inches, so many that every name and every line of the legend has room."""
+    if chart.names:
+        return 0.7 + _LINE_HEIGHT * len(chart.names)
+    return _HEIGHT + _LINE_HEIGHT * max(0, _legend_shape(chart)[0] - _LINES)
+
+
+def _legend_shape(chart: Chart) -> tuple[int, int]:
+    """Return the numbers of lines and of columns of the legend."""
+    labels = [series.label for series in chart.series] + [label for label, _ in chart.levels]
+    labels += [] if chart.diagonal is None else [chart.diagonal]
+    columns = 1 if len(labels) == 1 or max(map(len, labels)) > _LONG else 2
+    return math.ceil(len(labels) / columns), columns
 
 
 def _add(axes: Any, series: Series, number: int) -> None:
@@ -123,12 +144,12 @@ def _add(axes: Any, series: Series, number: int) -> None:
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _plain_ticks(axes: Any, chart: Chart) -> None:
+def _plain_ticks(axes: Any) -> None:
     """Write tick labels as plain numbers, 0.01 and 1e-05, not as powers."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    for axis, logarithmic in ((axes.xaxis, chart.log_x), (axes.yaxis, chart.log_y)):
-        if logarithmic:
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
             low, high = sorted(axis.get_view_interval())
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             span = high / low if low > 0 else math.inf
