@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ridgemark import NystromRidge, leverage_scores, load, open_rows
 from ridgemark.cli import output
 from ridgemark.cli.fit import fit_and_measure, fit_lines
 from ridgemark.cli.measures import repeated_rows, summary
+from ridgemark.report.fit_words import LEVELS
 from ridgemark.tuning import Tuner
 from tests.cli.conftest import ODD
 
@@ -102,14 +104,18 @@ def test_fit_prints_its_summary_as_json(folder, ridgemark, tmp_path):
 
 def test_fit_says_how_the_kernel_was_tuned_and_which_columns_matter(folder):
     source = open_rows(folder / "rows.csv", target="y", columns=["a", "b", ODD])
-    small = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=8, kernels=("gaussian",))
+    parts = ("gaussian", "laplacian", "linear")
+    small = Tuner(rows=200, judging_rows=100, landmarks=40, evaluations=8, kernels=parts)
     model = NystromRidge(bandwidth=small, n_landmarks=60, random_state=0)
     run = fit_and_measure(model, source)
     tuning, lines, record = model.tuning_, dict(fit_lines(model, run)), summary(model, run)
-    level = {"per_feature": "one bandwidth per feature", "metric": "a matrix"}[tuning.level]
-    assert lines["kernel"] == f"Gaussian, {level} (tuned)"
+    names = " + ".join(part.kernel for part in tuning.parts)
+    assert lines["kernel"] == f"{names}, {LEVELS[tuning.level]} (tuned)"
+    assert record["kernel"].startswith(names)
     told = record["tuning"]
-    assert (told["level"], told["kernel"], told["judged_error"]) == (tuning.level, "Gaussian", tuning.judged_error)
+    assert (told["level"], told["kernel"], told["judged_error"]) == (tuning.level, names, tuning.judged_error)
+    assert told["parts"] == [asdict(part) for part in tuning.parts]
+    assert {part["kernel"] for part in told["parts"]} | {*told["dropped"]} == {"Gaussian", "Laplacian", "Linear"}
     order = np.argsort(-model.feature_importances_)
     names = [("a", "b", ODD)[k] for k in order]
     assert [one["column"] for one in record["important_columns"]] == names

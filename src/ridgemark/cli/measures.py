@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ _DIFFERENT = 0.9  # share of distinct rows from which on the features of a row i
 _EFFECTS = 2048  # rows that effects of classes are averaged over
 _GROUPS = 10  # of rows in a calibration plot
 _SHOWN = 300  # rows in the plot of observed against predicted
-_TUNING = ("level", "kernel", "reason", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
+_TUNING = ("level", "kernel", "reason", "dropped", "judged_error", "n_tuning", "n_judging", "n_evaluations", "seconds")
 
 
 def sample_of(model: Any, source: RowSource) -> dict[str, Any] | None:
@@ -179,7 +179,7 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
     record = {name: getattr(run, name) for name in shown} | {
         "n_features": words.n_columns(model),
         "kernel": words.kernel_words(model),
-        "tuning": None if tuning is None else {name: getattr(tuning, name) for name in _TUNING},
+        "tuning": None if tuning is None else _tuning_summary(tuning),
         "important_columns": [{"column": name, "share": share} for name, share in words.important_columns(model, 3)],
         "bandwidth": bandwidth if bandwidth is None or np.isscalar(bandwidth) else np.asarray(bandwidth).tolist(),
         "ridge": np.atleast_1d(model.ridge_).tolist(),
@@ -197,6 +197,11 @@ def summary(model: Any, run: RunRecord) -> dict[str, Any]:
         told = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
         record["held_out"] = {name: run.held_out.get(name) for name in told}
     return record
+
+
+def _tuning_summary(tuning: Any) -> dict[str, Any]:
+    """Return how a kernel was tuned in plain numbers, with its parts."""
+    return {name: getattr(tuning, name) for name in _TUNING} | {"parts": [asdict(part) for part in tuning.parts]}
 
 
 def _class_summary(model: Any, run: RunRecord) -> dict[str, Any]:
