@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from scipy import sparse
+from sklearn.base import clone
 
 from ridgemark import NystromRidge, load, open_rows
 from ridgemark.effects import Effect, effect_values
