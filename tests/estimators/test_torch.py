@@ -16,7 +16,7 @@ from ridgemark.passes.columns import Columns
 from ridgemark.rows import Block
 from ridgemark.rows.distinct import row_hashes
 from ridgemark.tuning import Tuner
-from ridgemark.tuning.criterion import Design, Sample, best_ridge, evaluate, with_metric
+from ridgemark.tuning.criterion import Design, Sample, best_ridge, evaluate
 from tests.helpers import slowly
 
 torch = pytest.importorskip("torch")
@@ -401,16 +401,19 @@ def test_a_memory_that_holds_no_block_is_named(monkeypatch):
         model.fit(torch.from_numpy(X), Y)
 
 
-@pytest.mark.parametrize("family", [Gaussian(), Matern32()])
-def test_the_criterion_of_tuning_agrees(family):
+@pytest.mark.parametrize("others", [[], [Laplacian(np.full(4, 5.0)), Linear(widths=np.full(4, 2.0))]], ids=len)
+def test_the_criterion_of_tuning_agrees(others):
     metric, targets = np.diag([1.0, 0.5, 0.3, 0.1]), Y[:, None] - Y.mean()
+    kernel = Mixture([Gaussian(1.0), Matern32(2.0)], others, [0.25] * (2 + len(others)), metric=metric)
     here = Sample(X, targets, np.full(len(X), 1.0 / len(X)), 60, True)
     there = replace(here, backend=TorchBackend("cpu"))
-    one, other = (evaluate(family, metric, 1e-4, sample) for sample in (here, there))
+    one, other = (evaluate(kernel, 1e-4, sample) for sample in (here, there))
     assert other.error == pytest.approx(one.error, rel=1e-9)
-    assert other.outer == pytest.approx(one.outer, rel=1e-6, abs=1e-9 * np.abs(one.outer).max())
+    for name in ("ridge", "weights", "lengths", "outer", *(["widths"] if others else [])):
+        expected = np.asarray(getattr(one.slopes, name))
+        assert getattr(other.slopes, name) == pytest.approx(expected, rel=1e-6, abs=1e-9 * np.abs(expected).max())
     assert other.model.squared_errors(there) == pytest.approx(one.model.squared_errors(here), rel=1e-6, abs=1e-12)
-    ridges, kernel = np.logspace(-8, 0, 9), with_metric(family, metric)
+    ridges = np.logspace(-8, 0, 9)
     assert best_ridge(kernel, there, ridges) == pytest.approx(best_ridge(kernel, here, ridges), rel=1e-9)
 
 

@@ -43,7 +43,7 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
     Parameters
     ----------
     kernel, bandwidth : as for `NystromRidge`
-        By default family and metric are tuned.
+        By default the kernel is tuned.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         Regularisation lambda, as for `NystromRidge`. It is searched by exact leave-one-out on at most 2,500 rows, and
         the `scaled_ridge` that is best for these is used for all rows.

@@ -38,7 +38,8 @@ class NystromRidge(Regressor, RegressionModel):
     ----------
     kernel : str, Kernel or callable, default="auto"
         A name, a `ridgemark.kernels` object, a callable `(X, Z) -> block` or `(x, z) -> number`, or "precomputed".
-        "auto" lets tuning choose among the families of the distance and the Laplacian; without tuning it is "gaussian".
+        "auto" is a `Mixture` of radial parts, a Laplacian and a linear part, whose weights are tuned; without tuning it
+        is "gaussian".
     bandwidth : str, Tuner, float or array of shape (n_features,), default="auto"
         For a kernel given by name. "auto" tunes the metric by leave-one-out: one bandwidth for all columns, one per
         feature, or a matrix, whichever is best on other rows; "shared", "per_feature" and "metric" ask for one of these

@@ -126,9 +126,12 @@ class Descent:
         return result
 
     def _criterion(self, x: Floats) -> tuple[float, Floats]:
-        result = self._evaluation(x)
-        error, at = max(result.error, _TINY), self.coordinates
-        return float(np.log(error)), at.gradient(result.kernel, at.ridge(x), result.slopes) / error
+        result, at = self._evaluation(x), self.coordinates
+        error = max(result.error, _TINY)
+        slope = at.gradient(result.kernel, at.ridge(x), result.slopes) / error
+        if not np.isfinite(slope).all():  # beyond the floating-point range
+            raise _Stopped
+        return float(np.log(error)), slope
 
     def _after_iteration(self, x: Floats) -> None:
         self._iterations += 1

@@ -128,7 +128,7 @@ def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
 
 
 def _other(part: Any, rows: Array, landmarks: Array, backend: Backend) -> Array:
-    """Return the values of a part that is no function of the shared distance."""
+    """Return the values of a part that does not share the distance."""
     if isinstance(part, Linear):
         widths = backend.from_host(np.asarray(part.widths), like=rows)
         return (rows / widths) @ (landmarks / widths).T

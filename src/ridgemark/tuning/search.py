@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ridgemark.backends import NUMPY, Floats, worker_threads
+from ridgemark.backends import Floats, worker_threads
 from ridgemark.kernels import Laplacian, Mixture
 from ridgemark.passes import Journal, RowPasses
 from ridgemark.rows import ArrayRows
@@ -29,6 +29,7 @@ FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # lengths tried, over the 
 _AS_GOOD = 2e-3  # share of the squared error by which lengths do not differ; the one nearest the median is taken
 _GRID_ROWS, _GRID_LANDMARKS = 1000, 150  # with which lengths are compared
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 250  # with which most of a metric is found
+_SINGLE_FROM = 1000  # rows of these from which on single precision saves a third of the time
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P
 _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
@@ -90,9 +91,9 @@ class Search:
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
-        """Return the search with fewer rows and landmarks."""
+        """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
         few = self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS)
-        if few.backend is NUMPY and isinstance(few.features, np.ndarray):
+        if len(few.weights) >= _SINGLE_FROM:
             few = few.in_single_precision()
         return replace(self, tuning=few, stage="few")
 

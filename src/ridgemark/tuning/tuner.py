@@ -134,7 +134,7 @@ class Tuner(Parameterised):
             ridge=tuned.ridge,
             seconds=perf_counter() - begin,
         )
-        passes.count_entries(counter.done * result.n_tuning * result.n_landmarks)
+        passes.count_entries(result.n_evaluations * result.n_tuning * result.n_landmarks)
         raw = in_raw_units(tuned.mixture, rows.units, rows.origin)
         if kernel == "auto" and any(isinstance(part, Linear) for part in raw.others):
             raw = raw.set_params(columns=rows.columns)  # a linear part must not run away from far rows
