@@ -41,6 +41,7 @@ def test_every_target_has_its_own_word():
     assert re.search(r"'a' \(most of it\), 0\.0% of the variance of 'b' \(hardly anything\)", line)
 
 
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.ColumnWarning")  # the target is constant
 def test_a_constant_target_and_a_gradient_fit_have_no_variance_explained():
     assert explained(fitted(np.ones(600), ridge=[1e-1, 1e-2])) == [None]
     gradient = fitted(SMOOTH, ridge=1e-2, solver="gradient")

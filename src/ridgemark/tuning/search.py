@@ -35,7 +35,7 @@ _ROUNDS = 3  # of outer products
 _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 _WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
-_WORTH_A_PART, _PART_ERRORS = 0.001, 0.5  # share of the error that a part must save, and standard errors
+_WORTH_A_PART, _PART_ERRORS = 0.001, 1.0  # share of the error that a part must save, and standard errors
 
 
 class Interrupted(Exception):
@@ -174,14 +174,15 @@ class Search:
         return best[1], best[2]
 
     def without_idle_parts(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
-        """Return the mixture without the parts that save less than 0.1% of the error or half a standard error.
+        """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
         The part that is missed least goes first. Each time the rest is judged at its own best ridge, which is returned
-        too.
+        too. A mixture with a matrix keeps one radial part.
         """
         errors = self.judged(mixture)
         while len(mixture.weights) > 1:
-            rests = [without(mixture, k) for k in range(len(mixture.weights))]
+            stays = mixture.metric is not None and len(mixture.radial) == 1
+            rests = [without(mixture, k) for k in range(int(stays), len(mixture.weights))]
             judged = self._in_threads(self.judged, rests)
             gains = [Gain.of(errors, rest) for rest in judged]
             least = int(np.argmin([one.share for one in gains]))
