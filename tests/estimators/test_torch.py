@@ -417,6 +417,21 @@ def test_the_criterion_of_tuning_agrees(others):
     assert best_ridge(kernel, there, ridges) == pytest.approx(best_ridge(kernel, here, ridges), rel=1e-9)
 
 
+def test_the_criterion_in_single_precision_agrees():
+    kernel = Mixture(
+        [Gaussian(1.0), Matern32(2.0)], [Laplacian(np.full(4, 5.0))], [0.4, 0.3, 0.3], bandwidth=np.ones(4)
+    )
+    here = Sample(X, Y[:, None] - Y.mean(), np.full(len(X), 1.0 / len(X)), 60, True).in_single_precision()
+    there = replace(here, backend=TorchBackend("cpu"))
+    one, other = (evaluate(kernel, 1e-3, sample) for sample in (here, there))
+    assert other.error == pytest.approx(one.error, rel=1e-4)
+    assert other.slopes.outer == pytest.approx(
+        one.slopes.outer, rel=1e-2, abs=1e-3 * float(np.abs(one.slopes.outer).max())
+    )
+    ridges = np.logspace(-5, 0, 6)
+    assert best_ridge(kernel, there, ridges) == pytest.approx(best_ridge(kernel, here, ridges), rel=1e-4)
+
+
 def test_a_kernel_that_is_not_definite_is_refused_on_a_device():
     sample = Sample(X[:50], Y[:50, None], np.full(50, 0.02), 5, True, TorchBackend("cpu"))
     with pytest.raises(np.linalg.LinAlgError):

@@ -126,7 +126,7 @@ class Design:
         values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
-        inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges))
+        inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges, like=values))
         kept = backend.at_least(1.0 - w[:, None] * (rotated**2 @ inverse + constant), _LEAST_KEPT)
         errors = np.zeros(len(ridges))
         for target, part in zip(self.targets.T, projected.T, strict=True):
@@ -257,7 +257,8 @@ def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
     bound, given = sample.bound(kernel, sample.landmarks), sample.placed
-    return Design.of(sample, bound(given.features), bound.symmetric_block(given.landmarks))
+    cross, among = bound(given.features), bound.symmetric_block(given.landmarks)  # the second in double precision
+    return Design.of(sample, cross, backend_of(cross).xp.astype(among, cross.dtype, copy=False))
 
 
 def _inverse_factor(matrix: Array) -> Array:

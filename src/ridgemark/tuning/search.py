@@ -92,10 +92,10 @@ class Search:
 
     def on_few(self) -> Search:
         """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
-        few = self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS)
+        few, judging = self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), self.judging
         if len(few.weights) >= _SINGLE_FROM:
-            few = few.in_single_precision()
-        return replace(self, tuning=few, stage="few")
+            few, judging = few.in_single_precision(), judging.in_single_precision()
+        return replace(self, tuning=few, judging=judging, stage="few")
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""

@@ -29,6 +29,7 @@ _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
+_WORTH_MORE = 1.25  # times the few rows that are worth a further descent
 _NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
 _MOST_DOUBLINGS = 1.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
@@ -265,6 +266,8 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
+    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights):
+        return (*search.without_idle_parts(starts[0][1], best.candidate.ridge), [])
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
         starts.append(("all columns included", starts[0][1]))
     found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
