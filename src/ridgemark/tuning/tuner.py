@@ -31,7 +31,7 @@ _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
 _WORTH_MORE = 1.25  # times the few rows that are worth a further descent
 _NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
-_MOST_DOUBLINGS = 1.0  # of the landmarks compared, over which the last one's gain is expected to go on
+_MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
@@ -254,7 +254,7 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
 
     A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
-    compared by the errors expected with the landmarks of the fit.
+    judged by the errors expected with the landmarks of the fit.
     """
     start, few = best.candidate.kernel, search.on_few()
     starts = [("few rows", start)]
@@ -273,13 +273,14 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
     found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
     if not found:
         return start, best.candidate.ridge, found
-    position = 0
+    more, position = search.on_more(larger), 0
     if len(found) > 1:
-        errors = search.on_more(larger).expected_errors([one.candidate.kernel for one in found], doublings)
+        errors = more.expected_errors([one.candidate.kernel for one in found], doublings)
         contested = found[1].record.start == "without the Laplacian"
         position = int(errors[1] < (1.0 + _WORTH_A_LAPLACIAN * contested) * errors[0])
     taken = found[position].candidate
-    return (*search.without_idle_parts(taken.kernel, taken.ridge), found)
+    mixture, ridge = search.without_idle_parts(taken.kernel, taken.ridge)
+    return more.shortened(mixture, doublings), ridge, found
 
 
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
@@ -339,7 +340,7 @@ def _listed(mixture: Mixture) -> tuple[Part, ...]:
 
 
 def _doublings(sample: Sample, n_landmarks: Any, passes: RowPasses) -> float:
-    """Return how often the landmarks of a sample must be doubled to have those of the fit; at most once."""
+    """Return how often the landmarks of a sample must be doubled to have those of the fit; at most twice."""
     n_rows = passes.source.n_rows
     wanted = work_limit(n_rows) if isinstance(n_landmarks, str) else int(n_landmarks)
     return float(np.clip(np.log2(min(wanted, n_rows) / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
