@@ -30,6 +30,7 @@ def _table() -> Any:
     import pyarrow as pa
 
     a, b, c, y = _numbers().T
+    view = getattr(pa, "string_view", pa.large_string)()  # older versions have no such type
     words = np.array(["red", "green", "blue"])[np.arange(N_ROWS) % 3]
     columns = {
         "a": pa.array(a, mask=a > 1.5),
@@ -40,7 +41,7 @@ def _table() -> Any:
         "date": pa.array((1000 * a).astype("datetime64[D]")),
         "time": pa.array((np.abs(c) * 10**9).astype(np.int64), pa.time64("ns")),
         "large": pa.array(words.tolist(), pa.large_string()),
-        "view": pa.array([f"{word} and beyond twelve" for word in words], pa.string_view()),
+        "view": pa.array([f"{word} and beyond twelve" for word in words], view),
         "y": pa.array(y),
     }
     return pa.table(columns)
