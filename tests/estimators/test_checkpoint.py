@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, load, open_rows
 from ridgemark.errors import CheckpointError, ParameterError, SourceFileError
@@ -395,3 +396,11 @@ def test_a_killed_process_goes_on_with_its_files(ending, repeats, tmp_path):
         assert model.read_bytes() == expected
         assert not list(tmp_path.glob("*.checkpoint*"))
     assert load(model).n_landmarks_ > 0
+
+
+def test_rows_of_very_many_features_are_tuned_with_a_checkpoint(tmp_path):
+    wide = sparse.random(150, 600, density=0.02, random_state=0, format="csr")
+    model = NystromRidge(n_landmarks=40, random_state=0)
+    y = wide[:, :5].toarray().sum(axis=1)
+    expected = clone(model).fit(wide, y).predict(wide)
+    assert (model.fit(wide, y, checkpoint=tmp_path / "fit.checkpoint").predict(wide) == expected).all()

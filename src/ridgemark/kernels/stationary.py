@@ -78,8 +78,6 @@ class RadialKernel(StationaryKernel):
     itself, of shape (n_features, r).
     """
 
-    smoothness = math.inf  # the nu of `phi = polynomial in r^2 + c r^(2 nu) + ...` near zero
-
     def __init__(self, bandwidth: Any = 1.0, metric: Any = None) -> None:
         self.bandwidth = bandwidth
         self.metric = metric
@@ -215,11 +213,6 @@ class PowerExponential(RadialKernel):
         self.exponent = exponent
 
     @property
-    def smoothness(self) -> float:  # type: ignore[override]
-        exponent = self._checked_exponent()
-        return exponent / 2.0 if exponent < 2 else math.inf
-
-    @property
     def _form(self) -> Form:  # type: ignore[override]
         q = self._checked_exponent()
         few = FEW_IF_SINGULAR if q < 2 else FEW_FEATURES
@@ -277,7 +270,6 @@ class Matern12(Matern):
     """Matern kernel of smoothness 1/2, the exponential kernel: `k(x, z) = exp(-r)`."""
 
     # The derivative by r^2 is -k/(2 r), so a rounding error e of r^2 near zero becomes one of sqrt(e).
-    smoothness = 0.5
     _form = Form(factor=1.0, few=FEW_IF_SINGULAR, singular=True, growth=(2.0, 1.0))
 
     def _polynomial(self, scaled: Array) -> None:
@@ -290,7 +282,6 @@ class Matern12(Matern):
 class Matern32(Matern):
     """Matern kernel of smoothness 3/2: `k(x, z) = (1 + sqrt(3) r) exp(-sqrt(3) r)`."""
 
-    smoothness = 1.5
     _form = Form(factor=3.0, steepest=0.64, growth=(1.5, 2.0))
 
     def _polynomial(self, scaled: Array) -> Array:
@@ -303,7 +294,6 @@ class Matern32(Matern):
 class Matern52(Matern):
     """Matern kernel of smoothness 5/2: `k(x, z) = (1 + sqrt(5) r + 5 r^2/3) exp(-sqrt(5) r)`."""
 
-    smoothness = 2.5
     _form = Form(factor=5.0, steepest=0.63, growth=(5.0 / 6.0, 2.0))
 
     def _polynomial(self, scaled: Array) -> Array:

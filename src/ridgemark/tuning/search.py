@@ -112,7 +112,7 @@ class Search:
             self._counted()
             return self._best_ridge(kernel, rows)
 
-        results = self._recall(("start",), lambda: self._in_threads(error_and_ridge, starts))
+        results = self._in_threads(error_and_ridge, starts)
         enough = (1.0 + _AS_GOOD) * min(error for error, _ in results)
         as_good = [k for k, (error, _) in enumerate(results) if error <= enough]
         best = min(as_good, key=lambda k: abs(np.log(FACTORS[k])))

@@ -286,11 +286,11 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
 def _grid(search: Search, parts: Sequence[Any], rows: TuningRows) -> _Tuned:
     """Return the best part alone with one length for all columns, for rows that are too wide for a descent."""
     tried = []
-    for part in parts:
-        if isinstance(part, StationaryKernel):
-            alone = _start([part], rows)
-            mixture, ridge = search.start(alone)
-            tried.append((search.error_of(mixture), mixture, ridge))
+    radial = [part for part in parts if isinstance(part, RadialKernel)]
+    others: list[Any] = [part for part in parts if isinstance(part, Laplacian)]
+    for part in radial or others:
+        mixture, ridge = search.start(_start([part], rows))
+        tried.append((search.error_of(mixture), mixture, ridge))
     _, mixture, ridge = min(tried, key=lambda one: one[0])
     return _Tuned(mixture, ridge, "shared", "", [], dropped=())
 
