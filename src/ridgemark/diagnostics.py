@@ -166,11 +166,8 @@ def diagnose(
     variance = noise_variance(fit)
     spread = np.sqrt(np.where(variance > 0, variance, 1.0) * (1.0 + potential))
     studentised = residuals * np.sqrt(left_out.weights)[:, None] / spread  # zero for a row of weight zero
-    dimension = [
-        max(fit.solver.effective_dimension(ridge) + fit.solver.fit_intercept, 1.0) for ridge in fit.scaled_ridge
-    ]
     leverage = (potential / (1.0 + potential)).max(axis=1)
-    cook_distance = (studentised**2 * potential / dimension).max(axis=1)
+    cook_distance = (studentised**2 * potential / np.maximum(fit.dimensions, 1.0)).max(axis=1)
     if not all(np.isfinite(values).all() for values in (leverage, studentised, cook_distance)):
         raise NumericalError(
             "the influence of a row exceeds the floating-point range; rescale the targets or choose a larger ridge"

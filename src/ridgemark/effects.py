@@ -286,14 +286,13 @@ def effect_deviations(
     The effect at x is `g(x)'c`, g the change of the features, and its variance due to the noise of the targets
     `g'F^-1 M F^-1 g`, `F = B'WB + n lambda` and M the covariance of B'Wy by `noise_terms`. One pass for each target.
     """
-    solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
-    rotate, (known, sizes) = fit.factor.whitener @ solver.rotation, noise_terms(fit, calibration)
+    known, sizes = noise_terms(fit, calibration)
     errors = []
     for t, size in enumerate(sizes.T):
         terms = known * size[:, None]
-        if len(terms) > len(solver.spectrum):
-            terms = np.triu(np.linalg.qr(terms, mode="raw")[0].T)[: len(solver.spectrum)]  # of the same covariance
-        root = (rotate * inverse[:, t]) @ terms.T
+        if len(terms) > fit.factor.rank:
+            terms = np.triu(np.linalg.qr(terms, mode="raw")[0].T)[: fit.factor.rank]  # of the same covariance
+        root = fit.factor.combine(fit.inverse.of_target(t).solve(terms.T))
         errors.append(passes.map(EffectDeviations(fit.factor.cross_kernel, effects, fit.dual_coef, root)))
     return np.stack(errors, axis=2)
 
@@ -309,12 +308,15 @@ def summarise_effects(
     sample `var_i(effect_i)/n` more.
     """
     totals, quartiles = _totals(passes, fit.factor.cross_kernel, fit.dual_coef, effects)
-    solver, inverse = fit.solver, fit.solver.inverse(fit.scaled_ridge)
-    change = solver.rotation.T @ (fit.factor.whitener.T @ (totals.changes / totals.weight))
-    corrected = (1.0 + fit.scaled_ridge * inverse) * inverse
-    average = change.T @ (corrected * solver.rotated)
+    change = fit.factor.whitener.T @ (totals.changes / totals.weight)
+    corrected = []
+    for t, ridge in enumerate(fit.scaled_ridge):
+        inverse = fit.inverse.of_target(t)
+        once = inverse.solve(change)
+        corrected.append(once + ridge * inverse.solve(once))
+    average = np.stack([one.T @ cross for one, cross in zip(corrected, fit.centred.cross.T, strict=True)], axis=1)
     known, sizes = noise_terms(fit, calibration)
-    influences = [known @ (change * column[:, None]) for column in corrected.T]
+    influences = [known @ one for one in corrected]
     noise = np.stack([size**2 @ one**2 for one, size in zip(influences, sizes.T, strict=True)], axis=1)
     spread = np.maximum(totals.second / totals.weight - (totals.first / totals.weight) ** 2, 0.0)
     error = np.sqrt(noise + spread * totals.square / totals.weight**2)

@@ -271,6 +271,15 @@ def solve_cholesky(factor: Any, right: Array) -> Array:
     return solve_triangle(factor, solve_triangle(factor, right, transposed=True))
 
 
+def squared_norm_of_product(triangle: Floats) -> float:
+    """Return `|R R'|^2`, the sum of the squared entries, for an upper triangle R."""
+    with blas_threads_for(len(triangle)):
+        product, info = lapack.dlauum(triangle, lower=0)
+    _check_info("dlauum", info)
+    product = np.triu(product)
+    return 2.0 * float(np.vdot(product, product)) - float((np.diagonal(product) ** 2).sum())
+
+
 def congruence(matrix: Array, triangle: Array) -> Array:
     """Return `T'A T` for a symmetric A and an upper triangle T."""
     product: Array

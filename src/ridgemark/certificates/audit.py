@@ -156,9 +156,8 @@ def _regression(fit: LandmarkFit, sums: Floats) -> Floats:
     Features that may be mostly rounding error are left out: any function gives a valid bound, and their coefficients
     would be huge.
     """
-    solver, whitener = fit.solver, fit.factor.whitener
-    rotated = solver.rotation.T @ (whitener.T @ sums)
-    coefficients = solver.rotation @ (rotated / (solver.spectrum[:, None] + fit.scaled_ridge))
+    whitener = fit.factor.whitener
+    coefficients = fit.inverse.solve(whitener.T @ sums)
     coefficients[factor_rounding(fit.factor) > _UNRELIABLE] = 0.0
     return whitener @ coefficients
 

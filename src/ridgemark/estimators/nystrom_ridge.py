@@ -240,7 +240,7 @@ class NystromRidge(Regressor, RegressionModel):
             model = with_calibration(model, passes, left_out, True, random_state)
         elif few is not passes and tuned.path is not None and tuned.path.criterion == "loo":
             fit = tuned.fit
-            left_out = leave_one_out(few, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+            left_out = leave_one_out(few, fit)
             model = with_calibration(model, few, left_out, True, random_state)
         elif sums is not None and tuned.path is None:
             model = replace(model, drawn=draw_rows(model, few, True, random_state))

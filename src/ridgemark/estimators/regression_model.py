@@ -254,7 +254,7 @@ class RegressionModel(LandmarkModel):
             raise DataError(
                 "rows of a precomputed kernel must come in the order of the fit, where they hold their own k(x, x)"
             )
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        left_out = leave_one_out(passes, fit)
         if everything:
             model = self._with_left_out(model, passes, left_out)
             found = repeats_and_columns(passes, passes.distinct_rows(), pairwise)

@@ -90,7 +90,7 @@ def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
     """Return the weighted root mean square of the leave-one-out residuals, per target."""
     fit, left_out = tuned.fit, tuned.left_out
     if left_out is None:
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        left_out = leave_one_out(passes, fit)
     return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.moments.total_weight)
 
 

@@ -80,7 +80,7 @@ class CalibrationRows:
         """Return the calibration, by leave-one-out at the ridges of the fit."""
         source = ArrayRows(self.rows, self.targets, self.weights)
         passes = RowPasses(source, self.memory_budget).with_groups(self.groups)
-        left_out = leave_one_out(passes, fit.factor, fit.solver, fit.scaled_ridge, fit.target_origin)
+        left_out = leave_one_out(passes, fit)
         return calibration_of(self, passes, fit, left_out, np.arange(len(self.indices)))
 
 

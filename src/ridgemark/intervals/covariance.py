@@ -10,25 +10,24 @@ from ridgemark.solvers import LandmarkFit
 
 
 def noise_terms(fit: LandmarkFit, calibration: Calibration | None) -> tuple[Floats, Floats]:
-    """Return Z, shape (m, rank), and u, shape (m, targets), with `Z'diag(u)^2 Z` the covariance of `V'Bc'W y`.
+    """Return Z, shape (m, rank), and u, shape (m, targets), with `Z'diag(u)^2 Z` the covariance of `Bc'W y`.
 
-    V are the coordinates in which ridge regression is diagonal. Z has the features of the m calibration rows, and
-    `u_i = a w_i e_i/(1 - w_i t_i)`: e_i/(1 - w_i t_i) is the residual of row i when it alone is left out, so
-    that the noise may differ from row to row. `e_i = r_i - t_i W_g r_g` is its residual in the fit, r_i that without
-    the group g of rows equal to it. `a^2` raises the weight of the calibration rows to that of all rows. For fixed
-    landmarks and n lambda this is the jackknife's covariance. Without calibration rows the noise has the variance
-    s2/w_i in every row.
+    Z has the centred features of the m calibration rows, and `u_i = a w_i e_i/(1 - w_i t_i)`: e_i/(1 - w_i t_i) is the
+    residual of row i when it alone is left out, so that the noise may differ from row to row. `e_i = r_i - t_i W_g r_g`
+    is its residual in the fit, r_i that without the group g of rows equal to it. `a^2` raises the weight of the
+    calibration rows to that of all rows. For fixed landmarks and n lambda this is the jackknife's covariance. Without
+    calibration rows the noise has the variance s2/w_i in every row.
     """
-    solver = fit.solver
     if calibration is None:
-        known = np.diag(np.sqrt(np.maximum(solver.spectrum, 0.0)))
+        known = np.sqrt(np.maximum(fit.solver.spectrum, 0.0))[:, None] * fit.solver.rotation.T
         return known, np.broadcast_to(
             np.sqrt(unit_variance(fit, fit.moments.n_rows)), (len(known), len(fit.scaled_ridge))
         )
-    known = (fit.factor.features(calibration.rows).astype(np.float64) - solver.feature_mean) @ solver.rotation
-    constant = 1.0 / solver.total_weight if solver.fit_intercept else 0.0
-    weights, squares = calibration.weights[:, None], known**2
-    leverage = squares @ solver.inverse(fit.scaled_ridge) + constant
-    kept = kept_share(leverage, squares.sum(axis=1)[:, None], weights, constant, fit.scaled_ridge)
+    centred, inverse = fit.centred, fit.inverse
+    known = fit.factor.features(calibration.rows).astype(np.float64) - centred.feature_mean
+    constant = 1.0 / centred.total_weight if fit.fit_intercept else 0.0
+    weights = calibration.weights[:, None]
+    leverage = (known @ inverse.root) ** 2 @ inverse.factors + constant
+    kept = kept_share(leverage, (known**2).sum(axis=1)[:, None], weights, constant, fit.scaled_ridge)
     alone = (calibration.residuals - leverage * calibration.shifts) / kept
-    return known, np.sqrt(solver.total_weight / weights.sum()) * weights * alone
+    return known, np.sqrt(centred.total_weight / weights.sum()) * weights * alone

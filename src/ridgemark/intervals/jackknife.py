@@ -7,11 +7,10 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.intervals.calibration import Calibration
-from ridgemark.intervals.deviations import SpectralTask, spectral_form
 from ridgemark.intervals.quantiles import quantiles
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
-from ridgemark.solvers import LandmarkFit
+from ridgemark.solvers import LandmarkFit, RidgeTask, ridge_form
 
 
 def jackknife_intervals(
@@ -24,13 +23,11 @@ def jackknife_intervals(
     runs from a low quantile of these predictions minus |r_i| to a high quantile of these plus |r_i|, at
     each of the `levels` of `quantile_levels`. There is no refit, only one product with the calibration rows' features.
     """
-    solver = fit.solver
-    known = fit.factor.features(calibration.rows).astype(np.float64) - solver.feature_mean
+    known = fit.factor.features(calibration.rows).astype(np.float64) - fit.centred.feature_mean
     return passes.map(
         Jackknife(
-            **spectral_form(fit),
-            rotated=solver.rotated,
-            known=solver.rotation.T @ known.T,
+            **ridge_form(fit),
+            known=fit.inverse.root.T @ known.T,
             residuals=calibration.residuals,
             weights=calibration.weights,
             shifts=calibration.shifts,
@@ -39,11 +36,10 @@ def jackknife_intervals(
     )
 
 
-class Jackknife(SpectralTask):
+class Jackknife(RidgeTask):
     """The ends of `jackknife_intervals`, shape (rows, 2, levels, targets)."""
 
     what: ClassVar[str] = "intervals"
-    rotated: Floats  # (rank, targets): `V'Bc'W yc`
     known: Floats  # (rank, m): c(x) of the calibration rows
     residuals: Floats  # (m, targets): of the calibration rows
     weights: Floats  # (m,)
@@ -55,11 +51,12 @@ class Jackknife(SpectralTask):
         return self.kernel_entries + 4 * len(self.weights)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        centred, _ = self.features(block, workspace)
+        found, _, _ = self.coordinates(block, workspace)
+        factors = self.inverse.factors
         ends = workspace.backend.empty((block.n_rows, 2, len(self.levels), len(self.target_mean)))
         for t, mean in enumerate(self.target_mean):
-            shrunk = centred * self.inverse[:, t]
-            fitted = (shrunk @ self.rotated[:, t] + mean)[:, None]
+            shrunk = found * factors[:, min(t, factors.shape[1] - 1)]
+            fitted = (found @ self.fits[:, t] + mean)[:, None]
             without = fitted - (shrunk @ self.known + self.share_of_constant) * self.shifts[:, t]
             size = abs(self.residuals[:, t])
             ends[:, 0, :, t] = -quantiles(size - without, self.weights, self.levels)

@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from ridgemark.backends import Floats, Indices
-from ridgemark.intervals.deviations import SpectralTask, spectral_form, unit_variance
+from ridgemark.intervals.deviations import outside, unit_variance
 from ridgemark.intervals.quantiles import quantiles
 from ridgemark.losses import RidgeSolution
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.path import LeaveOneOut, Ridges, loo_path
 from ridgemark.path.left_out import kept_share
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
-from ridgemark.solvers import LandmarkFit, SpectralSolver
+from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
 
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
@@ -135,30 +135,28 @@ def variance_share(residuals: Floats, sigma: Floats, deviation: Floats, weights:
     return _SHARES[np.argmin([*costs, weights @ squares], axis=0)]
 
 
-class Widths(SpectralTask):
+class Widths(RidgeTask):
     """`f(x)`, `sigma(x)`, `sd(x)` and `sqrt(t(x, x))` of `adaptive_intervals`, shape (rows, 4, targets).
 
     Where weights of the rows' groups are given along, sd is that of the fit without the group: t/(1 - h) for t.
     """
 
     what: ClassVar[str] = "intervals"
-    fits: Floats  # (rank, targets): coefficients of f
     noise: NoiseLevel
     noise_fits: Floats  # (rank, targets): coefficients of sigma
     noise_mean: Floats  # (targets,)
 
     def __call__(self, block: Block, workspace: Workspace) -> Floats:
-        (centred, unexplained), backend = self.features(block, workspace), workspace.backend
+        (found, lengths, squares), backend = self.coordinates(block, workspace), workspace.backend
         values = backend.empty((block.n_rows, 4, len(self.scaled_ridge)))
-        values[:, 0] = centred @ self.fits + self.target_mean
-        values[:, 1] = backend.at_least(centred @ self.noise_fits + self.noise_mean, self.noise.floor)
-        backend.xp.square(centred, out=centred)
-        shared = centred @ self.inverse + self.share_of_constant
-        spread = unexplained[:, None] / self.scaled_ridge
+        values[:, 0] = found @ self.fits + self.target_mean
+        values[:, 1] = backend.at_least(found @ self.noise_fits + self.noise_mean, self.noise.floor)
+        backend.xp.square(found, out=found)
+        shared = found @ self.inverse.factors + self.share_of_constant
+        spread = outside(self, block, squares)
         if block.along:
             weights = block.along[0][:, None]
-            lengths = centred.sum(axis=1)[:, None]
-            spread += shared / kept_share(shared, lengths, weights, self.share_of_constant, self.scaled_ridge)
+            spread += shared / kept_share(shared, lengths[:, None], weights, self.share_of_constant, self.scaled_ridge)
         elif not self.noise.outside:
             spread += shared
         values[:, 2] = backend.xp.sqrt(self.noise.variance * spread)
@@ -167,13 +165,11 @@ class Widths(SpectralTask):
 
 
 def widths(fit: LandmarkFit, noise: NoiseLevel) -> Widths:
-    """Return the task; in spectral coordinates `sigma = c(x)'V'coefficients + intercept + m'coefficients`."""
-    solver = fit.solver
-    form = spectral_form(fit)
+    """Return the task; in its coordinates `sigma = c(x)'R^-1 coefficients + intercept + m'coefficients`."""
+    form, solution = ridge_form(fit), noise.solution
     return Widths(
         **form,
-        fits=form["inverse"] * solver.rotated,
         noise=noise,
-        noise_fits=solver.rotation.T @ noise.solution.coefficients,
-        noise_mean=noise.solution.intercept + solver.feature_mean @ noise.solution.coefficients,
+        noise_fits=fit.inverse.coordinates(solution.coefficients),
+        noise_mean=solution.intercept + form["mean"] @ solution.coefficients,
     )

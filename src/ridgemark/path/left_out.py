@@ -1,17 +1,18 @@
 """Closed-form leave-one-out: residuals of every row for all ridges of a path, or for one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from ridgemark.backends import NUMPY, Array, Floats, Indices, backend_of
-from ridgemark.operators import CrossTask, NystromFactor, cross_block, diagonal_block
+from ridgemark.operators import NystromFactor
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block, RowGroups, find_distinct, group_rows, row_hashes, row_weights
-from ridgemark.solvers import SpectralSolver
+from ridgemark.solvers import LandmarkFit, RidgeInverse, RidgeTask, ridges_form
+from ridgemark.solvers.landmark_fit import CentredMoments
 
 _SQUARED_AT_ONCE = 256  # rows: their squares stay in the processor's cache
 
@@ -41,40 +42,53 @@ class LeaveOneOut:
     size_sums: Floats
 
 
-def leave_one_out(
-    passes: RowPasses,
-    factor: NystromFactor,
-    solver: SpectralSolver,
-    scaled_ridge: Floats,
-    target_origin: Floats,
-    groups: RowGroups | None = None,
-) -> LeaveOneOut:
-    """Return residuals and potentials in one pass, for every target at its own `scaled_ridge`.
+def leave_one_out(passes: RowPasses, fit: LandmarkFit, groups: RowGroups | None = None) -> LeaveOneOut:
+    """Return residuals and potentials in one pass, for every target at its own ridge.
 
     A group g of rows with equal features is left out with all its weight W_g. With
     `t_g = 1/sum w + c_g' (Bc'WBc + n lambda)^-1 c_g`, c_g its centred features (without an intercept, no 1/sum w and
     no centring), `h_g = W_g t_g`, and ybar_g its weighted mean target, the rows with other features predict
     `f - h_g/(1 - h_g) (ybar_g - f)`: as a refit does.
     """
-    different, chosen = np.unique(scaled_ridge, return_inverse=True)
-    task = ChosenLeftOut(**left_out_parts(factor, solver, different, target_origin), chosen=chosen)
+    return left_out_at(passes, fit.factor, fit.centred, fit.inverse, fit.scaled_ridge, fit.target_origin, groups)
+
+
+def left_out_at(
+    passes: RowPasses,
+    factor: NystromFactor,
+    centred: CentredMoments,
+    inverse: RidgeInverse,
+    scaled_ridge: Floats,
+    origin: Floats,
+    groups: RowGroups | None = None,
+) -> LeaveOneOut:
+    """Return the same from the parts of a fit; the inverse is for one ridge, or for that of every target."""
+    different, first, chosen = np.unique(scaled_ridge, return_index=True, return_inverse=True)
+    if inverse.factors.shape[1] > len(different):
+        inverse = replace(inverse, factors=inverse.factors[:, first])
+    task = ChosenLeftOut(**ridges_form(factor, centred, inverse, different, origin), chosen=chosen)
     both, sums = passes.map_and_reduce(task, _along(groups or passes.left_out_groups()))
-    return left_out_results(passes, solver, both[:, 0], both[:, 1], sums)
+    return left_out_results(passes, centred, inverse, both[:, 0], both[:, 1], sums)
 
 
 def left_out_results(
-    passes: RowPasses, solver: SpectralSolver, residuals: Floats, potential: Floats, sums: Floats
+    passes: RowPasses,
+    centred: CentredMoments,
+    inverse: RidgeInverse,
+    residuals: Floats,
+    potential: Floats,
+    sums: Floats,
 ) -> LeaveOneOut:
-    """Return the results of all rows, with the sums of features that are centred and rotated as the solver's."""
+    """Return the results of all rows, with the sums of features that are centred and in the coordinates of a root."""
     weights = passes.row_counts()
-    size_sums = solver.rotation @ sums + np.outer(solver.feature_mean, weights @ np.abs(residuals))
+    size_sums = inverse.of_features(sums) + np.outer(centred.feature_mean, weights @ np.abs(residuals))
     return LeaveOneOut(residuals, potential, weights * (np.count_nonzero(weights) / weights.sum()), size_sums)
 
 
 def path_errors(
     passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None
 ) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """Return the weighted mean squared residual of every ridge and target, from the `left_out_parts`.
+    """Return the weighted mean squared residual of every ridge and target, from the `ridges_form`.
 
     Where that fits into memory return also what `LeftOut` gives for all rows.
     """
@@ -82,7 +96,7 @@ def path_errors(
     if passes.beyond_memory:
         return passes.reduce(LeftOutErrors(**parts), along_partition) / total, None
     along = _along(groups or passes.left_out_groups())
-    if passes.holds(4 * (n_values + len(parts["scaled_ridges"]))):
+    if passes.holds(4 * (n_values + len(parts["scaled_ridge"]))):
         results, sums = passes.map_and_reduce(LeftOut(**parts), along)
         return np.einsum("i,igt->gt", passes.row_counts(), results[:, :, :-1] ** 2) / total, (results, sums)
     return passes.reduce(LeftOutErrors(**parts), along) / total, None
@@ -100,73 +114,44 @@ def along_partition(blocks: Iterable[Block]) -> tuple[Floats, ...]:
     return _along(group_rows(distinct, weights, targets if distinct.has_repeats else None))
 
 
-def left_out_parts(
-    factor: NystromFactor, solver: SpectralSolver, scaled_ridges: Floats, origin: Floats
-) -> dict[str, Any]:
-    """Return the fields of `LeftOut`."""
-    inverse = solver.inverse(scaled_ridges)
-    fits = inverse[:, :, None] * solver.rotated[:, None, :]
-    return {
-        "cross_kernel": factor.cross_kernel,
-        "rotate": factor.combine(solver.rotation),
-        "offset": solver.feature_mean @ solver.rotation,
-        "inverse": inverse,
-        "fits": fits.reshape(len(inverse), len(scaled_ridges) * len(origin)),
-        "target_mean": origin + solver.target_mean,
-        "scaled_ridges": scaled_ridges,
-        "share_of_constant": 1.0 / solver.total_weight if solver.fit_intercept else 0.0,
-    }
-
-
-class LeftOut(CrossTask):
+class LeftOut(RidgeTask):
     """A block's residuals for all ridges and targets, and last its potentials, by the formulas of `leave_one_out`.
 
-    They have shape (rows, ridges, targets + 1). A second result is `V'Bc'W|r|`, r the residuals: products of their
-    sizes with the features in the solver's coordinates, shape (rank, ridges, targets). Given along are the weights of
-    the rows' groups and, where rows are equal, the gaps of their targets from the groups' means.
+    They have shape (rows, ridges, targets + 1). A second result is `R'Bc'W|r|`: products of their sizes with the
+    features in the coordinates of the root R, shape (rank, ridges, targets). Given along are the weights of the rows'
+    groups and, where rows are equal, the gaps of their targets from the groups' means.
     """
 
     what: ClassVar[str] = "leave-one-out"
-    rotate: Floats  # (p, rank): from kernel values to features in the solver's coordinates, in one product
-    offset: Floats  # (rank,): their mean
-    inverse: Floats  # (rank, ridges): `1/(s + n lambda)`
-    fits: Floats  # (rank, ridges * targets): coefficients
-    target_mean: Floats  # (targets,)
-    scaled_ridges: Floats  # (ridges,)
-    share_of_constant: float  # 1/sum w with an intercept, otherwise 0
 
     @property
     def width(self) -> int:
-        return self.cross_kernel.n_landmarks + self.fits.shape[1] + len(self.scaled_ridges)
+        return super().width + self.fits.shape[1] + len(self.scaled_ridge)
 
     def __call__(self, block: Block, workspace: Workspace) -> Any:
-        results, centred = self.left_out(block, workspace)
-        return results, size_sums(centred, block, results[:, :, :-1])
+        results, coordinates = self.left_out(block, workspace)
+        return results, size_sums(coordinates, block, results[:, :, :-1])
 
     def left_out(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        """Return the residuals with the potentials, and the centred features in the solver's coordinates."""
-        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridges), len(self.target_mean)
-        backend = workspace.backend
-        centred = workspace.array("features", (n_rows, self.rotate.shape[1]))
-        backend.matmul(cross_block(self.cross_kernel, block, workspace), self.rotate, out=centred)
-        diagonal = diagonal_block(self.cross_kernel, block)
-        unexplained = backend.at_least(diagonal - backend.squared_norms(centred), 0.0)[:, None]
-        centred -= self.offset
+        """Return the residuals with the potentials, and the features in the coordinates of the root."""
+        n_rows, n_ridges, n_targets = block.n_rows, len(self.scaled_ridge), len(self.target_mean)
+        coordinates, lengths, squares = self.coordinates(block, workspace)
+        unexplained, backend = self.unexplained(block, squares)[:, None], workspace.backend
         results = backend.empty((n_rows, n_ridges, n_targets + 1))
         results[:, :, :-1] = (block.targets - self.target_mean)[:, None, :]
-        results[:, :, :-1] -= (centred @ self.fits).reshape(n_rows, n_ridges, n_targets)
+        results[:, :, :-1] -= (coordinates @ self.fits).reshape(n_rows, n_ridges, n_targets)
         own, weights = row_weights(block)[:, None], block.along[0][:, None]
-        leverage, lengths = backend.empty((n_rows, n_ridges)), backend.squared_norms(centred)[:, None]
+        leverage = backend.empty((n_rows, n_ridges))
         for rows in gen_batches(n_rows, _SQUARED_AT_ONCE if backend is NUMPY else n_rows):
-            leverage[rows] = centred[rows] ** 2 @ self.inverse
+            leverage[rows] = coordinates[rows] ** 2 @ self.inverse.factors
         leverage += self.share_of_constant
-        kept = kept_share(leverage, lengths, weights, self.share_of_constant, self.scaled_ridges)
+        kept = kept_share(leverage, lengths[:, None], weights, self.share_of_constant, self.scaled_ridge)
         pull = 1.0 / kept - 1.0  # h/(1 - h)
         results[:, :, :-1] /= kept[:, :, None]
         if len(block.along) > 1:
             results[:, :, :-1] += pull[:, :, None] * block.along[1][:, None, :]
-        results[:, :, -1] = own * unexplained / self.scaled_ridges + backend.ratio(own, weights) * pull
-        return results, centred
+        results[:, :, -1] = own * unexplained / self.scaled_ridge + backend.ratio(own, weights) * pull
+        return results, coordinates
 
 
 class LeftOutErrors(LeftOut):
@@ -183,9 +168,9 @@ class ChosenLeftOut(LeftOut):
     chosen: Indices
 
     def __call__(self, block: Block, workspace: Workspace) -> tuple[Floats, Floats]:
-        results, centred = self.left_out(block, workspace)
+        results, coordinates = self.left_out(block, workspace)
         both = at_chosen(results, self.chosen)
-        return workspace.backend.xp.stack(both, axis=1), size_sums(centred, block, both[0])
+        return workspace.backend.xp.stack(both, axis=1), size_sums(coordinates, block, both[0])
 
 
 def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
@@ -193,11 +178,11 @@ def at_chosen(results: Floats, chosen: Indices) -> tuple[Floats, Floats]:
     return results[:, chosen, np.arange(len(chosen))], results[:, chosen, -1]
 
 
-def size_sums(centred: Floats, block: Block, residuals: Floats) -> Floats:
+def size_sums(features: Floats, block: Block, residuals: Floats) -> Floats:
     """Return `C'W|r|` for the features C of a block and residuals r of any shape."""
     weighted = abs(residuals.reshape(block.n_rows, -1)) * row_weights(block)[:, None]
     # `(W'C)'`, as BLAS multiplies a few columns faster from the left.
-    return (weighted.T @ centred).T.reshape(centred.shape[1], *residuals.shape[1:])
+    return (weighted.T @ features).T.reshape(features.shape[1], *residuals.shape[1:])
 
 
 def kept_share(leverage: Array, lengths: Array, weights: Array, constant: float, scaled_ridge: float | Array) -> Array:

@@ -12,13 +12,12 @@ from ridgemark.passes import RowPasses
 from ridgemark.path.left_out import (
     LeaveOneOut,
     at_chosen,
-    leave_one_out,
-    left_out_parts,
+    left_out_at,
     left_out_results,
     path_errors,
 )
 from ridgemark.rows.distinct import RowGroups
-from ridgemark.solvers import SpectralSolver
+from ridgemark.solvers import SpectralSolver, ridges_form
 from ridgemark.solvers.landmark_fit import ROBUST
 
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
@@ -96,16 +95,18 @@ def loo_path(
     `n_left_out` then counts all groups that can be left out, and `groups` says what is left out with each row of the
     sample. Where residuals of all rows exceed the memory of rows on workers, only the path is returned.
     """
-    parts = left_out_parts(factor, solver, ridges.scaled, target_origin)
-    errors, found = path_errors(passes, parts, groups)
+    inverse = solver.at_ridges(ridges.scaled)
+    errors, found = path_errors(passes, ridges_form(factor, solver, inverse, ridges.scaled, target_origin), groups)
     path = ridge_path(solver, ridges, n_left_out or passes.n_left_out, per_target, loo_error=errors)
     if passes.beyond_memory:
         return path, None
     if found is None:
-        return path, leave_one_out(passes, factor, solver, ridges.scaled[path.chosen], target_origin, groups)
+        scaled = ridges.scaled[path.chosen]
+        inverse = solver.at_ridges(scaled)
+        return path, left_out_at(passes, factor, solver, inverse, scaled, target_origin, groups)
     results, sums = found
     of_targets = sums[:, path.chosen, np.arange(len(path.chosen))]
-    return path, left_out_results(passes, solver, *at_chosen(results, path.chosen), of_targets)
+    return path, left_out_results(passes, solver, inverse, *at_chosen(results, path.chosen), of_targets)
 
 
 def ridge_path(

@@ -5,7 +5,8 @@ from ridgemark.solvers.choice import LANDMARKS_BEFORE_GRADIENT, choose_solver, s
 from ridgemark.solvers.compact_fit import CompactFit
 from ridgemark.solvers.conjugate_gradient import conjugate_gradient
 from ridgemark.solvers.curvature import CurvatureSystem, JointSystem, TargetSystems, systems_of_moments
-from ridgemark.solvers.landmark_fit import LandmarkFit, SpectralSolver, solve_landmarks
+from ridgemark.solvers.landmark_fit import LandmarkFit, RidgeInverse, SpectralSolver, solve_landmarks
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.solvers.newton import Newton, NewtonFit
 from ridgemark.solvers.refinement import RefinementStep, refine
+from ridgemark.solvers.ridge_task import RidgeTask, ridge_form, ridges_form

@@ -43,10 +43,12 @@ class CompactFit:
     @classmethod
     def of(cls, fit: LandmarkFit) -> CompactFit:
         """Return the compact form of a fit."""
-        solver = fit.solver
         with all_blas_threads():
-            scaled = np.sqrt(solver.spectrum + fit.scaled_ridge.min())[:, None] * solver.rotation.T
-            triangle = np.linalg.qr(scaled, mode="r")
+            if fit.inverse.is_triangular:
+                triangle = np.triu(linalg.inverse_triangle_(fit.inverse.root.copy(order="F")))
+            else:
+                scaled = np.sqrt(fit.solver.spectrum + fit.scaled_ridge.min())[:, None] * fit.solver.rotation.T
+                triangle = np.linalg.qr(scaled, mode="r")
         sizes = np.abs(triangle).max(axis=1, initial=0.0)
         rows = [row[i + 1 :] / size for i, (row, size) in enumerate(zip(triangle, sizes, strict=True))]
         root = np.concatenate([np.empty(0), *rows]).astype(np.float32)

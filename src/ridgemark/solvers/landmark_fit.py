@@ -1,6 +1,6 @@
 """Ridge regression on the features from their moments, for one ridge or for every ridge; and the fit from landmarks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -55,9 +55,70 @@ class CentredMoments:
         """The Frobenius norm of the Gram matrix, a bound on its largest eigenvalue."""
         return float(backend_of(self.gram).xp.linalg.norm(self.gram))
 
+    def check_targets(self) -> None:
+        """Refuse targets whose squares leave the floating-point range, as errors could not be compared."""
+        beyond = ~np.isfinite(self.target_variance)
+        beneath = (self.target_variance < 1e-300) & (np.abs(self.cross) > 0).any(axis=0)
+        if (beyond | beneath).any():
+            what = "exceed" if beyond.any() else "fall below"
+            raise NumericalError(f"the squares of the targets {what} the floating-point range; rescale the targets")
+
     def with_intercept(self, coefficients: Floats) -> RidgeSolution:
         """Return the solution with these coefficients and the intercept for which the mean residual is zero."""
         return RidgeSolution(coefficients, self.target_mean - self.feature_mean @ coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeInverse:
+    """`(Bc'W Bc + n lambda)^-1 = R diag(d) R'`, for one ridge or for several.
+
+    Attributes
+    ----------
+    root : array of shape (rank, rank)
+        R: for one ridge the inverse of the Cholesky factor, upper triangular; for several the eigenvectors.
+    factors : array of shape (rank, ridges)
+        d: ones, or `1/(s + n lambda)` with s the eigenvalues.
+    is_triangular : bool
+        Whether R is a triangle.
+    """
+
+    root: Floats
+    factors: Floats
+    is_triangular: bool
+
+    def of_target(self, number: int) -> "RidgeInverse":
+        """Return the inverse for the ridge of one target, which may be that of all."""
+        column = min(number, self.factors.shape[1] - 1)
+        return replace(self, factors=self.factors[:, column : column + 1])
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the inverse times `right`: for one ridge, or the columns belong to the ridges."""
+        return self.root @ (self.factors * (self.root.T @ right))
+
+    def coordinates(self, coefficients: Floats) -> Floats:
+        """Return `R^-1 c`."""
+        return linalg.solve_triangle(self.root, coefficients) if self.is_triangular else self.root.T @ coefficients
+
+    def of_features(self, values: Floats) -> Floats:
+        """Return `B'x` for `C'x`, with `C = B R` the coordinates of the features B."""
+        return linalg.solve_triangle(self.root, values, transposed=True) if self.is_triangular else self.root @ values
+
+    def shrinkage(self, scaled_ridge: Floats) -> Floats:
+        """Return `n lambda tr (Bc'W Bc + n lambda)^-1`: the dimensions that the ridges leave unused."""
+        if not self.is_triangular:
+            return (self.factors * scaled_ridge).sum(axis=0)
+        scaled = self._scaled(scaled_ridge)
+        return np.array([float(np.vdot(scaled, scaled))])
+
+    def squared_shrinkage(self, scaled_ridge: Floats) -> Floats:
+        """Return the trace of the square of `n lambda (Bc'W Bc + n lambda)^-1`."""
+        if not self.is_triangular:
+            return ((self.factors * scaled_ridge) ** 2).sum(axis=0)
+        return np.array([linalg.squared_norm_of_product(self._scaled(scaled_ridge))])
+
+    def _scaled(self, scaled_ridge: Floats) -> Floats:
+        """Return the root times that of the one ridge: its squares stay in the floating-point range."""
+        return np.sqrt(scaled_ridge[0]) * self.root
 
 
 class OneRidge(NamedTuple):
@@ -71,11 +132,14 @@ class OneRidge(NamedTuple):
         `tr L (L + scaled_ridge)^-1`, without the intercept.
     training_error : array of shape (targets,)
         The weighted mean squared residual.
+    inverse : RidgeInverse
+        `(B'WB + scaled_ridge I)^-1`.
     """
 
     solution: RidgeSolution
     effective_dimension: float
     training_error: Floats
+    inverse: RidgeInverse
 
 
 def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | None:
@@ -92,12 +156,15 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     if triangle is None:
         return None
     coefficients = linalg.solve_cholesky(triangle, cross)
-    inverse = linalg.inverse_triangle_(triangle)
+    root = linalg.inverse_triangle_(triangle)
+    root = backend_of(root).to_host(root)
+    inverse = RidgeInverse(root, np.ones((rank, 1)), True)
     explained = ((cross + scaled_ridge * coefficients) * coefficients).sum(axis=0)
     return OneRidge(
         centred.with_intercept(coefficients),
-        max(0.0, rank - scaled_ridge * float(backend_of(inverse).xp.linalg.norm(inverse)) ** 2),
+        max(0.0, rank - float(inverse.shrinkage(np.array([scaled_ridge]))[0])),
         np.maximum(centred.target_variance - explained / centred.total_weight, 0.0),
+        inverse,
     )
 
 
@@ -127,6 +194,10 @@ class SpectralSolver(CentredMoments):
         """Return `1/(s + scaled_ridge)`, shape (rank, 1), or with one column for each ridge."""
         return 1.0 / (self.spectrum[:, None] + scaled_ridge)
 
+    def at_ridges(self, scaled_ridges: Floats) -> RidgeInverse:
+        """Return the inverse for some ridges."""
+        return RidgeInverse(self.rotation, self.inverse(scaled_ridges), False)
+
     def effective_dimension(self, scaled_ridge: float) -> float:
         """Return the trace of `L (L + scaled_ridge)^-1`, without the intercept."""
         return float((self.spectrum / (self.spectrum + scaled_ridge)).sum())
@@ -151,14 +222,6 @@ class SpectralSolver(CentredMoments):
             return np.full(len(self.target_variance), np.inf)
         return self.training_error(scaled_ridge) / remaining**2
 
-    def check_targets(self) -> None:
-        """Refuse targets whose squares leave the floating-point range, as errors could not be compared."""
-        beyond = ~np.isfinite(self.target_variance)
-        beneath = (self.target_variance < 1e-300) & (np.abs(self.rotated) > 0).any(axis=0)
-        if (beyond | beneath).any():
-            what = "exceed" if beyond.any() else "fall below"
-            raise NumericalError(f"the squares of the targets {what} the floating-point range; rescale the targets")
-
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFit:
@@ -175,11 +238,33 @@ class LandmarkFit:
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
     spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
     known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where it is at hand
+    known_inverse: RidgeInverse | None = field(default=None, compare=False, repr=False)  # likewise
 
     @cached_property
     def centred(self) -> CentredMoments:
         """The moments, measured from their means where there is an intercept."""
         return self.spectral or CentredMoments(self.moments, self.fit_intercept)
+
+    @cached_property
+    def inverse(self) -> RidgeInverse:
+        """`(Bc'W Bc + n lambda)^-1`: one ridge for all targets where theirs are equal, otherwise one for each."""
+        if self.known_inverse is not None:
+            return self.known_inverse
+        ridges = self.scaled_ridge if np.ptp(self.scaled_ridge) > 0 else self.scaled_ridge[:1]
+        one = solve_one_ridge(self.centred, float(ridges[0])) if self.spectral is None and len(ridges) == 1 else None
+        return self.solver.at_ridges(ridges) if one is None else one.inverse
+
+    @property
+    def dimensions(self) -> Floats:
+        """The trace of `L (L + n lambda)^-1`, one more with an intercept, for every target."""
+        unused = self.inverse.shrinkage(self.scaled_ridge)
+        return np.maximum(len(self.inverse.root) - unused, 0.0) + self.fit_intercept
+
+    @property
+    def degrees_of_freedom(self) -> Floats:
+        """`2 tr H - tr H^2`, one more with an intercept, for every target."""
+        squares = self.inverse.squared_shrinkage(self.scaled_ridge)
+        return np.maximum(len(self.inverse.root) - squares, 0.0) + self.fit_intercept
 
     @cached_property
     def solver(self) -> SpectralSolver:
@@ -218,7 +303,7 @@ def solve_landmarks(
     `residual_dimension` more.
     """
     smallest, one, size = float(scaled_ridge.min()), None, None
-    if spectral is None and len(np.unique(scaled_ridge)) == 1:
+    if spectral is None and np.ptp(scaled_ridge) == 0:
         centred = CentredMoments(moments, fit_intercept)
         one, size = solve_one_ridge(centred, smallest), centred.size
     moments = moments.on_host()
@@ -231,6 +316,7 @@ def solve_landmarks(
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
         *(solution, error, dimension_bracket(lower, moments, smallest), spectral, size),
+        None if one is None else one.inverse,
     )
 
 
