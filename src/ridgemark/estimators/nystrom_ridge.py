@@ -217,7 +217,11 @@ class NystromRidge(Regressor, RegressionModel):
         recipe = recipe.after(setting.tuning)
         prepared = prepare(setting, recipe, rng)
         of_rows = prepared.factor, prepared.moments, setting.target_origin
-        tuned = tune(passes, recipe, *of_rows, spectral=prepared.spectral)
+        few = setting.passes  # all rows, or a sample of them
+        kept = None
+        if recipe.criterion == "loo" and not recipe.one_ridge and not setting.kernel.pairwise:
+            kept = keep_rows(few)
+        tuned = tune(passes, recipe, *of_rows, kept=kept, spectral=prepared.spectral, first_ridge=setting.tuned_ridge)
         certificate = tolerance = None
         if recipe.certify_with is not None:
             prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
@@ -230,9 +234,8 @@ class NystromRidge(Regressor, RegressionModel):
         if tolerance is not None:
             solution = replace(solution, certificate=certificate, tolerance=tolerance)
         sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
-        few = setting.passes  # all rows, or a sample of them
-        if left_out is not None and not choice.kernel.pairwise:
-            rows = replace(rows, sample=keep_rows(passes))
+        if left_out is not None:
+            rows = replace(rows, sample=kept)
         importances = feature_importances(few, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
         model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, setting.tuning, importances)
         if left_out is not None:

@@ -6,11 +6,11 @@ import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
-from ridgemark.fitting.stages import Prepared
+from ridgemark.fitting.stages import Prepared, leading_solver
 from ridgemark.losses import ClassLoss, RidgeSolution
 from ridgemark.passes import RowPasses
 from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, rows_of_classes, walk_downhill
-from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit, SpectralSolver
+from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
 _LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
@@ -92,7 +92,7 @@ def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges, newton: Newto
     has the effect of the ridge divided by it. At the smallest ridge allowed, a constant prediction has as many
     effective dimensions as there are rows outside the largest class.
     """
-    solver = SpectralSolver(prepared.moments, recipe.fit_intercept)
+    solver = leading_solver(prepared.moments, recipe.fit_intercept)
     n_left_out, free = newton.passes.n_left_out, max(1, len(solver.target_variance) - 1)  # targets free to differ
     squared = ridge_path(solver, ridges, n_left_out)
     chosen = int(squared.chosen[0])

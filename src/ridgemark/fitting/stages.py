@@ -8,18 +8,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
+from ridgemark.backends import NUMPY, Floats, Indices
 from ridgemark.fitting.recipe import Recipe, scaled_ridges
 from ridgemark.kernels import Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import Moments, loss_sums
-from ridgemark.operators import NystromFactor, nystrom_factor
+from ridgemark.operators import NystromFactor, hold_features, nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import KeptRows, LeaveOneOut, RidgePath, loo_path, ridge_path
+from ridgemark.path import (
+    KeptRows,
+    LeaveOneOut,
+    RidgePath,
+    leave_one_out,
+    left_out_errors,
+    loo_path,
+    ridge_path,
+    searched_path,
+)
 from ridgemark.rows import ArrayRows, Block, DistinctRows
 from ridgemark.selection import LandmarkCount, Landmarks, Problem, count_landmarks, make_selection
 from ridgemark.selection.pilot import PILOT, draw_pilot
 from ridgemark.solvers import LANDMARKS_BEFORE_GRADIENT, LandmarkFit, SpectralSolver, choose_solver, solve_landmarks
+from ridgemark.solvers.landmark_fit import CentredMoments
 from ridgemark.solvers.landmark_gradient import LandmarkGradientFit, landmark_gradient
 from ridgemark.tuning import TuningResult, choose_kernel
 
@@ -29,6 +39,7 @@ _MORE = 1.25  # factor by which the number of landmarks must grow for this
 _ALIKE = 0.1  # total variation distance of two sampling distributions that is not worth a second draw
 _EXACT_SAMPLE = 2500  # rows on which exact leave-one-out takes seconds
 _NEARLY_AS_GOOD = 5e-3  # share of the squared error by which ridges hardly differ on such a sample
+_WHOLE_PATH = 1000  # features for which an eigendecomposition, for all ridges, takes less than a few Cholesky factors
 _SHARE_OF_RESIDUAL = 1e-2  # tolerance of the gradient solver, relative to the root of the training error
 _MOST_PRODUCTS = 1000  # of the gradient solver, each one pass
 
@@ -58,6 +69,13 @@ class Setting:
     def row_numbers(self, indices: Indices | None) -> Indices | None:
         """Return the numbers, among all rows, of some rows that choose."""
         return indices if indices is None or self.all_rows is None else self.all_rows.sample()[0].numbers[indices]
+
+    @property
+    def tuned_ridge(self) -> float | None:
+        """The lambda that tuning suggests; as n lambda and lambda grow differently, scaled by the root of the rows."""
+        if self.tuning is None:
+            return None
+        return self.tuning.ridge * math.sqrt(self.tuning.n_tuning / max(len(self.distinct), self.tuning.n_tuning))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +130,15 @@ def settle_kernel(passes: RowPasses, recipe: Recipe, rng: np.random.Generator) -
 def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Problem:
     """Return the problem for which landmarks are to be chosen.
 
-    The ridge is the one given, or the best for a pilot by generalised cross-validation, which needs no pass of its own.
+    The ridge is the one given, or the one that tuning suggests, or the best for a pilot by generalised
+    cross-validation, which needs no pass of its own.
     """
     passes, kernel, distinct = setting.passes, setting.kernel, setting.distinct
     scaled_ridge, pilots = None, {}
     if recipe.one_ridge:
         scaled_ridge = float(scaled_ridges(np.array(recipe.ridge), setting.total_weight))
+    elif setting.tuned_ridge is not None:
+        scaled_ridge = float(scaled_ridges(np.array(setting.tuned_ridge), setting.total_weight))
     elif recipe.needs_first_ridge(len(distinct)):
         pilots[PILOT] = draw_pilot(passes, kernel, distinct, PILOT, rng, target_origin=setting.target_origin)
         moments = pilots[PILOT].moments
@@ -135,15 +156,17 @@ def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -
 def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepared:
     """Draw landmarks at a first ridge and sum over all rows.
 
-    Landmarks are drawn once more where the best ridge of these sums differs more than tenfold from the first, and asks
-    for more landmarks or its scores would draw other rows.
+    Where a pilot chose it, landmarks are drawn once more if the best ridge of these sums differs more than tenfold
+    from the first, and asks for more landmarks or its scores would draw other rows.
     """
     problem = make_problem(setting, recipe, rng)
     prepared = sum_over_rows(setting, problem, recipe, draw_landmarks(problem, recipe, rng), rng)
-    if recipe.one_ridge or not (prepared.count.may_grow or prepared.landmarks.scores is not None):
+    matters = prepared.count.may_grow or prepared.landmarks.scores is not None
+    if recipe.one_ridge or setting.tuned_ridge is not None or not matters:
         return prepared
-    spectral = SpectralSolver(prepared.moments, recipe.fit_intercept)
-    prepared = replace(prepared, spectral=spectral)
+    spectral = leading_solver(prepared.moments, recipe.fit_intercept)
+    if len(spectral.spectrum) == prepared.factor.rank:
+        prepared = replace(prepared, spectral=spectral)
     best = _best_for(prepared.moments, spectral, recipe, setting.summed.n_left_out)
     found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
@@ -161,10 +184,16 @@ def sum_over_rows(
     if solver == "gradient":
         part = np.sort(rng.permutation(count_rows(points))[:LANDMARKS_BEFORE_GRADIENT])
         points, indices = points[part], None if indices is None else indices[part]
-    factor = nystrom_factor(setting.kernel, points, indices, stays=True)
+    again = recipe.criterion == "loo" and not recipe.one_ridge  # whether leave-one-out needs the features again
+    here = setting.all_rows is None and setting.passes.backend is NUMPY
+    pivots = landmarks.pivots if again and here and solver == "direct" else None
+    known = None if pivots is None else (pivots.order, pivots.triangle)
+    factor = nystrom_factor(setting.kernel, points, indices, stays=True, pivots=known)
     smallest = None  # where the ridges depend on the kernel
     if not isinstance(recipe.ridge, str):
         smallest = float(scaled_ridges(np.min(recipe.ridge), setting.summed.total_weight))
+    if again:
+        hold_features(setting.summed, factor, None if pivots is None else pivots.features)
     moments = loss_sums(setting.summed, factor, setting.target_origin, smallest, stays=recipe.one_ridge)
     return Prepared(setting, problem, *drawn, solver, factor.on_host(), moments)
 
@@ -178,8 +207,13 @@ def tune(
     n_distinct: int | None = None,
     kept: KeptRows | None = None,
     spectral: SpectralSolver | None = None,
+    first_ridge: float | None = None,
+    whole_path: bool = False,
 ) -> Tuned:
     """Choose the ridge and solve, with one more pass for leave-one-out.
+
+    Among many features the ridge is searched from `first_ridge` on, by leave-one-out on the rows kept, unless the whole
+    path is wanted.
 
     Where `n_distinct` is given, the moments are sums over several batches with that many distinct rows, and `passes`
     reads only the last batch. Leave-one-out then uses the rows kept of all batches; without them, generalised
@@ -190,8 +224,13 @@ def tune(
         ridges = np.full(len(target_origin), float(recipe.ridge))
         scaled = scaled_ridges(ridges, moments.total_weight)
         return Tuned(solve_landmarks(factor, moments, intercept, scaled, target_origin, unit), ridges, None, None)
-    solver, left_out = spectral or SpectralSolver(moments, intercept), None
-    candidates, per_target = recipe.ridges(moments), recipe.ridge_per_target
+    left_out, candidates, per_target = None, recipe.ridges(moments), recipe.ridge_per_target
+    searched = isinstance(recipe.ridge, str) and recipe.criterion == "loo" and not whole_path and not per_target
+    if searched and kept is not None and factor.rank > _WHOLE_PATH:
+        found = _search(passes, recipe, factor, moments, target_origin, n_distinct, kept, first_ridge)
+        if found is not None:
+            return found
+    solver = spectral or SpectralSolver(moments, intercept)
     if recipe.criterion == "loo" and n_distinct is None:
         path, left_out = loo_path(passes, factor, solver, candidates, target_origin, per_target)
     elif recipe.criterion == "loo" and kept is not None:
@@ -205,6 +244,43 @@ def tune(
     return Tuned(
         solve_landmarks(factor, moments, intercept, scaled, target_origin, unit, solver), ridges, path, left_out
     )
+
+
+def _search(
+    passes: RowPasses,
+    recipe: Recipe,
+    factor: NystromFactor,
+    moments: Moments,
+    origin: Floats,
+    n_distinct: int | None,
+    kept: KeptRows,
+    first_ridge: float | None,
+) -> Tuned | None:
+    """Choose the ridge by a walk downhill from the first one, and solve; None where the sums do not determine it."""
+    centred, ridges = CentredMoments(moments, recipe.fit_intercept), recipe.ridges(moments)
+    n_left_out, sample = n_distinct or passes.n_left_out, kept.passes(passes.memory_budget)
+    if first_ridge is None:
+        leading = leading_solver(moments, recipe.fit_intercept)
+        rough = ridge_path(leading, ridges, n_left_out)
+        first_ridge = float(rough.ridges[rough.chosen[0]])
+    path = searched_path(sample, factor, centred, ridges, origin, first_ridge, n_left_out)
+    passes.count_entries(sample.n_kernel_evaluations)
+    if path is None:
+        return None
+    chosen, left_out = path.ridges[path.chosen], None
+    scaled = scaled_ridges(chosen, moments.total_weight)
+    fit = solve_landmarks(factor, moments, recipe.fit_intercept, scaled, origin, passes.weight_unit)
+    if n_distinct is None and passes.beyond_memory:
+        path = path.with_all_rows(left_out_errors(passes, fit))
+    elif n_distinct is None:
+        left_out = leave_one_out(passes, fit)
+        path = path.with_all_rows(passes.row_counts() @ left_out.residuals**2 / passes.total_weight)
+    return Tuned(fit, chosen, path, left_out)
+
+
+def leading_solver(moments: Moments, fit_intercept: bool) -> SpectralSolver:
+    """Return the solver of the first features, all of them where they are not many."""
+    return SpectralSolver(moments.leading(_WHOLE_PATH), fit_intercept)
 
 
 def tune_on_sample(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> tuple[Recipe, Tuned]:
@@ -222,7 +298,8 @@ def tune_on_sample(setting: Setting, recipe: Recipe, rng: np.random.Generator) -
     settled = replace(recipe, kernel=setting.kernel, bandwidth="median")
     all_landmarks = replace(settled, n_landmarks=len(kinds), selection="uniform")
     prepared = prepare(settle_kernel(sample, all_landmarks, rng), all_landmarks, rng)
-    tuned = tune(sample, all_landmarks, prepared.factor, prepared.moments, prepared.setting.target_origin)
+    of_rows = prepared.factor, prepared.moments, prepared.setting.target_origin
+    tuned = tune(sample, all_landmarks, *of_rows, whole_path=True)
     path = tuned.path
     if path is not None and len(kinds) < len(distinct):
         path = path.raised(_NEARLY_AS_GOOD)

@@ -15,6 +15,7 @@ from ridgemark.path.left_out import kept_share
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
 
+_FEATURES = 500  # the first ones: noise is smooth, and takes no more
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
 _OUTLIER = 25.0  # squared standardised residuals count at most this
@@ -57,7 +58,7 @@ def constant_noise(fit: LandmarkFit) -> NoiseLevel:
 def noise_of_rows(
     passes: RowPasses, fit: LandmarkFit, left_out: LeaveOneOut, sample: Indices
 ) -> tuple[NoiseLevel, Floats]:
-    """Return the noise by ridge regression of |r_i| on the features, and its leave-one-out values at sampled rows.
+    """Return the noise by ridge regression of |r_i| on the first features, and its values left out at sampled rows.
 
     r are the leave-one-out residuals of the rows of the fit, or of a sample of them. The ridge of each target is that
     of the smallest leave-one-out error on the sample. Sizes are scaled so that the mean of `min((r/sigma)^2, 25)` is 1.
@@ -71,14 +72,15 @@ def noise_of_rows(
     uneven = np.sqrt(weights @ (sizes - origin) ** 2 / total) > _EQUAL  # noise of one size has nothing to regress
     weighted = weights[:, None] * (sizes - origin) * uneven
     more = fit.moments.total_weight / total  # sums over a sample are raised to those of all rows
-    ridges = _ridges(fit)
+    ridges, factor = _ridges(fit), fit.factor.leading(_FEATURES)
+    known = fit.moments.leading(factor.rank)
     sums = replace(
-        fit.moments,
-        cross=(left_out.size_sums * (more / unit) - np.outer(fit.moments.feature_sum, origin)) * uneven,
+        known,
+        cross=(left_out.size_sums[: factor.rank] * (more / unit) - np.outer(known.feature_sum, origin)) * uneven,
         target_sum=more * weighted.sum(axis=0),
         target_square=more * (weighted * (sizes - origin)).sum(axis=0),
     )
-    solver = SpectralSolver(sums, fit.fit_intercept, fit.solver)
+    solver = SpectralSolver(sums, fit.fit_intercept, fit.solver if factor is fit.factor else None)
     together, own, wholes = passes.left_out(), weights[sample], passes.left_out_groups().weights
     gaps = group_rows(together, weights, sizes.copy()).gaps if together.has_repeats else None
     groups = RowGroups(wholes[sample], None if gaps is None else gaps[sample])
@@ -86,14 +88,16 @@ def noise_of_rows(
     n_groups = round(more * count)  # among all rows of the fit
     sizes = sizes[sample]
     rows = RowPasses(ArrayRows(passes.take(sample).features, sizes, own), passes.memory_budget)
-    path, found = loo_path(rows, fit.factor, solver, ridges, origin, True, n_groups, groups)
+    path, found = loo_path(rows, factor, solver, ridges, origin, True, n_groups, groups)
     assert found is not None  # the rows are in memory
     passes.count_entries(rows.n_kernel_evaluations)
     floor = np.maximum(_LOWEST * quantiles(sizes.T, own, [0.5])[:, 0], np.finfo(float).eps)
     level = np.maximum(sizes - found.residuals, floor)
     scale = unit * _scale(sizes / level, own)
     solution = solver.solution(ridges.scaled[path.chosen])
-    solution = RidgeSolution(solution.coefficients * scale, (solution.intercept + origin) * scale)
+    coefficients = np.zeros((fit.factor.rank, len(scale)))
+    coefficients[: factor.rank] = solution.coefficients * scale
+    solution = RidgeSolution(coefficients, (solution.intercept + origin) * scale)
     # Each group counts once, so that weight 2 is a repeated row; zero where k(x, x) of new rows is not known.
     variance = unit_variance(fit, n_groups) * (not _pairwise(fit))
     return NoiseLevel(solution, floor * scale, variance, False), level * scale

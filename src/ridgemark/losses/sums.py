@@ -9,7 +9,7 @@ import numpy as np
 
 from ridgemark.backends import NUMPY, Floats, backend_of, moved, on_host, one_blas_thread
 from ridgemark.losses.loss import SQUARED, Loss, RidgeSolution
-from ridgemark.operators.blocks import cross_block, diagonal_block
+from ridgemark.operators.blocks import cross_block, diagonal_block, feature_block
 from ridgemark.operators.factor import NystromFactor
 from ridgemark.operators.whitening import Whitening, plan_whitening, whiten_before
 from ridgemark.passes import RowPasses, Summed, Task, Workspace
@@ -45,6 +45,11 @@ class Moments(Summed):
     def without_products(self) -> Moments:
         """Return the sums without the Gram matrix, the only large one."""
         return replace(self, gram=np.zeros((0, 0)))
+
+    def leading(self, most: int) -> Moments:
+        """Return the sums of the first features."""
+        gram, cross, feature_sum = self.gram[:most, :most], self.cross[:most], self.feature_sum[:most]
+        return replace(self, gram=gram, cross=cross, feature_sum=feature_sum)
 
     def on_host(self) -> Moments:
         """Return the sums with the Gram matrix in host memory."""
@@ -84,13 +89,21 @@ class LossSums(Task):
     at: RidgeSolution | None  # where the loss is expanded, for features as whitened here; None for a quadratic loss
 
     @property
+    def factor(self) -> NystromFactor:
+        """The landmarks with their whitener."""
+        return self.whitening.factor
+
+    @property
     def kernel_entries(self) -> int:
-        return self.whitening.factor.cross_kernel.n_landmarks
+        return self.factor.cross_kernel.n_landmarks
 
     def __call__(self, block: Block, workspace: Workspace) -> Moments:
-        factor, backend = self.whitening.factor, workspace.backend
+        factor, backend = self.factor, workspace.backend
         entry_error = factor.kept_kernel.entry_error(block.features)
-        features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
+        if block.held is None:
+            features = self.whitening.apply_(cross_block(factor.kept_kernel, block, workspace))
+        else:
+            features = feature_block(factor, block, workspace)
         weights, weighted, loss = row_weights(block), block.weights is not None, 0.0
         targets = backend.zeros((block.n_rows, 0)) if block.targets is None else block.targets - self.target_origin
         if self.at is not None:
@@ -142,7 +155,7 @@ def loss_sums(
     backend, factor = passes.placed(factor)
     factor = factor.on_host() if backend is NUMPY else factor
     whitening = whiten_before(factor)
-    if scaled_ridge is not None:
+    if scaled_ridge is not None and passes.held is None:
         whitening = plan_whitening(factor, passes.source.n_rows, scaled_ridge)
     moments = _sum(passes, LossSums(whitening, loss, origin, at))
     if whitening.loses_digits(moments.gram):  # the landmarks did not represent the rows

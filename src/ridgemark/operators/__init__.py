@@ -4,5 +4,5 @@ from ridgemark.operators.blocks import CrossTask, FeatureTask, cross_block, diag
 from ridgemark.operators.factor import NystromFactor, in_order, nystrom_factor
 from ridgemark.operators.held import hold_on_device
 from ridgemark.operators.kernel_matrix import KernelMatrix, kernel_diagonal
-from ridgemark.operators.row_matrix import Cross, Features
+from ridgemark.operators.row_matrix import Cross, Features, hold_features
 from ridgemark.operators.weighting import ShiftedInverse, Weighting

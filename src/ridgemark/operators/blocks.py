@@ -40,6 +40,10 @@ def cross_block(cross_kernel: CrossKernel, block: Block, workspace: Workspace) -
 
 def feature_block(factor: NystromFactor, block: Block, workspace: Workspace) -> Floats:
     """Return the features `b(x) = T'k(x)` of a block, in memory that the next block overwrites."""
+    if block.held is not None:
+        out = workspace.array("cross", block.held.shape)
+        out[...] = block.held
+        return out
     cross = cross_block(factor.kept_kernel, block, workspace)
     return factor.kept_kernel.backend.times_triangle_(cross, factor.triangle)
 

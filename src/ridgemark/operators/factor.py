@@ -42,6 +42,15 @@ class NystromFactor:
         root[self.kept] = self.triangle
         return root
 
+    def leading(self, most: int) -> Self:
+        """Return the factor of the first features, which are those of the first landmarks kept."""
+        bound, kept = self.kept_kernel, self.kept[:most]
+        if most >= self.rank or bound.kernel.pairwise:
+            return self
+        bound = bound.kernel.bind(bound.landmarks[:most])
+        among, triangle = self.landmark_kernel[kept[:, None], kept], self.triangle[:most, :most]
+        return type(self)(bound, among, np.arange(most), triangle, bound)
+
     def on_host(self) -> Self:
         """Return the factor with its matrices in host memory."""
         matrices = on_host((self.landmark_kernel, self.triangle), backend_of(self.triangle))
@@ -81,16 +90,24 @@ class NystromFactor:
 
 
 def nystrom_factor(
-    kernel: Kernel, landmarks: Any, indices: Indices | None = None, stays: bool = False
+    kernel: Kernel,
+    landmarks: Any,
+    indices: Indices | None = None,
+    stays: bool = False,
+    pivots: tuple[Indices, Array] | None = None,
 ) -> NystromFactor:
     """Whiten the landmark kernel; nothing is added to its diagonal.
 
-    With `stays`, matrices that were computed on a device stay there.
+    With `stays`, matrices that were computed on a device stay there. `pivots` are the order of landmarks in a Cholesky
+    factor of their kernel, and this upper triangle, where both are known.
     """
     cross_kernel = kernel.bind(landmarks, indices)
     block = block_of_landmarks(cross_kernel, landmarks)
     landmark_kernel = _symmetric(linalg.check_range(backend_of(block).double(block)))
-    triangle, kept = linalg.pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
+    if pivots is None:
+        triangle, kept = linalg.pivoted_cholesky(landmark_kernel, backend_of(block).precision(block))
+    else:
+        kept, triangle = pivots[0], np.array(pivots[1], order="F")
     triangle = linalg.inverse_triangle_(triangle)
     kept_kernel = kernel.bind(landmarks[kept], None if indices is None else indices[kept])
     factor = NystromFactor(cross_kernel, landmark_kernel, kept, triangle, kept_kernel)

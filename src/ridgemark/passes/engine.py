@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ridgemark.backends import NUMPY, Backend, current_backend, moved, on_host
+from ridgemark.backends import NUMPY, Backend, Floats, current_backend, moved, on_host
 from ridgemark.errors import ParameterError
 from ridgemark.passes.dask import Along, PartitionTask, each_block, total
 from ridgemark.passes.device import DeviceExecutor, device_rows, placed
@@ -69,6 +69,7 @@ class TaskRunner:
         self.executor = ThreadExecutor()
         self._room: dict[Backend, int] = {}  # bytes of a device that further rows may take
         self._there: dict[tuple[Backend, int, int], Block] = {}  # by their first row and number: blocks on a device
+        self.held: tuple[Any, Floats] | None = None  # a kernel bound to landmarks, and the features of all rows from it
         self.remote = isinstance(source, DaskRows)  # whether rows stay on workers, and only results of a pass come
 
     @property
@@ -231,6 +232,7 @@ class TaskRunner:
             yield from self._run_on_partitions(self.source, task, along, out, adds)
             return
         assert not callable(along)
+        held = self._held_for(task)
         backend, task = self.placed(task) if task.on_device else (NUMPY, task)
         clock, done, n_rows = Clock(), 0, self.source.n_rows - start
         if backend is NUMPY is not self.backend:
@@ -245,6 +247,7 @@ class TaskRunner:
         def work(block: Block, workspace: Workspace) -> Any:
             rows, here = slice(block.start, block.start + block.n_rows), workspace.backend
             given = replace(self._sent(block, here), along=tuple(values[rows] for values in along))
+            given = given if held is None else replace(given, held=held[rows])
             result = tasks[here](prepared(given, self.weight_unit, here), workspace)
             if out is not None:
                 out[rows] = on_host(result, here) if isinstance(out, np.ndarray) else moved(result, self.backend)
@@ -260,7 +263,14 @@ class TaskRunner:
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)
             yield block, result, here
-        self.cost += Cost(1, task.kernel_entries * n_rows, clock.seconds, clock.waited)
+        entries = task.kernel_entries * n_rows if held is None else 0
+        self.cost += Cost(1, entries, clock.seconds, clock.waited)
+
+    def _held_for(self, task: Task) -> Floats | None:
+        """Return the features held of all rows, where the task computes these."""
+        if self.held is None or getattr(getattr(task, "factor", None), "kept_kernel", None) is not self.held[0]:
+            return None
+        return self.held[1]
 
     def _sent(self, block: Block, backend: Backend) -> Block:
         """Return the block on a device of a pass, and keep it there for later passes while there is room.

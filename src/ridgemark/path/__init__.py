@@ -1,6 +1,7 @@
 """The ridge from the data: closed-form leave-one-out, or generalised cross-validation, over a whole path of ridges."""
 
+from ridgemark.path.downhill import walk_downhill
 from ridgemark.path.kept_rows import KeptRows, keep_rows
-from ridgemark.path.left_out import LeaveOneOut, leave_one_out
-from ridgemark.path.log_loss import LossPath, LossSearch, left_out_predictor, rows_of_classes, walk_downhill
-from ridgemark.path.ridges import RidgePath, Ridges, loo_path, ridge_path
+from ridgemark.path.left_out import LeaveOneOut, leave_one_out, left_out_errors
+from ridgemark.path.log_loss import LossPath, LossSearch, left_out_predictor, rows_of_classes
+from ridgemark.path.ridges import RidgePath, Ridges, loo_path, ridge_path, searched_path

@@ -85,6 +85,12 @@ def left_out_results(
     return LeaveOneOut(residuals, potential, weights * (np.count_nonzero(weights) / weights.sum()), size_sums)
 
 
+def left_out_errors(passes: RowPasses, fit: LandmarkFit) -> Floats:
+    """Return the weighted mean squared residual of every target, for a fit of one ridge; it holds no residuals."""
+    form = ridges_form(fit.factor, fit.centred, fit.inverse, fit.scaled_ridge[:1], fit.target_origin)
+    return path_errors(passes, form, None)[0][0]
+
+
 def path_errors(
     passes: RowPasses, parts: dict[str, Any], groups: RowGroups | None
 ) -> tuple[Floats, tuple[Floats, Floats] | None]:

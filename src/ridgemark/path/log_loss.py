@@ -1,6 +1,5 @@
 """The ridge of a class model: leave-one-out log loss in one Newton step, over some ridges of a path."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,9 +15,7 @@ from ridgemark.rows import Block, row_weights
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from ridgemark.solvers.curvature import System
 
-_STRIDES = (2, 1)  # over the ridges searched: a half and a quarter of a decade
 _AS_GOOD = 1e-4  # relative difference of losses that does not count
-_WORTH = 1e-3  # relative gain for which another step along the ridges is taken
 # Decrease of the sum of the losses that does not count, in units of the least weight of a row. Where nearly all rows
 # are predicted for sure, the few that are not decide, and every smaller ridge seems better.
 _LEAST_GAIN = 0.25
@@ -262,48 +259,3 @@ def rows_of_classes(newton: Newton) -> tuple[Floats, Floats]:
     each = weights @ shares / (weights.sum() * counts)
     fewest = [int(counts.argmin())]
     return (counts, each) if targets.shape[1] > 1 else (counts[fewest], each[fewest])
-
-
-def walk_downhill(evaluate: Callable[[int], float], start: int, count: int, least_gain: float = 0.0) -> None:
-    """Evaluate positions from 0 to count - 1, beginning at `start`, until no neighbour of the best is much better.
-
-    Neighbours are first two positions away, then one; closer ones only where those differ. The smaller ridge is tried
-    first, as a walk begins at a large one. Small ridges are slow: once three positions are known, a neighbour is tried
-    only where the parabola through the three nearest ones promises a gain. A gain must exceed `least_gain`.
-    """
-    known: dict[int, float] = {}
-
-    def seen(k: int) -> float:
-        known[k] = evaluate(k)
-        return known[k]
-
-    def promised(k: int, here: int) -> float:
-        nearest = sorted(known, key=lambda one: abs(one - here))[:3]
-        return -np.inf if len(nearest) < 3 else float(_parabola(nearest, [known[one] for one in nearest], k))
-
-    def better(here: int, stride: int) -> int | None:
-        enough = min(seen(here) / (1.0 + _WORTH), seen(here) - least_gain)
-        for k in (here + stride, here - stride):
-            larger = min(known) - stride
-            if len(known) == 2 and larger >= 0:
-                seen(larger)
-            if 0 <= k < count and (k in known or promised(k, here) < enough) and seen(k) < enough:
-                return k
-        return None
-
-    here = start
-    for stride in _STRIDES:
-        while (found := better(here, stride)) is not None:
-            here = found
-        beside = [k for k in (here, here + stride, here - stride) if k in known]
-        lowest = min(known[k] for k in beside)
-        if max(known[k] for k in beside) <= max((1.0 + _WORTH) * lowest, lowest + least_gain):
-            return
-        here = min(beside, key=lambda k: known[k])
-
-
-def _parabola(at: list[int], values: list[float], where: int) -> float:
-    """Return the value of the parabola through three points."""
-    a, b, c = (float(one - where) for one in at)
-    fa, fb, fc = values
-    return fa * b * c / ((a - b) * (a - c)) + fb * a * c / ((b - a) * (b - c)) + fc * a * b / ((c - a) * (c - b))

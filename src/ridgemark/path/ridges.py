@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ridgemark.backends import Floats, Indices
-from ridgemark.operators import NystromFactor
+from ridgemark.backends import Flags, Floats, Indices
+from ridgemark.operators import NystromFactor, hold_features
 from ridgemark.passes import RowPasses
+from ridgemark.path.downhill import walk_downhill
 from ridgemark.path.left_out import (
     LeaveOneOut,
     at_chosen,
@@ -18,7 +19,7 @@ from ridgemark.path.left_out import (
 )
 from ridgemark.rows.distinct import RowGroups
 from ridgemark.solvers import SpectralSolver, ridges_form
-from ridgemark.solvers.landmark_fit import ROBUST
+from ridgemark.solvers.landmark_fit import ROBUST, CentredMoments, generalised_error, solve_one_ridge
 
 _AS_GOOD = 1e-4  # relative difference of squared errors that does not count
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -52,6 +53,10 @@ class RidgePath:
         The criterion that chose the ridges.
     chosen : array of shape (n_targets,)
         Position of each target's ridge in `ridges`.
+    sample : array of shape (g,)
+        Whether the leave-one-out error of a ridge is that of a sample of the rows.
+    smallest, largest : float
+        The ends of the ridges that could have been tried.
     """
 
     ridges: Floats
@@ -61,11 +66,22 @@ class RidgePath:
     effective_dimension: Floats
     criterion: str
     chosen: Indices
+    sample: Flags
+    smallest: float
+    largest: float
 
     @property
     def on_edge(self) -> bool:
         """Whether a chosen ridge is the largest or smallest of the path, so that the best may lie beyond."""
-        return bool(len(self.ridges) > 1 and np.isin(self.chosen, (0, len(self.ridges) - 1)).any())
+        ends = self.smallest, self.largest
+        return bool(self.smallest < self.largest and np.isin(self.ridges[self.chosen], ends).any())
+
+    def with_all_rows(self, loo_error: Floats) -> RidgePath:
+        """Return the path of one ridge for all targets, with its leave-one-out error of all rows."""
+        assert self.loo_error is not None
+        errors, sample = self.loo_error.copy(), self.sample.copy()
+        errors[self.chosen[0]], sample[self.chosen[0]] = loo_error, False
+        return replace(self, loo_error=errors, sample=sample)
 
     def raised(self, share: float) -> RidgePath:
         """Return the path with the largest ridge chosen whose error exceeds that of the chosen one by at most a share.
@@ -125,14 +141,81 @@ def ridge_path(
     solver.check_targets()
     gcv = np.array([solver.generalised_cross_validation(r, n_left_out, factor) for r in ridges.scaled])
     errors = gcv if loo_error is None else loo_error
-    scale = np.where(solver.target_variance > 0, solver.target_variance, 1.0)
-    totals = errors / scale if per_target else np.repeat((errors / scale).sum(axis=1)[:, None], gcv.shape[1], axis=1)
-    # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
-    rounding = _ROUNDING * float(solver.spectrum.max(initial=0.0)) / ridges.scaled
-    lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
-    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
-    chosen = np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
     training = np.array([solver.training_error(r) for r in ridges.scaled])
     dimensions = np.array([solver.effective_dimension(r) for r in ridges.scaled])
-    criterion = "gcv" if loo_error is None else "loo"
-    return RidgePath(ridges.values, loo_error, gcv, training, dimensions, criterion, chosen)
+    criterion, of_all = "gcv" if loo_error is None else "loo", np.zeros(len(gcv), dtype=bool)
+    chosen = _best(errors, ridges.scaled, solver, float(solver.spectrum.max(initial=0.0)), per_target)
+    ends = float(ridges.values.min()), float(ridges.values.max())
+    return RidgePath(ridges.values, loo_error, gcv, training, dimensions, criterion, chosen, of_all, *ends)
+
+
+def _best(errors: Floats, scaled: Floats, centred: CentredMoments, largest: float, per_target: bool = False) -> Indices:
+    """Return the best of some ridges for each target, or one for all; `largest` is the Gram matrix's eigenvalue."""
+    scale = np.where(centred.target_variance > 0, centred.target_variance, 1.0)
+    totals = errors / scale
+    if not per_target:
+        totals = np.repeat(totals.sum(axis=1)[:, None], errors.shape[1], axis=1)
+    # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
+    rounding = _ROUNDING * largest / scaled
+    lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
+    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
+    return np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What is known of one ridge."""
+
+    loo_error: Floats
+    training_error: Floats
+    effective_dimension: float
+
+
+def searched_path(
+    sample: RowPasses,
+    factor: NystromFactor,
+    centred: CentredMoments,
+    ridges: Ridges,
+    target_origin: Floats,
+    first: float,
+    n_left_out: int,
+) -> RidgePath | None:
+    """Return the path over some of the ridges, downhill from the first: one for all targets.
+
+    Each ridge tried takes one Cholesky factor, and is judged by leave-one-out on a sample of the rows. None where all
+    ridges are below the rounding of the sums.
+    """
+    centred.check_targets()
+    hold_features(sample, factor)
+    count = int(np.count_nonzero(ridges.scaled > centred.rounding))
+    start = int(np.abs(np.log(ridges.values[:count] / first)).argmin()) if count else 0
+    tried: dict[int, _Tried] = {}
+    scale = np.where(centred.target_variance > 0, centred.target_variance, 1.0)
+
+    def evaluate(position: int) -> float:
+        scaled = ridges.scaled[position : position + 1]
+        one = solve_one_ridge(centred, float(scaled[0]))
+        if one is None:  # below the rounding of the sums
+            return np.inf
+        form = ridges_form(factor, centred, one.inverse, scaled, target_origin)
+        errors, _ = path_errors(sample, form, None)
+        tried[position] = _Tried(errors[0], one.training_error, one.effective_dimension)
+        return float((errors[0] / scale).sum())
+
+    walk_downhill(evaluate, start, count)
+    if not tried:
+        return None
+    positions = np.array(sorted(tried))
+    known = [tried[k] for k in positions]
+    training = np.array([one.training_error for one in known])
+    dimensions = np.array([one.effective_dimension for one in known])
+    errors = np.array([one.loo_error for one in known])
+    gcv = [
+        generalised_error(t, d + centred.fit_intercept, n_left_out) for t, d in zip(training, dimensions, strict=True)
+    ]
+    chosen = _best(errors, ridges.scaled[positions], centred, centred.size)
+    ends = float(ridges.values[count - 1]), float(ridges.values[0])
+    judged = np.ones(len(known), dtype=bool)
+    return RidgePath(
+        ridges.values[positions], errors, np.array(gcv), training, dimensions, "loo", chosen, judged, *ends
+    )

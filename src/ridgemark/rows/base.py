@@ -48,6 +48,8 @@ class Block:
         The requested row numbers, in a block made by `take`.
     along : tuple of ndarray
         Further arrays given to a pass, with one entry per row.
+    held : ndarray (n, rank) or None
+        The rows' features, where the passes hold them for the task.
     converted_late : bool
         Whether features stay in float32, and the task converts what it needs, part by part in the processor's cache.
     """
@@ -59,6 +61,7 @@ class Block:
     taken: npt.NDArray[np.intp] | None = None
     along: tuple[Array, ...] = ()
     converted_late: bool = False
+    held: Any = None
 
     @property
     def n_rows(self) -> int:
@@ -87,7 +90,8 @@ class Block:
         targets = None if self.targets is None else self.targets[rows]
         weights = None if self.weights is None else self.weights[rows]
         along = tuple(values[rows] for values in self.along)
-        return Block(0, self.features[rows], targets, weights, None, along, self.converted_late)
+        held = None if self.held is None else self.held[rows]
+        return Block(0, self.features[rows], targets, weights, None, along, self.converted_late, held)
 
 
 @runtime_checkable

@@ -32,14 +32,15 @@ class Auto(Selection):
         source, budget = problem.passes.source, problem.passes.budget
         if 8 * source.n_rows * (source.n_features + n_landmarks + 1) > budget:
             return Leverage()._choose(problem, n_landmarks, rng)
-        landmarks = problem.passes.recall("pivots", rng, lambda: _in_memory(problem, n_landmarks, rng))
+        keeps = problem.passes.journal is None
+        landmarks = problem.passes.recall("pivots", rng, lambda: _in_memory(problem, n_landmarks, rng, keeps))
         return _filled_up(landmarks, problem, n_landmarks, rng)
 
 
-def _in_memory(problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+def _in_memory(problem: Problem, n_landmarks: int, rng: np.random.Generator, keeps: bool) -> Landmarks:
     """Choose landmarks by randomly pivoted Cholesky with the rows in memory."""
     held = _held(problem.passes)
-    landmarks = PIVOTS._choose(replace(problem, passes=held), n_landmarks, rng)
+    landmarks = PIVOTS._pivots(replace(problem, passes=held), n_landmarks, rng, keeps)
     if held is not problem.passes:
         problem.passes.count_entries(held.n_kernel_evaluations)
     return landmarks

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.backends import Floats
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.kernels import Kernel
@@ -22,6 +23,15 @@ from ridgemark.selection.pilot import Pilot, draw_pilot
 
 
 @dataclass(frozen=True, eq=False)
+class Pivots:
+    """The features of all rows that pivoted Cholesky leaves: `F F' = L`, `F = C R^-1` for landmarks in its order."""
+
+    order: NDArray[np.intp]  # (p,): positions of landmarks
+    triangle: Floats  # (p, p): R, upper triangular
+    features: Floats  # (n, p): F
+
+
+@dataclass(frozen=True, eq=False)
 class Landmarks:
     """The landmarks chosen, and what was computed to choose them."""
 
@@ -29,6 +39,7 @@ class Landmarks:
     indices: NDArray[np.intp] | None  # their row numbers; None for points that are not training rows
     draw: Draw | None = None  # over the candidates, where the landmarks were drawn
     scores: ScoreBracket | None = None  # where scores were computed
+    pivots: Pivots | None = None  # where they are held and nothing is written for a later process
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ import scipy.linalg
 
 from ridgemark.backends import Array, Floats, Indices
 from ridgemark.kernels import CrossKernel, Kernel
-from ridgemark.linalg import rounded, solve_triangle
+from ridgemark.linalg import EPS, rounded, solve_triangle
 from ridgemark.operators import CrossTask, cross_block, kernel_diagonal
 from ridgemark.parameters import positive_count
 from ridgemark.passes import RowPasses, Workspace
 from ridgemark.rows import Block
 from ridgemark.sampling import draw_sequence, draw_with_replacement
-from ridgemark.selection.base import Landmarks, Problem, Selection
+from ridgemark.selection.base import Landmarks, Pivots, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
@@ -52,9 +52,10 @@ class RPCholesky(Selection):
         self.oversampling = oversampling
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        return problem.passes.recall("pivots", rng, lambda: self._pivots(problem, n_landmarks, rng))
+        keeps = problem.passes.journal is None  # features are too large to be written
+        return problem.passes.recall("pivots", rng, lambda: self._pivots(problem, n_landmarks, rng, keeps))
 
-    def _pivots(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
+    def _pivots(self, problem: Problem, n_landmarks: int, rng: np.random.Generator, keeps: bool) -> Landmarks:
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
         distinct = problem.distinct
@@ -68,7 +69,9 @@ class RPCholesky(Selection):
             residual[residual < _ROUNDING * lengths] = 0.0
             # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
-        return problem.take(np.sort(distinct.kind[np.array(factor.chosen, dtype=np.intp)]))
+        chosen = distinct.kind[np.array(factor.chosen, dtype=np.intp)]
+        order = np.argsort(np.argsort(chosen))
+        return problem.take(np.sort(chosen), pivots=factor.pivots(order) if keeps else None)
 
     def _propose(self, residual: Floats, block: int, missing: int, rng: np.random.Generator) -> tuple[Indices, Keep]:
         """Return the proposals of a round, and the function that keeps some of them as landmarks."""
@@ -145,6 +148,16 @@ class _PivotedFactor:
     @property
     def size(self) -> int:
         return len(self.chosen)
+
+    def pivots(self, order: Indices) -> Pivots | None:
+        """Return the factor where it is kept and well conditioned, for landmarks at these positions."""
+        if self._cache is None or not self.size:
+            return None
+        triangle = self._triangle[: self.size, : self.size].T
+        pivots = np.diagonal(triangle) ** 2
+        if pivots.min() <= self.size * EPS * pivots.max():
+            return None
+        return Pivots(order, triangle, self._cache[:, : self.size])
 
     def extend(self, proposals: Indices, keep: Keep) -> Floats:
         """Keep some proposals as landmarks; return the decrease of every row's (weighted) residual."""

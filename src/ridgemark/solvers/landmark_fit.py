@@ -18,6 +18,12 @@ _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relati
 _SMALLEST = 1e-280  # sum of squares whose rounding errors floating point still holds
 
 
+def generalised_error(training_error: Floats, dimension: float, n_left_out: int, factor: float = ROBUST) -> Floats:
+    """Return `training_error / (1 - factor dimension/G)^2` for G groups that can be left out; or else infinity."""
+    remaining = 1.0 - factor * dimension / n_left_out
+    return training_error / remaining**2 if remaining > 1e-12 else np.full(len(training_error), np.inf)
+
+
 class CentredMoments:
     """`Bc'W Bc` and `Bc'W yc`, with c for centred features and targets; without an intercept nothing is centred.
 
@@ -54,6 +60,11 @@ class CentredMoments:
     def size(self) -> float:
         """The Frobenius norm of the Gram matrix, a bound on its largest eigenvalue."""
         return float(backend_of(self.gram).xp.linalg.norm(self.gram))
+
+    @property
+    def rounding(self) -> float:
+        """The smallest ridge that the rounding of the Gram matrix leaves definite."""
+        return 10 * len(self._gram) * linalg.EPS * self.size
 
     def check_targets(self) -> None:
         """Refuse targets whose squares leave the floating-point range, as errors could not be compared."""
@@ -149,7 +160,7 @@ def solve_one_ridge(centred: CentredMoments, scaled_ridge: float) -> OneRidge | 
     """
     rank, cross, gram = len(centred.gram), centred.cross, linalg.sent(centred.gram)
     linalg.check_range(gram)
-    if not rank or not scaled_ridge > 10 * rank * linalg.EPS * centred.size:
+    if not rank or not scaled_ridge > centred.rounding:
         return None
     with blas_threads_for(rank):
         triangle = linalg.cholesky_(linalg.copy_with_ridge(gram, scaled_ridge))
@@ -216,11 +227,8 @@ class SpectralSolver(CentredMoments):
         minimum is often at a far too small ridge when rows are few or their leverages uneven; `docs/theory.md` shows
         what the factor does.
         """
-        trace = self.effective_dimension(scaled_ridge) + self.fit_intercept
-        remaining = 1.0 - factor * trace / n_left_out
-        if remaining <= 1e-12:
-            return np.full(len(self.target_variance), np.inf)
-        return self.training_error(scaled_ridge) / remaining**2
+        dimension = self.effective_dimension(scaled_ridge) + self.fit_intercept
+        return generalised_error(self.training_error(scaled_ridge), dimension, n_left_out, factor)
 
 
 @dataclass(frozen=True, eq=False)
