@@ -78,6 +78,15 @@ def test_sparse_rows_fit_as_dense_ones_do(data):
     assert thin.predict(sparse.csr_matrix(X)) == pytest.approx(dense.predict(X), abs=1e-8)
 
 
+def test_sparse_rows_are_not_blamed_for_other_faults(data):
+    X, y = sparse.csr_matrix(data[0]), data[1]
+    model = NystromRidge(bandwidth="median", ridge=1e-3)
+    with pytest.raises(ValueError, match=r"^Found input variables with inconsistent numbers of samples"):
+        model.fit(X, y[1:])
+    with pytest.raises(ValueError, match=r"^X has 2 features, but NystromRidge is expecting 3"):
+        model.fit(X, y).predict(X[:, :2])
+
+
 def test_predictions_are_in_single_precision_where_rows_and_targets_are(data):
     X, y = data
     single, wide = X.astype(np.float32), NystromRidge(bandwidth="median", ridge=1e-3, random_state=0).fit(X, y)

@@ -93,11 +93,26 @@ def test_sparse_rows_give_the_dense_block(metric):
     assert kernel.diagonal(S) == pytest.approx(kernel.diagonal(S.toarray()))
 
 
-@pytest.mark.parametrize("kernel", [_mixture("others"), _mixture("radial", "matrix"), _mixture(columns=COLUMNS)])
-def test_a_mixture_refuses_sparse_rows_where_a_part_or_the_map_does(kernel):
-    for method in (kernel, kernel.diagonal):
-        with pytest.raises(DataTypeError, match="toarray"):
+@pytest.mark.parametrize(
+    ("kernel", "refusing"),
+    [
+        (_mixture("others"), "Laplacian"),
+        (_mixture("radial", "matrix"), "Mixture with a metric or a map of columns"),
+        (_mixture("radial", columns=COLUMNS), "Mixture with a metric or a map of columns"),
+        (Gaussian() + _mixture("others") * Linear(), "Laplacian"),
+    ],
+)
+def test_sparse_rows_are_refused_in_the_name_of_what_refuses_them(kernel, refusing):
+    for method in (kernel, kernel.bind):
+        with pytest.raises(DataTypeError, match=f"^{refusing} does not accept sparse rows; .*toarray"):
             method(sparse.csr_array(np.eye(4)))
+
+
+@pytest.mark.parametrize("n_features", [20, 600])
+def test_a_tuned_kernel_refuses_sparse_rows_in_the_name_that_was_given(n_features):
+    X = sparse.random(40, n_features, density=0.1, format="csr", random_state=0)
+    with pytest.raises(DataTypeError, match=r"^Laplacian does not accept sparse rows"):
+        NystromRidge("laplacian", n_landmarks=10, random_state=0).fit(X, np.arange(40.0))
 
 
 @pytest.mark.parametrize("columns", [None, COLUMNS], ids=["as given", "mapped"])

@@ -4,6 +4,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_array, validate_data
 
@@ -311,7 +312,7 @@ class LandmarkEstimator(TableReader):
                 else:
                     found = check_array(array, **rows, input_name="X", estimator=self)
             except (TypeError, ValueError) as error:
-                if frame is None and as_array(X, "X").dtype.kind in "OSUVMm":
+                if frame is None and not sparse.issparse(X) and as_array(X, "X").dtype.kind in "OSUVMm":
                     raise DataTypeError(
                         f"X cannot be read as numbers ({error}); give dates as a DataFrame, and a dict of columns as "
                         "open_rows(X, target=y)"

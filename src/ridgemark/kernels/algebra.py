@@ -32,6 +32,9 @@ class _Composed(Kernel):
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return all(part.accepts_sparse for part in self._parts)
 
+    def _dense_only(self) -> str:
+        return next(part._dense_only() for part in self._parts if not part.accepts_sparse)
+
     @property
     def stays_on_host(self) -> bool:  # type: ignore[override]
         return any(part.stays_on_host for part in self._parts)

@@ -114,7 +114,7 @@ class Kernel(Parameterised, ABC):
         zero.
         """
         raise ParameterError(
-            f"the derivatives of {self._short_name()} by the columns are not known; use a kernel by name, such as "
+            f"the derivatives of {type(self).__name__} by the columns are not known; use a kernel by name, such as "
             "gaussian, matern52 or laplacian, or sums and products of such kernels"
         )
 
@@ -146,12 +146,12 @@ class Kernel(Parameterised, ABC):
     def _check_sparse(self, rows: Any) -> None:
         if sparse.issparse(rows) and not self.accepts_sparse:
             raise DataTypeError(
-                f"{self._short_name()} does not accept sparse rows; convert them with .toarray(), or choose a "
+                f"{self._dense_only()} does not accept sparse rows; convert them with .toarray(), or choose a "
                 "gaussian, matern, power_exponential, linear, polynomial or cosine kernel (without a metric)"
             )
 
-    def _short_name(self) -> str:
-        """Return the name of the kernel for error messages."""
+    def _dense_only(self) -> str:
+        """Return the name of what does not accept sparse rows, this kernel or one of its parts, for error messages."""
         return type(self).__name__
 
     def __add__(self, other: object) -> Kernel:

@@ -81,6 +81,11 @@ class Mixture(Kernel):
     def accepts_sparse(self) -> bool:  # type: ignore[override]
         return self.metric is None and self.columns is None and all(one.accepts_sparse for _, one in self.parts())
 
+    def _dense_only(self) -> str:
+        # One of a single part may be the tuned form of that kernel, which the user gave by name.
+        dense = (part._dense_only() for _, part in self.parts() if not part.accepts_sparse)
+        return next(dense, "Mixture with a metric or a map of columns")
+
     @property
     def stays_on_host(self) -> bool:  # type: ignore[override]
         return any(one.stays_on_host for _, one in self.parts())

@@ -129,7 +129,7 @@ class RadialKernel(StationaryKernel):
     def _prepare(self, landmarks: Any, indices: Indices | None, backend: Backend) -> Any:
         return prepare_in_metric(landmarks, self.bandwidth, self.metric, self._form, backend, type(self).__name__)
 
-    def _short_name(self) -> str:
+    def _dense_only(self) -> str:
         return type(self).__name__ + ("" if self.metric is None else " with a metric")
 
     @abstractmethod

@@ -108,6 +108,12 @@ class PandasColumns(FrameColumns):
     def _dtypes(self) -> list[Any]:
         return list(self._table.dtypes)
 
+    @cached_property
+    def _arrow_gaps(self) -> set[int]:
+        """The positions of columns of Arrow with gaps."""
+        of_arrow = (j for j, dtype in enumerate(self._dtypes) if hasattr(dtype, "pyarrow_dtype"))
+        return {j for j in of_arrow if self._table.iloc[:, j].hasnans}
+
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         dtype = self._dtypes[position]
         if hasattr(dtype, "fill_value"):  # stored sparsely
@@ -118,9 +124,12 @@ class PandasColumns(FrameColumns):
 
     @property
     def numeric(self) -> bool:
-        """Whether every column has a type of numbers, all or none of them stored sparsely, without their zeros."""
+        """Whether every column has a type of numbers that all versions of pandas make one array of.
+
+        All or none are stored sparsely, without their zeros, and those of Arrow have no gaps.
+        """
         fills = {getattr(self._dtypes[j], "fill_value", None) for j in self.which}
-        return super().numeric and fills in ({None}, {0})
+        return super().numeric and fills in ({None}, {0}) and self._arrow_gaps.isdisjoint(self.which)
 
     def as_array(self) -> Array | None:
         """Return the numbers as one array, where every column has a NumPy type of numbers."""
