@@ -1,8 +1,8 @@
-"""BLAS routines that several threads can run at the same time.
+"""BLAS and LAPACK routines that several threads can run at the same time.
 
 SciPy's wrappers of these routines hold the interpreter lock, and NumPy does not offer them: it has no product with a
-triangle, and none that is added to a matrix. SciPy exports pointers to them for Cython; ctypes calls them here without
-the lock. If SciPy was built with 64-bit BLAS integers, NumPy products are used instead.
+triangle or inverse of one, and no product that is added to a matrix. SciPy exports pointers to them for Cython; ctypes
+calls them here without the lock. If SciPy was built with 64-bit BLAS integers, NumPy products are used instead.
 """
 
 import ctypes
@@ -10,19 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cython_blas
+from scipy.linalg import cython_blas, cython_lapack
 
 from ridgemark.backends.base import Floats
 
 # Columns of a triangle in one product: few enough to skip most of its zeros, enough for a fast product.
 _PANEL = 128
+_SMALL = 32  # half of the rows of a triangle that LAPACK inverts as fast as products do
 
 
 def times_triangle_(rows: Floats, triangle: Floats, transposed: bool = False) -> Floats:
     """Overwrite A by `A T`, or by `A T'`, T upper triangular, with half the operations of a full product."""
-    size = len(triangle)
-    fitting = _in_rows(rows) and rows.flags.writeable and (_in_rows(triangle) or _in_rows(triangle.T))
-    if _TRMM is None or not fitting:
+    size, multiply = len(triangle), _TRMM.get(rows.dtype)
+    fitting = rows.flags.writeable and _in_rows(rows) and (_in_rows(triangle) or _in_rows(triangle.T))
+    if multiply is None or not fitting or triangle.dtype != rows.dtype:
         # In this order a panel is computed from columns that are not overwritten yet.
         for panel in _panels(size) if transposed else reversed(_panels(size)):
             if transposed:
@@ -31,35 +32,52 @@ def times_triangle_(rows: Floats, triangle: Floats, transposed: bool = False) ->
                 rows[:, panel] = rows[:, : panel.stop] @ triangle[: panel.stop, panel]
         return rows
     # BLAS stores matrices by columns: to it our A is A', and our upper triangle is the lower one.
+    one = rows.dtype.type(1.0)
     if _in_rows(triangle):
         turned = b"T" if transposed else b"N"
-        _TRMM(b"L", b"L", turned, b"N", size, len(rows), 1.0, triangle, _step(triangle), rows, _step(rows))
+        multiply(b"L", b"L", turned, b"N", size, len(rows), one, triangle, _step(triangle), rows, _step(rows))
     else:
         turned = b"N" if transposed else b"T"
-        _TRMM(b"L", b"U", turned, b"N", size, len(rows), 1.0, triangle, _step(triangle.T), rows, _step(rows))
+        multiply(b"L", b"U", turned, b"N", size, len(rows), one, triangle, _step(triangle.T), rows, _step(rows))
     return rows
 
 
 def inverse_triangle(triangle: Floats) -> Floats:
-    """Return the inverse X of an upper triangle T, one panel of columns after another.
+    """Return the inverse X of an upper triangle T; raise LinAlgError if a number of its diagonal is zero.
 
-    With 1 for the panels before and 2 for the panel itself, `X_22 = T_22^-1` and `X_12 = -X_11 T_12 X_22`.
+    With 1 for the first half of the columns and 2 for the others, `X_12 = -X_11 T_12 X_22`.
     """
     inverse = np.zeros(triangle.shape, dtype=triangle.dtype)
-    for panel in _panels(len(triangle)):
-        before, own = slice(panel.start), np.linalg.inv(triangle[panel, panel])
-        inverse[panel, panel] = own
-        inverse[before, panel] = inverse[before, before] @ (triangle[before, panel] @ -own)
+    _invert(triangle, inverse)
     return inverse
+
+
+def _invert(triangle: Floats, inverse: Floats) -> None:
+    half, invert = len(triangle) // 2, _TRTRI.get(triangle.dtype)
+    if half > _SMALL:
+        first, second = slice(half), slice(half, None)
+        for part in (first, second):
+            _invert(triangle[part, part], inverse[part, part])
+        inverse[first, second] = inverse[first, first] @ (triangle[first, second] @ -inverse[second, second])
+        return
+    inverse[...] = np.triu(triangle) if invert is not None else np.linalg.inv(np.triu(triangle))
+    failed = ctypes.c_int(0)
+    if invert is not None and inverse.size:
+        invert(b"L", b"N", len(inverse), inverse, _step(inverse), failed)
+    if failed.value:
+        raise np.linalg.LinAlgError
 
 
 def subtract_product_(values: Floats, left: Floats, right: Floats) -> Floats:
     """Overwrite values by `values - A B`, without an array for the product."""
-    if _GEMM is None or not (_in_rows(values) and values.flags.writeable and _in_rows(left) and _in_rows(right)):
+    multiply, dtypes = _GEMM.get(values.dtype), {one.dtype for one in (values, left, right)}
+    fitting = values.flags.writeable and len(dtypes) == 1 and all(_in_rows(one) for one in (values, left, right))
+    if multiply is None or not fitting:
         values -= left @ right
         return values
     size = *values.shape[::-1], len(right)  # BLAS stores matrices by columns: to it this is C' - B'A'
-    _GEMM(b"N", b"N", *size, -1.0, right, _step(right), left, _step(left), 1.0, values, _step(values))
+    one = values.dtype.type(1.0)
+    multiply(b"N", b"N", *size, -one, right, _step(right), left, _step(left), one, values, _step(values))
     return values
 
 
@@ -69,26 +87,33 @@ def _panels(size: int) -> list[slice]:
 
 def _in_rows(matrix: Floats) -> bool:
     """Return whether the matrix is not empty and its rows are contiguous, as BLAS requires of its columns."""
-    return bool(matrix.dtype == np.float64 and matrix.size and matrix.strides[1] == 8 and _step(matrix) > 0)
+    return bool(matrix.size and matrix.strides[1] == matrix.itemsize and _step(matrix) > 0)
 
 
 def _step(matrix: Floats) -> int:
     """Return the stride of rows in numbers; zero if it is not a whole number, or less than a row."""
-    step, odd = divmod(matrix.strides[0], 8)
+    step, odd = divmod(matrix.strides[0], matrix.itemsize)
     return 0 if odd or step < matrix.shape[1] else step
 
 
-def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
-    """Return the routine of this name, which takes pointers; None if its integers are not C's int."""
-    api = ctypes.pythonapi
+def _routines(module: Any, name: str, n_arguments: int) -> dict[np.dtype[Any], Callable[..., None]]:
+    """Return the routines of this name for both precisions, which take pointers; none if integers are not C's int."""
+    api, found = ctypes.pythonapi, {}
     api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = cython_blas.__pyx_capi__[name]
-    signature = api.PyCapsule_GetName(capsule)
-    if signature.count(b",") != n_arguments - 1 or b", int *" not in signature:
-        return None
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(api.PyCapsule_GetPointer(capsule, signature))
+    for letter, dtype in (("s", np.float32), ("d", np.float64)):
+        capsule = module.__pyx_capi__[letter + name]
+        signature = api.PyCapsule_GetName(capsule)
+        if signature.count(b",") != n_arguments - 1 or b", int *" not in signature:
+            return {}
+        pointer = api.PyCapsule_GetPointer(capsule, signature)
+        found[np.dtype(dtype)] = _called(ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(pointer))
+    return found
+
+
+def _called(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the routine as a function of arrays and scalars."""
 
     def call(*arguments: Any) -> None:
         held = [_as_c(argument) for argument in arguments]
@@ -99,8 +124,11 @@ def _routine(name: str, n_arguments: int) -> Callable[..., None] | None:
 
 def _as_c(argument: Any) -> Any:
     """Return a scalar as a ctypes object, and an array as its address."""
-    kinds = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
-    return argument.ctypes.data if isinstance(argument, np.ndarray) else kinds[type(argument)](argument)
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data
+    kinds = {bytes: ctypes.c_char, int: ctypes.c_int, np.float32: ctypes.c_float, np.float64: ctypes.c_double}
+    return argument if isinstance(argument, ctypes.c_int) else kinds[type(argument)](argument)
 
 
-_TRMM, _GEMM = _routine("dtrmm", 11), _routine("dgemm", 13)
+_TRMM, _GEMM = _routines(cython_blas, "trmm", 11), _routines(cython_blas, "gemm", 13)
+_TRTRI = _routines(cython_lapack, "trtri", 6)

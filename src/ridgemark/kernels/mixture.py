@@ -250,21 +250,26 @@ class Mixture(Kernel):
 
 
 def sum_of_profiles(parts: Sequence[tuple[float, Any]], rho: Array, backend: Backend) -> Array:
-    """Return `sum_m v_m phi_m(rho/l_m^2)`; Matern parts share the square root of rho."""
-    root = backend.sqrt_(1.0 * rho) if any(isinstance(part, Matern) for _, part in parts) else rho
+    """Return `sum_m v_m phi_m(rho/l_m^2)`."""
     total = None
-    for weight, part in parts:
-        scale = part._form.factor / float(part.bandwidth) ** 2
-        if isinstance(part, Matern):
-            values = part._of_root(root * math.sqrt(scale), backend)
-        else:
-            values = part._profile(rho * scale, backend)
+    for (weight, _), values in zip(parts, profiles([part for _, part in parts], rho, backend), strict=True):
         values *= weight
         if total is None:
             total = values
         else:
             total += values
     return total
+
+
+def profiles(radial: Sequence[Any], rho: Array, backend: Backend) -> Iterator[Array]:
+    """Yield `phi_m(rho/l_m^2)` of every part; Matern parts share the square root of rho."""
+    root = backend.sqrt_(1.0 * rho) if any(isinstance(part, Matern) for part in radial) else rho
+    for part in radial:
+        scale = part._form.factor / float(part.bandwidth) ** 2
+        if isinstance(part, Matern):
+            yield part._of_root(root * math.sqrt(scale), backend)
+        else:
+            yield part._profile(rho * scale, backend)
 
 
 def _listed(value: Any, name: str) -> list[Any]:

@@ -101,12 +101,17 @@ class RadialKernel(StationaryKernel):
         rho, backend = squared_distances, backend_of(squared_distances)
         with np.errstate(all="ignore"):
             value = self._profile(self._form.factor * rho, backend)
+        return value, self.derivative(value, rho, rounding)
+
+    def derivative(self, value: Array, rho: Array, rounding: Any) -> Array:
+        """Return `dphi/drho` where `phi(rho)` is known."""
+        backend = backend_of(rho)
+        with np.errstate(all="ignore"):
             derivative = value * self._log_derivative(rho, backend)
         if self._form.singular:
             smallest = float(np.finfo(backend.precision(rho)).tiny)
             derivative[(rho <= rounding) | (rho < smallest)] = 0.0
-        derivative[value == 0.0] = 0.0  # where rho is infinite, the product is not a number
-        return value, derivative
+        return derivative
 
     def gradient(self, rows: Floats, landmarks: Floats) -> Gradient:
         """Return `dk(x, z)/dx = 2 phi'(rho) P P'(x - z)`; zero where phi' is unbounded and x = z."""
@@ -134,7 +139,7 @@ class RadialKernel(StationaryKernel):
 
     @abstractmethod
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
-        """Return `phi'(rho)/phi(rho)` as a new array, or as a float if it is the same for all rho."""
+        """Return `phi'(rho)/phi(rho)` as a new array, finite for infinite rho; a float if it is the same for all."""
 
 
 class Laplacian(StationaryKernel):
@@ -304,5 +309,5 @@ class Matern52(Matern):
         return polynomial
 
     def _log_derivative(self, rho: Array, backend: Backend) -> Array:
-        linear = 1.0 + backend.sqrt_(5.0 * rho)
-        return (-5.0 / 6.0) * linear / (linear + rho * (5.0 / 3.0))
+        s = backend.sqrt_(5.0 * rho)
+        return (-5.0 / 6.0) / (1.0 + (s / 3.0) * (1.0 - 1.0 / (1.0 + s)))

@@ -17,7 +17,7 @@ from ridgemark.backends import NUMPY, Array, Backend, Floats, Indices, backend_o
 from ridgemark.kernels import CrossKernel, Kernel, Mixture
 from ridgemark.passes.device import placed
 from ridgemark.tuning.coordinates import Slopes
-from ridgemark.tuning.pairs import Pairs
+from ridgemark.tuning.pairs import Pairs, Workspace
 
 # Added to W's diagonal. A smooth criterion needs a fixed term, where the fit itself decides W's rank.
 _JITTER = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
@@ -103,7 +103,7 @@ class Design:
 
     @classmethod
     def of(cls, sample: Sample, cross: Floats, landmark_kernel: Floats) -> Design:
-        """Return the design for kernel values C and W; raise LinAlgError if W is not definite."""
+        """Return the design for kernel values C, which become B, and W; raise LinAlgError if W is not definite."""
         backend, given = backend_of(cross), sample.placed
         jitter = _JITTER[backend.precision(cross)] * float(landmark_kernel.diagonal().max())
         landmark_kernel = backend.copy(landmark_kernel)
@@ -112,7 +112,8 @@ class Design:
         mean, target_mean = given.weights @ cross * 0.0, given.weights @ given.targets * 0.0
         if sample.fit_intercept:
             mean, target_mean = given.weights @ cross, given.weights @ given.targets
-        features = backend.times_triangle_(cross - mean, whitener)
+        cross -= mean
+        features = backend.times_triangle_(cross, whitener)
         return cls(sample, whitener, mean, features, target_mean, given.targets - target_mean)
 
     @property
@@ -123,7 +124,7 @@ class Design:
     def best_ridge(self, ridges: Floats) -> tuple[float, float, Floats]:
         """Return the smallest leave-one-out error over these ridges, its ridge, and the coefficients c there."""
         w, constant, backend = self.weights, float(self.sample.fit_intercept), backend_of(self.features)
-        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w))
+        values, rotation = backend.xp.linalg.eigh(_weighted_gram(self.features, w, Workspace()))
         rotated = self.features @ rotation
         projected = rotated.T @ (w[:, None] * self.targets)
         inverse = 1.0 / (backend.at_least(values, 0.0)[:, None] + backend.from_host(ridges, like=values))
@@ -148,6 +149,7 @@ class Solved:
     """The ridge solution on a design, with what its leave-one-out error needs."""
 
     design: Design
+    space: Workspace
     ridge: float
     inverse_root: Array  # G, upper triangular: `GG' = F^-1`, F = B'diag(w)B + lambda I
     coefficients: Floats  # c = F^-1 B'(w y)
@@ -156,18 +158,18 @@ class Solved:
     kept: Floats  # q = 1 - h, h_i = w_i (1 + a_i'a_i); no 1 without an intercept
 
     @classmethod
-    def of(cls, design: Design, ridge: float) -> Solved:
+    def of(cls, design: Design, ridge: float, space: Workspace) -> Solved:
         """Solve at one ridge."""
         features, w, backend = design.features, design.weights, backend_of(design.features)
-        gram = _weighted_gram(features, w)
+        gram = _weighted_gram(features, w, space)
         backend.diagonal(gram)[...] += ridge
         inverse_root = _inverse_factor(gram)
         coefficients = inverse_root @ (inverse_root.T @ (features.T @ (w[:, None] * design.targets)))
-        whitened = backend.times_triangle_(backend.copy(features), inverse_root)
+        whitened = backend.times_triangle_(space.copy("whitened", features), inverse_root)
         leverage = w * (float(design.sample.fit_intercept) + backend.squared_norms(whitened))
         kept = backend.at_least(1.0 - leverage, _LEAST_KEPT)
         residuals = design.targets - features @ coefficients
-        return cls(design, ridge, inverse_root, coefficients, residuals, whitened, kept)
+        return cls(design, space, ridge, inverse_root, coefficients, residuals, whitened, kept)
 
     @property
     def left_out(self) -> Floats:
@@ -180,7 +182,7 @@ class Solved:
         return float((self.design.weights @ self.left_out**2).mean())
 
     def gradients(self) -> tuple[Floats, Floats, float]:
-        """Return dE/dC, dE/dW and dE/dlambda.
+        """Return dE/dC, dE/dW and dE/dlambda; A is overwritten.
 
         With `u = 2 w r/q`, `g = u r`, `v = F^-1 B'u`, `N = A'diag(g w)A`, `R = QG` and `J X = X - w(1'X)`:
         `dE/dC = J[2 (diag(g w)A - diag(w)AN)R' - (u - w Bv)(Qc)' - (w e)(Qv)']`,
@@ -191,20 +193,22 @@ class Solved:
         features, whitener, c = design.features, design.whitener, self.coefficients
         backend, left_out = backend_of(features), self.left_out
         u = left_out * (2.0 * w / (self.kept * c.shape[1]))[:, None]
-        weighted_g = w * (u * left_out).sum(axis=1)
+        g = (u * left_out).sum(axis=1)
         v = self.inverse_root @ (self.inverse_root.T @ (features.T @ u))
-        spread = _weighted_gram(self.whitened, weighted_g)
+        spread = _weighted_gram(self.whitened, g * w, self.space)
         by_ridge = (v * c).sum() - (spread * (self.inverse_root.T @ self.inverse_root)).sum()
         triangle = backend.times_triangle_(backend.copy(whitener), self.inverse_root)
-        by_cross = self.whitened @ spread
-        by_cross *= (-2.0 * w)[:, None]
-        by_cross += (2.0 * weighted_g)[:, None] * self.whitened
+        whitened, by_cross = self.whitened, self.space.array("weighted", self.whitened.shape, self.whitened)
+        backend.matmul(whitened, -spread, out=by_cross)
+        whitened *= g[:, None]
+        by_cross += whitened
+        by_cross *= (2.0 * w)[:, None]
         backend.times_triangle_(by_cross, triangle, transposed=True)
         c, v, fitted = whitener @ c, whitener @ v, features @ v
         left = backend.xp.concat([u - w[:, None] * fitted, w[:, None] * self.residuals], axis=1)
         backend.subtract_product_(by_cross, left, backend.copy(backend.xp.concat([c, v], axis=1).T))
         if design.sample.fit_intercept:
-            by_cross -= w[:, None] * by_cross.sum(axis=0)
+            backend.subtract_product_(by_cross, backend.copy(w[:, None]), by_cross.sum(axis=0)[None])
         for _ in range(2):  # N R', then R N R'
             spread = backend.times_triangle_(backend.copy(spread.T), triangle, transposed=True)
         return by_cross, self.ridge * ((v @ c.T + c @ v.T) / 2.0 - spread), float(by_ridge)
@@ -221,14 +225,15 @@ class Evaluation:
     left_out: Floats  # squared leave-one-out residual of every row, times its relative weight
 
 
-def evaluate(kernel: Mixture, ridge: float, sample: Sample) -> Evaluation:
-    """Return the leave-one-out error of a mixture, with its derivatives.
+def evaluate(kernel: Mixture, ridge: float, sample: Sample, space: Workspace | None = None) -> Evaluation:
+    """Return the leave-one-out error of a mixture, with its derivatives; all in the arrays of a workspace.
 
     The first rows are the landmarks, so W is the top of C, and `dE/dC` takes the symmetric part of `dE/dW` there.
     """
-    pairs = Pairs.of(kernel, sample.placed.features, sample.n_landmarks)
+    space = Workspace() if space is None else space
+    pairs = Pairs.of(kernel, sample.placed.features, sample.n_landmarks, space)
     among = pairs.values[: sample.n_landmarks]
-    solved = Solved.of(Design.of(sample, pairs.values, (among + among.T) / 2.0), ridge)
+    solved = Solved.of(Design.of(sample, pairs.values, (among + among.T) / 2.0), ridge, space)
     by_cross, by_landmarks, ridge_slope = solved.gradients()
     by_cross[: sample.n_landmarks] += by_landmarks
     model = solved.design.model(kernel, solved.coefficients)
@@ -252,7 +257,7 @@ def best_model(kernel: Kernel, sample: Sample, ridges: Floats) -> tuple[SmallMod
 def fit_small(kernel: Kernel, sample: Sample, ridge: float) -> SmallModel:
     """Return the landmark model of a sample."""
     design = _design(kernel, sample)
-    return design.model(kernel, Solved.of(design, ridge).coefficients)
+    return design.model(kernel, Solved.of(design, ridge, Workspace()).coefficients)
 
 
 def _design(kernel: Kernel, sample: Sample) -> Design:
@@ -270,7 +275,8 @@ def _inverse_factor(matrix: Array) -> Array:
     return backend.inverse_triangle(upper)
 
 
-def _weighted_gram(features: Array, weights: Array) -> Array:
+def _weighted_gram(features: Array, weights: Array, space: Workspace) -> Array:
     """Return `B'diag(w)B`, in half the work of a general product."""
-    root = backend_of(weights).xp.sqrt(weights)[:, None] * features
+    root = space.copy("weighted", features)
+    root *= backend_of(weights).xp.sqrt(weights)[:, None]
     return root.T @ root

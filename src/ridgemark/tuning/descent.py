@@ -12,11 +12,13 @@ from ridgemark.backends import Floats
 from ridgemark.kernels import Mixture
 from ridgemark.tuning.coordinates import Coordinates
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
+from ridgemark.tuning.pairs import Workspace
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
+_STEPS = 6  # lengths tried in one direction; more tell of rounding
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -92,6 +94,7 @@ class Descent:
     _worse: int = 0
     _iterations: int = 0
     _last: tuple[bytes, Evaluation] | None = None
+    _space: Workspace = field(default_factory=Workspace)
 
     def run(self, ridge: float) -> Candidate | None:
         """Return the best mixture found; None if the criterion cannot be evaluated at the start."""
@@ -105,7 +108,7 @@ class Descent:
                 method="L-BFGS-B",
                 bounds=self.coordinates.bounds(),
                 callback=self._after_iteration,
-                options={"maxcor": _REMEMBERED, "maxiter": 10**6, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-9},
+                options={"maxcor": _REMEMBERED, "maxls": _STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
             )
             self._look(found.x)
         except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
@@ -118,7 +121,7 @@ class Descent:
         if len(self.errors) >= self.evaluations:
             raise _Stopped
         self.count()
-        result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning)
+        result = evaluate(self.coordinates.kernel(x), self.coordinates.ridge(x), self.tuning, self._space)
         self.errors.append(result.error)
         if not np.isfinite(result.error):
             raise _Stopped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,30 @@ from sklearn.utils import gen_batches
 
 from ridgemark.backends import NUMPY, Array, Backend, Floats, backend_of
 from ridgemark.kernels import Laplacian, Linear, Mixture
-from ridgemark.kernels.mixture import sum_of_profiles
+from ridgemark.kernels.mixture import profiles
 from ridgemark.tuning.coordinates import Slopes
 
 _TILE_ENTRIES = 2**14  # pairs whose values and derivatives stay in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """Arrays that one evaluation after another writes to: new memory costs as much as some of the sums."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    def array(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
+        """Return the array of this name, whatever it holds."""
+        held = self.arrays.get(name)
+        if held is None or held.shape != shape or held.dtype != like.dtype:
+            held = self.arrays[name] = backend_of(like).empty(shape, like=like)
+        return held
+
+    def copy(self, name: str, values: Array) -> Array:
+        """Return the array of this name with these values."""
+        held = self.array(name, values.shape, values)
+        held[...] = values
+        return held
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,64 +47,61 @@ class Pairs:
     values: Array  # (n, p)
     squares: Array  # rho; None without radial parts
     rounding: float  # of rho
-    others: list[Array]  # the values of the other parts, without their weights
+    parts: list[Array]  # the values of every part, without their weights
 
     @classmethod
-    def of(cls, kernel: Mixture, rows: Array, n_landmarks: int) -> Pairs:
-        """Return the values of a mixture."""
-        landmarks, backend, parts = rows[:n_landmarks], backend_of(rows), kernel.parts()
-        squares, rounding, values = None, 0.0, None
-        if len(kernel.radial):
-            squares, rounding = _squared_distances(*_projected(kernel, rows, landmarks))
-            values = backend.empty(squares.shape, like=squares)
-            for tile in tiles(squares, backend):
-                values[tile] = sum_of_profiles(parts[: len(kernel.radial)], squares[tile], backend)
-        others = [_other(part, rows, landmarks, backend) for part in kernel.others]
-        for (weight, _), own in zip(parts[len(kernel.radial) :], others, strict=True):
-            if values is None:
-                values = weight * own
-            else:
-                values += weight * own
-        return cls(kernel, rows, landmarks, values, squares, rounding, others)
+    def of(cls, kernel: Mixture, rows: Array, n_landmarks: int, space: Workspace) -> Pairs:
+        """Return the values of a mixture, in the arrays of a workspace."""
+        landmarks, backend, weights = rows[:n_landmarks], backend_of(rows), [weight for weight, _ in kernel.parts()]
+        squares, rounding, shape, n_radial = None, 0.0, (len(rows), n_landmarks), len(kernel.radial)
+        values, *parts = (space.array(f"values {k}", shape, rows) for k in range(1 + len(weights)))
+        for part, own in zip(kernel.others, parts[n_radial:], strict=True):
+            _write_other(part, rows, landmarks, own)
+        if n_radial:
+            squares = space.array("squares", shape, rows)
+            rounding = _write_squares(*_projected(kernel, rows, landmarks), squares)
+        for tile in tiles(values, backend):
+            if squares is not None:
+                for own, profile in zip(parts, profiles(kernel.radial, squares[tile], backend), strict=False):
+                    own[tile] = profile
+            values[tile] = weights[0] * parts[0][tile]
+            for weight, own in zip(weights[1:], parts[1:], strict=True):
+                values[tile] += weight * own[tile]
+        return cls(kernel, rows, landmarks, values, squares, rounding, parts)
 
     def slopes(self, by_values: Array, ridge: float) -> Slopes:
         """Return all derivatives for `G = dE/dk`, shape (n, p), which is overwritten."""
-        kernel, n_radial = self.kernel, len(self.kernel.radial)
-        of_weights, widths = np.zeros(len(kernel.weights)), None
-        for k, (part, own) in enumerate(zip(kernel.others, self.others, strict=True), start=n_radial):
-            backend = backend_of(own)
-            of_weights[k] = backend.inner(own, by_values)
+        kernel, n_radial, backend = self.kernel, len(self.kernel.radial), backend_of(by_values)
+        of_weights, widths = np.array([backend.inner(own, by_values) for own in self.parts]), None
+        for weight, part, own in zip(kernel.weights[n_radial:], kernel.others, self.parts[n_radial:], strict=True):
             if isinstance(part, Laplacian):
                 own *= by_values
                 sums = backend.to_host(absolute_sums(own, self.rows, self.landmarks))
-                widths = float(kernel.weights[k]) * sums / np.asarray(part.bandwidth)
+                widths = float(weight) * sums / np.asarray(part.bandwidth)
         lengths, outer = np.zeros(n_radial), np.zeros(0)
         if n_radial:
-            of_weights[:n_radial], lengths = self._by_profile(by_values)
+            lengths = self._by_length(by_values)
             outer = self._outer(by_values)
         return Slopes(ridge, of_weights, lengths, outer, widths)
 
-    def _by_profile(self, by_values: Array) -> tuple[Floats, Floats]:
-        """Return dE/dv and dE/dlog l of the radial parts, and overwrite G by `G sum_m v_m phi_m'(rho/l_m^2)/l_m^2`.
+    def _by_length(self, by_values: Array) -> Floats:
+        """Return dE/dlog l of the radial parts, and overwrite G by `G sum_m v_m phi_m'(rho/l_m^2)/l_m^2`.
 
-        `dE/dv_m = <G, phi_m>`, and `dE/dlog l_m = -2 v_m <G, phi_m' rho/l_m^2>`.
+        `dE/dlog l_m = -2 v_m <G, phi_m' rho/l_m^2>`.
         """
         radial = self.kernel.parts()[: len(self.kernel.radial)]
-        of_weights, of_lengths = np.zeros(len(radial)), np.zeros(len(radial))
-        backend = backend_of(by_values)
+        lengths, backend = np.zeros(len(radial)), backend_of(by_values)
         for tile in tiles(by_values, backend):
             squares, given, total = self.squares[tile], by_values[tile], 0.0
-            for m, (weight, part) in enumerate(radial):
+            weighted = given * squares
+            for m, ((weight, part), own) in enumerate(zip(radial, self.parts, strict=False)):
                 over = 1.0 / float(part.bandwidth) ** 2
-                scaled = squares * over
-                value, slope = part.value_and_derivative(scaled, self.rounding * over)
-                of_weights[m] += backend.inner(value, given)
-                scaled *= slope
-                of_lengths[m] -= 2.0 * weight * backend.inner(scaled, given)
+                slope = part.derivative(own[tile], squares * over, self.rounding * over)
                 slope *= weight * over
+                lengths[m] -= 2.0 * backend.inner(slope, weighted)
                 total = slope + total
             given *= total
-        return of_weights, of_lengths
+        return lengths
 
     def _outer(self, weights: Array) -> Floats:
         """Return `S = sum_im A_im (x_i - z_m)(x_i - z_m)'`; its diagonal alone where the metric is diagonal."""
@@ -122,21 +139,23 @@ def absolute_sums(weights: Array, rows: Array, landmarks: Array) -> Array:
     columns = landmarks.T[others, :] if others else landmarks.T[:0]
     for tile in tiles(weights, backend) if others else ():
         given, left = weights[tile], rows[tile]
+        distances = backend.empty(given.shape, like=given)
         for j, column in zip(others, columns, strict=True):
-            sums[j] += backend.inner(abs(left[:, j][:, None] - column), given)
+            xp.subtract(left[:, j][:, None], column, out=distances)
+            sums[j] += backend.inner(xp.abs(distances, out=distances), given)
     return sums
 
 
-def _other(part: Any, rows: Array, landmarks: Array, backend: Backend) -> Array:
-    """Return the values of a part that does not share the distance."""
+def _write_other(part: Any, rows: Array, landmarks: Array, out: Array) -> None:
+    """Write the values of a part that does not share the distance."""
+    backend, widths = backend_of(rows), part.widths if isinstance(part, Linear) else part.bandwidth
+    widths = backend.from_host(np.asarray(widths), like=rows)
     if isinstance(part, Linear):
-        widths = backend.from_host(np.asarray(part.widths), like=rows)
-        return (rows / widths) @ (landmarks / widths).T
-    widths = backend.from_host(np.asarray(part.bandwidth), like=rows)
-    distances = backend.empty((len(rows), len(landmarks)), like=rows)
-    backend.differences(rows / widths, landmarks / widths, 1, None, out=distances)
-    distances *= -1.0
-    return backend.exp_(distances)
+        backend.matmul(rows / widths, (landmarks / widths).T, out=out)
+        return
+    backend.differences(rows / widths, landmarks / widths, 1, None, out=out)
+    out *= -1.0
+    backend.exp_(out)
 
 
 def _projected(kernel: Mixture, rows: Array, landmarks: Array) -> tuple[Array, Array]:
@@ -149,16 +168,18 @@ def _projected(kernel: Mixture, rows: Array, landmarks: Array) -> tuple[Array, A
     return rows @ matrix, landmarks @ matrix
 
 
-def _squared_distances(left: Array, right: Array) -> tuple[Array, float]:
-    """Return rho of every pair of projected points, and its rounding error; the first on the left are the right."""
-    left_norms, right_norms = (left**2).sum(axis=1), (right**2).sum(axis=1)
-    rho = left @ right.T
-    rho *= -2.0
-    rho += left_norms[:, None]
-    rho += right_norms
-    backend = backend_of(rho)
-    backend.clip_(rho, lowest=0.0)
-    backend.diagonal(rho[: len(right)])[...] = 0.0
-    # The error of the product form: below it a distance is not known to differ from zero.
+def _write_squares(left: Array, right: Array, out: Array) -> float:
+    """Write rho of every pair of projected points, and return its rounding error; the first on the left are the right.
+
+    It is that of the product form, below which a distance is not known to differ from zero.
+    """
+    left_norms, right_norms, backend = (left**2).sum(axis=1), (right**2).sum(axis=1), backend_of(out)
+    backend.matmul(-2.0 * left, right.T, out=out)
+    for tile in tiles(out, backend):
+        squares = out[tile]
+        squares += left_norms[tile, None]
+        squares += right_norms
+        backend.clip_(squares, lowest=0.0)
+    backend.diagonal(out[: len(right)])[...] = 0.0
     largest = float(left_norms.max() + right_norms.max())
-    return rho, 2.0 * (left.shape[1] + 6.0) * float(np.finfo(backend.precision(rho)).eps) * largest
+    return 2.0 * (left.shape[1] + 6.0) * float(np.finfo(backend.precision(out)).eps) * largest

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,10 +30,10 @@ FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # lengths tried, over the 
 _AS_GOOD = 2e-3  # share of the squared error by which lengths do not differ; the one nearest the median is taken
 _GRID_ROWS, _GRID_LANDMARKS = 1000, 150  # with which lengths are compared
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 250  # with which most of a metric is found
-_SINGLE_FROM = 1000  # rows of these from which on single precision saves a third of the time
+_ROWS_PER_LOOK = 200  # judging rows for each look without a gain: few rows cannot tell small gains that come late
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P
 _ROUNDS = 3  # of outer products
-_SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)  # lengths of a metric tried after each
+_SCALES = (0.7, 1.0, 1.4)  # lengths of a metric tried after each
 _GRADIENT_ROWS = 2000  # rows whose gradients are averaged
 _WORTH_UNIFORM = 0.01  # share of the error that uniform landmarks must save
 _SHORTER, _WORTH_SHORTER = (0.7, 0.5), 0.001  # factors of all lengths tried at last, and the share they must save
@@ -92,15 +93,17 @@ class Search:
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
-        """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
-        few, judging = self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), self.judging
-        if len(few.weights) >= _SINGLE_FROM:
-            few, judging = few.in_single_precision(), judging.in_single_precision()
-        return replace(self, tuning=few, judging=judging, stage="few")
+        """Return the search with fewer rows and landmarks, in single precision unless there are hardly any."""
+        few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), stage="few")
+        return few.in_single_precision() if len(self.judging.weights) else few
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""
         return replace(self, tuning=larger, stage="more")
+
+    def in_single_precision(self) -> Search:
+        """Return the search in single precision, which takes half the time."""
+        return replace(self, tuning=self.tuning.in_single_precision(), judging=self.judging.in_single_precision())
 
     def start(self, mixture: Mixture) -> tuple[Mixture, float]:
         """Return the mixture with the one length of the smallest leave-one-out error for all columns, and its ridge."""
@@ -139,7 +142,8 @@ class Search:
         coordinates = Coordinates(mixture, level, (float(self.ridges[0]), float(self.ridges[-1])))
         if not np.isfinite(coordinates.vector(ridge)).all():
             return None
-        descent = Descent(coordinates, self.tuning, self.judging, self.evaluations, self.patience, self._counted)
+        patience = min(self.patience, max(2, len(self.judging.weights) // _ROWS_PER_LOOK))
+        descent = Descent(coordinates, self.tuning, self.judging, self.evaluations, patience, self._counted)
         best = descent.run(ridge)
         if best is None:
             return None
@@ -177,20 +181,20 @@ class Search:
     def without_idle_parts(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
-        The part that is missed least goes first. Each time the rest is judged at its own best ridge, which is returned
-        too. A mixture with a matrix keeps one radial part.
+        The part that is missed least goes first. The rest is judged at the same ridge; the best one for what stays is
+        returned too. A mixture with a matrix keeps one radial part.
         """
-        errors = self.judged(mixture)
+        errors = self.judged(mixture, ridge)
         while len(mixture.weights) > 1:
             stays = mixture.metric is not None and len(mixture.radial) == 1
             rests = [without(mixture, k) for k in range(int(stays), len(mixture.weights))]
-            judged = self._in_threads(self.judged, rests)
+            judged = self._in_threads(partial(self.judged, ridge=ridge), rests)
             gains = [Gain.of(errors, rest) for rest in judged]
             least = int(np.argmin([one.share for one in gains]))
             if gains[least].share >= _WORTH_A_PART and gains[least].standard_errors >= _PART_ERRORS:
                 break
-            mixture, errors = rests[least], judged[least]
-            ridge = self._best_ridge(mixture, self.tuning)[1]
+            mixture, ridge = rests[least], self._best_ridge(rests[least], self.tuning)[1]
+            errors = self.judged(mixture, ridge)
         return mixture, ridge
 
     def expected_errors(self, mixtures: Sequence[Mixture], doublings: float) -> Floats:
@@ -229,10 +233,13 @@ class Search:
         errors, others = self.judged(kernel), by_pivots.judged(kernel)
         return Gain.of(errors, others).exceeds(_WORTH_UNIFORM)
 
-    def judged(self, kernel: Any) -> Floats:
-        """Return the squared errors of the judging rows, at the ridge of the smallest leave-one-out error."""
+    def judged(self, kernel: Any, ridge: float | None = None) -> Floats:
+        """Return the squared errors of the judging rows, at a ridge or that of the smallest leave-one-out error."""
         try:
-            model, _ = best_model(kernel, self.tuning, self.ridges)
+            if ridge is None:
+                model, _ = best_model(kernel, self.tuning, self.ridges)
+            else:
+                model = fit_small(kernel, self.tuning, ridge)
             return judge(model, self.judging)
         except np.linalg.LinAlgError:  # the kernel matrix is not definite
             return np.full(len(self.judging.weights), np.inf)

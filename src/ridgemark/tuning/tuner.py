@@ -30,9 +30,10 @@ _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
 _WORTH_MORE = 1.25  # times the few rows that are worth a further descent
+_SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
-_FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
+_FEW_FOR_SHARED = 20  # tuning rows for each feature, beyond which bandwidths per feature are always worth their numbers
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
 
@@ -114,8 +115,8 @@ class Tuner(Parameterised):
             if rows.is_wide
             else _descend(search, rows.larger, mixture, levels, _doublings(rows.larger, n_landmarks, passes))
         )
-        uniform = False
-        if len(rows.judging.weights) and not rows.is_wide:
+        uniform, n_rows = False, passes.source.n_rows
+        if len(rows.judging.weights) and not rows.is_wide and 2 * _wanted(n_landmarks, n_rows) < n_rows:
             more = search.on_more(rows.larger)
             uniform = passes.recall("uniform", rng, lambda: more.uniform_is_better(tuned.mixture, rng))
         counter.finish()
@@ -224,7 +225,8 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     start, ridge = few.start(mixture)
     simple = [level for level in ("shared", "per_feature") if level in levels]
     if tuple(levels) != ("shared",):
-        if len(search.tuning.weights) > _FEW_FOR_SHARED and "shared" in simple:
+        n, d = search.tuning.features.shape
+        if n > _FEW_FOR_SHARED * d and "shared" in simple:
             simple.remove("shared")
         if "per_feature" not in simple:
             simple.append("per_feature")
@@ -254,9 +256,13 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
 
     A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
-    judged by the errors expected with the landmarks of the fit.
+    judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
+    precision would hide what is left.
     """
-    start, few = best.candidate.kernel, search.on_few()
+    start, few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
+    is_small = best.candidate.judged_error < _SMALL_ERROR
+    if not is_small:
+        search, more = search.in_single_precision(), more.in_single_precision()
     starts = [("few rows", start)]
     numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
     if numbers and len(start.weights) > 1:
@@ -266,14 +272,14 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights):
+    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not is_small:
         return (*search.without_idle_parts(starts[0][1], best.candidate.ridge), [])
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
         starts.append(("all columns included", starts[0][1]))
     found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
     if not found:
         return start, best.candidate.ridge, found
-    more, position = search.on_more(larger), 0
+    position = 0
     if len(found) > 1:
         errors = more.expected_errors([one.candidate.kernel for one in found], doublings)
         contested = found[1].record.start == "without the Laplacian"
@@ -341,9 +347,13 @@ def _listed(mixture: Mixture) -> tuple[Part, ...]:
 
 def _doublings(sample: Sample, n_landmarks: Any, passes: RowPasses) -> float:
     """Return how often the landmarks of a sample must be doubled to have those of the fit; at most twice."""
-    n_rows = passes.source.n_rows
-    wanted = work_limit(n_rows) if isinstance(n_landmarks, str) else int(n_landmarks)
-    return float(np.clip(np.log2(min(wanted, n_rows) / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
+    wanted = _wanted(n_landmarks, passes.source.n_rows)
+    return float(np.clip(np.log2(wanted / sample.n_landmarks), 0.0, _MOST_DOUBLINGS))
+
+
+def _wanted(n_landmarks: Any, n_rows: int) -> int:
+    """Return how many landmarks the fit has at most."""
+    return min(work_limit(n_rows) if isinstance(n_landmarks, str) else int(n_landmarks), n_rows)
 
 
 def _most_descents(levels: Sequence[str]) -> int:
