@@ -29,17 +29,22 @@ def upper(size, seed=0):
 @pytest.fixture(params=["routines", "numpy"])
 def either_way(request, monkeypatch):
     if request.param == "numpy":  # as if scipy was built with 64-bit integers
-        monkeypatch.setattr(blas, "_TRMM", None)
-        monkeypatch.setattr(blas, "_GEMM", None)
+        for name in ("_TRMM", "_GEMM", "_TRTRI"):
+            monkeypatch.setattr(blas, name, {})
+
+
+both_precisions = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, either_way):
-    rows, triangle = np.random.default_rng(1).normal(size=(17, size)), np.array(upper(size), order=order)
+@both_precisions
+def test_products_with_a_triangle_are_those_with_the_full_matrix(size, order, dtype, either_way):
+    rows = np.random.default_rng(1).normal(size=(17, size)).astype(dtype)
+    triangle = np.array(upper(size), order=order, dtype=dtype)
     expected = rows @ triangle
     assert blas.times_triangle_(rows, triangle) is rows
-    assert rows == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert rows == pytest.approx(expected, rel=1e4 * float(np.finfo(dtype).eps), abs=1e4 * float(np.finfo(dtype).eps))
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
@@ -53,11 +58,20 @@ def test_products_with_a_transposed_triangle_are_those_with_the_full_matrix(size
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_an_inverse_by_panels_is_the_inverse(size, order):
-    triangle = np.array(upper(size) / 5.0, order=order)
+@both_precisions
+def test_an_inverse_by_halves_is_the_inverse(size, order, dtype, either_way):
+    triangle = np.array(upper(size) / 5.0, order=order, dtype=dtype)
     inverse = NUMPY.inverse_triangle(triangle)
-    assert (inverse == np.triu(inverse)).all()
-    assert inverse @ triangle == pytest.approx(np.eye(size), abs=1e-12 * max(1.0, abs(inverse).max(initial=0.0)))
+    rounding = 1e4 * float(np.finfo(dtype).eps) * max(1.0, float(abs(inverse).max(initial=0.0)))
+    assert inverse.dtype == dtype and (inverse == np.triu(inverse)).all()
+    assert inverse @ triangle == pytest.approx(np.eye(size), abs=rounding)
+
+
+def test_a_singular_triangle_has_no_inverse(either_way):
+    triangle = upper(70)
+    triangle[66, 66] = 0.0
+    with pytest.raises(np.linalg.LinAlgError):
+        NUMPY.inverse_triangle(triangle)
 
 
 @pytest.mark.parametrize("leading", [0, 1, 60, 129, 130])
@@ -100,8 +114,8 @@ def test_strides_that_blas_does_not_support_give_the_same_result():
     assert rows[:, ::2] == pytest.approx(expected)
 
 
-def test_the_routine_of_scipy_is_found():
-    assert blas._TRMM is not None
+def test_the_routines_of_scipy_are_found():
+    assert len(blas._TRMM) == len(blas._GEMM) == len(blas._TRTRI) == 2
 
 
 @pytest.mark.parametrize("size", [0, 1, 130])
