@@ -27,7 +27,7 @@ from ridgemark.selection import (
     count_landmarks,
     make_selection,
 )
-from ridgemark.selection.count import work_limit
+from ridgemark.selection.count import most_work, work_limit
 from ridgemark.selection.rpcholesky import _most_explaining
 from tests.helpers import slowly
 
@@ -487,6 +487,10 @@ class TestCount:
         p = work_limit(n)
         assert n * p**2 + 4 * p**3 <= 2.75e11
         assert p == n or n * (p + 1) ** 2 + 4 * (p + 1) ** 3 > 2.75e11
+
+    @pytest.mark.parametrize(("saved", "factor"), [(None, 1.0), (0.05, 1.0), (0.08, 1.6), (0.3, 2.0), (0.0, 0.5)])
+    def test_the_work_is_in_proportion_to_what_twice_the_landmarks_save(self, saved, factor):
+        assert most_work(saved) == pytest.approx(factor * 2.75e11)
 
     def test_as_many_landmarks_as_the_pilot_has_are_always_allowed(self):
         assert work_limit(10**8) == 500

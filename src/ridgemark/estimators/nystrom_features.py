@@ -135,8 +135,9 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     def _model_of(self, recipe, passes, form, random_state):
         """Return the features of landmarks among the rows of these passes."""
         rng = make_generator(random_state)
-        problem = make_problem(settle_kernel(passes, recipe, rng), recipe, rng)
-        landmarks, count = draw_landmarks(problem, recipe, rng)
+        setting = settle_kernel(passes, recipe, rng)
+        problem = make_problem(setting, recipe, rng)
+        landmarks, count = draw_landmarks(problem, recipe, rng, setting.tuning)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
         warn_of_few_rows(self.n_landmarks, count)
         chosen = factor.cross_kernel, landmarks.points, landmarks.indices

@@ -54,7 +54,8 @@ class NystromRidge(Regressor, RegressionModel):
         Whether each target has its own ridge.
     n_landmarks : int or "auto", default="auto"
         "auto" takes all distinct rows when there are at most 500, and otherwise about two for every dimension of
-        d_eff(lambda epsilon), within `n p^2 + 4 p^3 <= 2.75e11`; see `ridgemark.selection.count_landmarks`.
+        d_eff(lambda epsilon), within a limit on the work such as `n p^2 + 4 p^3 <= 2.75e11`; see
+        `ridgemark.selection.count_landmarks`.
     selection : str, Selection or array of points, default="auto"
         How landmarks are chosen: "auto" (randomly pivoted Cholesky where its n x p factor fits into the memory budget,
         and otherwise leverage scores), "uniform", "diagonal", "leverage", "recursive", "bless", "rpcholesky", "kmeans",

@@ -146,10 +146,12 @@ def make_problem(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> 
     return Problem(passes, distinct, kernel, scaled_ridge, recipe.risk_tolerance, recipe.failure_probability, pilots)
 
 
-def draw_landmarks(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> tuple[Landmarks, LandmarkCount]:
+def draw_landmarks(
+    problem: Problem, recipe: Recipe, rng: np.random.Generator, tuning: TuningResult | None
+) -> tuple[Landmarks, LandmarkCount]:
     """Choose the number of landmarks, and the landmarks."""
-    selection = make_selection(recipe.selection)
-    count = count_landmarks(recipe.n_landmarks, problem, rng, selection)
+    selection, saved = make_selection(recipe.selection), None if tuning is None else tuning.saved_by_doubling
+    count = count_landmarks(recipe.n_landmarks, problem, rng, selection, saved)
     return selection.choose(problem, count.n_landmarks, rng), count
 
 
@@ -160,7 +162,7 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     from the first, and asks for more landmarks or its scores would draw other rows.
     """
     problem = make_problem(setting, recipe, rng)
-    prepared = sum_over_rows(setting, problem, recipe, draw_landmarks(problem, recipe, rng), rng)
+    prepared = sum_over_rows(setting, problem, recipe, draw_landmarks(problem, recipe, rng, setting.tuning), rng)
     matters = prepared.count.may_grow or prepared.landmarks.scores is not None
     if recipe.one_ridge or setting.tuned_ridge is not None or not matters:
         return prepared
@@ -171,7 +173,7 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
-    return sum_over_rows(setting, found, recipe, draw_landmarks(found, recipe, rng), rng)
+    return sum_over_rows(setting, found, recipe, draw_landmarks(found, recipe, rng, None), rng)
 
 
 def sum_over_rows(

@@ -15,7 +15,8 @@ from ridgemark.selection.pilot import PILOT
 ALL_ROWS_UP_TO = 500  # with at most this many distinct rows all are landmarks: the exact solution is cheap
 FEWEST = 100
 _PER_DIMENSION = 2.0  # landmarks per effective dimension, the paper's p = 2 d_eff
-_MOST_WORK = 275_000_000_000  # n p^2 + 4 p^3 at most: 2,000 landmarks for 60,000 rows, about a minute on two cores
+_MOST_WORK = 275_000_000_000  # n p^2 + 4 p^3 at most: 2,000 landmarks for 60,000 rows, about 20 s on two cores
+_USUAL_SAVING, _FACTORS = 0.05, (0.5, 2.0)  # of the error by twice the landmarks, and how much the work may differ
 _MATRICES = 6  # p x p float64 arrays that a fit holds at a time
 _BY_DIMENSION, _AT_LEAST = f"{_PER_DIMENSION:g} per effective dimension", f"at least {FEWEST}"  # rules
 
@@ -48,15 +49,20 @@ class LandmarkCount:
 
 
 def count_landmarks(
-    n_landmarks: Any, problem: Problem, rng: np.random.Generator, selection: Selection | None = None
+    n_landmarks: Any,
+    problem: Problem,
+    rng: np.random.Generator,
+    selection: Selection | None = None,
+    saved_by_doubling: float | None = None,
 ) -> LandmarkCount:
     """Return the number of landmarks: that of the selection, the one given, or for "auto" one from d_eff.
 
     "auto" takes all distinct rows when there are at most 500. Otherwise it takes two landmarks for each effective
     dimension d_eff(lambda epsilon), the geometric mean of its bracket. The number is at least 100. It is at most each
-    of these: the count of Theorem 3; what the memory budget holds; what the work `n p^2 + 4 p^3 <= 2.75e11` allows,
-    where 4 p^3 is the eigendecomposition (this limit is at least 500, the size of the pilot, which takes as long); and
-    n, the number of distinct rows.
+    of these: the count of Theorem 3; what the memory budget holds; what the work `n p^2 + 4 p^3 <= 2.75e11` allows
+    (at least 500, the size of the pilot, which takes as long); and n, the number of distinct rows. Where tuning
+    measured what share of its error a small model saves by twice the landmarks, the work is in proportion to it:
+    2.75e11 for 5%, and from half to twice as much.
     """
     available = len(problem.distinct)
     own = None if selection is None else selection.own_count()
@@ -71,11 +77,12 @@ def count_landmarks(
     # Equal rows count as one row of more weight, so n is the number of distinct rows.
     theorem = bounds.theorem_3_count(available, float(scores.upper.sum()), problem.failure_probability)
     wanted = math.ceil(_PER_DIMENSION * math.sqrt(max(lower, 1.0) * max(upper, 1.0)))
+    work = most_work(saved_by_doubling)
     rules = {
         _BY_DIMENSION: wanted,
         "Theorem 3": theorem,
         "memory budget": memory_limit(problem.passes.budget),
-        "n p^2 + 4 p^3 <= 2.75e11": work_limit(problem.passes.source.n_rows),
+        f"n p^2 + 4 p^3 <= {work:.3g}": work_limit(problem.passes.source.n_rows, work),
         "all distinct rows": available,
     }
     rule, count = min(rules.items(), key=lambda item: item[1])
@@ -84,9 +91,15 @@ def count_landmarks(
     return LandmarkCount(count, rule, scores.effective_dimension, theorem)
 
 
-def work_limit(n_rows: int) -> int:
-    """Return the largest p with `n p^2 + 4 p^3 <= 2.75e11`, the order of a fit's operations; at least 500."""
-    return max(PILOT, bisect_right(range(1, n_rows + 1), _MOST_WORK, key=lambda p: n_rows * p**2 + 4 * p**3))
+def most_work(saved_by_doubling: float | None) -> float:
+    """Return the work of a fit at most, in proportion to the share of the error that twice the landmarks save."""
+    factor = 1.0 if saved_by_doubling is None else float(np.clip(saved_by_doubling / _USUAL_SAVING, *_FACTORS))
+    return _MOST_WORK * factor
+
+
+def work_limit(n_rows: int, most: float = _MOST_WORK) -> int:
+    """Return the largest p with `n p^2 + 4 p^3 <= most`, the order of a fit's operations; at least 500."""
+    return max(PILOT, bisect_right(range(1, n_rows + 1), most, key=lambda p: n_rows * p**2 + 4 * p**3))
 
 
 def memory_limit(memory_budget: int) -> int:

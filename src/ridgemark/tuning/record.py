@@ -63,6 +63,9 @@ class TuningResult:
     uniform_landmarks : bool
         Whether uniform landmarks predicted the judging rows better by 1% or more than those by randomly pivoted
         Cholesky; `selection="auto"` then draws uniform landmarks.
+    saved_by_doubling : float or None
+        Share of the error on the judging rows that the last doubling of the landmarks of the small model saved, where
+        there were rows for it.
     n_evaluations : int
         Evaluations of the leave-one-out error with its gradient.
     ridge : float
@@ -82,6 +85,7 @@ class TuningResult:
     descents: tuple[Descended, ...]
     levels: tuple[Level, ...]
     uniform_landmarks: bool
+    saved_by_doubling: float | None
     n_evaluations: int
     ridge: float
     seconds: float | None = field(default=None, compare=False, metadata={"saved": False})

@@ -30,7 +30,9 @@ FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # lengths tried, over the 
 _AS_GOOD = 2e-3  # share of the squared error by which lengths do not differ; the one nearest the median is taken
 _GRID_ROWS, _GRID_LANDMARKS = 1000, 150  # with which lengths are compared
 _FEW_ROWS, _FEW_LANDMARKS = 2000, 250  # with which most of a metric is found
-_ROWS_PER_LOOK = 200  # judging rows for each look without a gain: few rows cannot tell small gains that come late
+SINGLE_FROM = 1000  # rows from which on single precision saves much time
+# Looks without a gain that end a descent: one for so many judging rows. Few cannot tell small gains that come late.
+_ROWS_PER_LOOK, _FEWEST_LOOKS = 200, 3
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P
 _ROUNDS = 3  # of outer products
 _SCALES = (0.7, 1.0, 1.4)  # lengths of a metric tried after each
@@ -93,9 +95,9 @@ class Search:
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
-        """Return the search with fewer rows and landmarks, in single precision unless there are hardly any."""
+        """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), stage="few")
-        return few.in_single_precision() if len(self.judging.weights) else few
+        return few.in_single_precision() if len(few.tuning.weights) >= SINGLE_FROM else few
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""
@@ -142,7 +144,7 @@ class Search:
         coordinates = Coordinates(mixture, level, (float(self.ridges[0]), float(self.ridges[-1])))
         if not np.isfinite(coordinates.vector(ridge)).all():
             return None
-        patience = min(self.patience, max(2, len(self.judging.weights) // _ROWS_PER_LOOK))
+        patience = min(self.patience, max(_FEWEST_LOOKS, len(self.judging.weights) // _ROWS_PER_LOOK))
         descent = Descent(coordinates, self.tuning, self.judging, self.evaluations, patience, self._counted)
         best = descent.run(ridge)
         if best is None:
@@ -197,25 +199,29 @@ class Search:
             errors = self.judged(mixture, ridge)
         return mixture, ridge
 
-    def expected_errors(self, mixtures: Sequence[Mixture], doublings: float) -> Floats:
-        """Return the error of every mixture on the judging rows, as expected after some doublings of the landmarks.
+    def expected_errors(self, mixtures: Sequence[Mixture], doublings: float) -> tuple[Floats, Floats]:
+        """Return the error of every mixture on the judging rows as expected after some doublings of the landmarks.
 
-        Each further doubling is expected to lower it by the same share as the last one, `e -> e (e/e')^doublings`, e'
-        the error with half of the landmarks.
+        Each further doubling is expected to save the same share of it as the last one did, which is returned too.
         """
         halves = replace(self, tuning=self.tuning.first(len(self.tuning.weights), self.tuning.n_landmarks // 2))
         errors, before = (
             np.sqrt([one.mean() for one in self._in_threads(search.judged, mixtures)]) for search in (self, halves)
         )
         falls = (errors < before) & (before < np.inf) & (errors > 0.0)
-        return np.where(falls, errors * (errors / np.where(falls, before, 1.0)) ** doublings, errors)
+        saved = np.where(falls, 1.0 - errors / np.where(falls, before, 1.0), 0.0)
+        return errors * (1.0 - saved) ** doublings, saved
 
-    def shortened(self, mixture: Mixture, doublings: float) -> Mixture:
-        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error."""
+    def shortened(self, mixture: Mixture, doublings: float) -> tuple[Mixture, float]:
+        """Return the mixture with all lengths 0.7 or 0.5 times as long, where that lowers the expected error.
+
+        The share of its error that twice the landmarks save is returned too.
+        """
         tried = [mixture, *(shorter(mixture, factor) for factor in _SHORTER)]
-        errors = self.expected_errors(tried, doublings)
+        errors, saved = self.expected_errors(tried, doublings)
         errors[1:] *= 1.0 + _WORTH_SHORTER
-        return tried[int(np.argmin(errors))]
+        best = int(np.argmin(errors))
+        return tried[best], float(saved[best])
 
     def uniform_is_better(self, kernel: Any, rng: np.random.Generator) -> bool:
         """Return whether landmarks drawn uniformly predict the judging rows better than those of `Auto`.

@@ -19,7 +19,7 @@ from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
-from ridgemark.tuning.search import FACTORS, Counter, Found, Search, without
+from ridgemark.tuning.search import FACTORS, SINGLE_FROM, Counter, Found, Search, without
 
 PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
 _SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; the roughest varies most slowly
@@ -33,7 +33,7 @@ _WORTH_MORE = 1.25  # times the few rows that are worth a further descent
 _SMALL_ERROR = 0.05  # of the targets' deviation
 _NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
-_FEW_FOR_SHARED = 20  # tuning rows for each feature, beyond which bandwidths per feature are always worth their numbers
+_FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
 
 
@@ -65,7 +65,8 @@ class Tuner(Parameterised):
         Largest number of evaluations of the leave-one-out error and its gradient in each descent; there are up to five
         descents.
     patience : int, default=5
-        Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends.
+        Number of consecutive checks on the judging rows without a gain of 0.1% after which a descent ends; with fewer
+        than 1,000 judging rows one for each 200 of them, and at least three.
     levels : sequence of {"shared", "per_feature", "metric"}, default all
         The levels to choose among; a single one is taken without being judged.
     kernels : sequence of names or Kernels, optional
@@ -132,6 +133,7 @@ class Tuner(Parameterised):
             descents=tuple(one.record for one in tuned.found),
             levels=tuned.levels,
             uniform_landmarks=uniform,
+            saved_by_doubling=tuned.saved_by_doubling,
             n_evaluations=sum(len(one.record.loo_errors) for one in tuned.found),
             ridge=tuned.ridge,
             seconds=perf_counter() - begin,
@@ -197,6 +199,7 @@ class _Tuned:
     found: list[Found]
     levels: tuple[Level, ...] = ()
     dropped: tuple[str, ...] = ()
+    saved_by_doubling: float | None = None
 
 
 def _start(parts: Sequence[Any], rows: TuningRows) -> Mixture:
@@ -225,8 +228,7 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     start, ridge = few.start(mixture)
     simple = [level for level in ("shared", "per_feature") if level in levels]
     if tuple(levels) != ("shared",):
-        n, d = search.tuning.features.shape
-        if n > _FEW_FOR_SHARED * d and "shared" in simple:
+        if len(search.tuning.weights) > _FEW_FOR_SHARED and "shared" in simple:
             simple.remove("shared")
         if "per_feature" not in simple:
             simple.append("per_feature")
@@ -242,26 +244,31 @@ def _descend(search: Search, larger: Sample, mixture: Mixture, levels: Sequence[
     if not allowed:
         return _Tuned(start, ridge, "shared", "the criterion could not be evaluated", found)
     best, judged = _choose(allowed)
-    mixture, ridge = best.candidate.kernel, best.candidate.ridge
+    mixture, ridge, saved = best.candidate.kernel, best.candidate.ridge, None
     if len(search.judging.weights):
-        mixture, ridge, more = _on_more_rows(search, larger, best, doublings)
+        (mixture, saved), ridge, more = _on_more_rows(search, larger, best, doublings)
         found += more
     dropped = [part_name(part) for _, part in start.parts()]
     for _, part in mixture.parts():
         dropped.remove(part_name(part))
-    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), found, judged, tuple(dropped))
+    return _Tuned(mixture, ridge, best.level, _reason(judged, len(levels) == 1), found, judged, tuple(dropped), saved)
 
 
-def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float) -> tuple[Mixture, float, list[Found]]:
+def _on_more_rows(
+    search: Search, larger: Sample, best: Found, doublings: float
+) -> tuple[tuple[Mixture, float | None], float, list[Found]]:
     """Descend on more rows, with the Laplacian and without it; return the better mixture without its idle parts.
+
+    With it comes the share of its error that twice the landmarks save, where it was measured, and its ridge.
 
     A metric is found with few landmarks. With more, shorter lengths do better and a Laplacian gains less, so both are
     judged by the errors expected with the landmarks of the fit. Double precision is for errors so small that single
     precision would hide what is left.
     """
     start, few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
+    was_single = len(few.tuning.weights) >= SINGLE_FROM
     is_small = best.candidate.judged_error < _SMALL_ERROR
-    if not is_small:
+    if was_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
     starts = [("few rows", start)]
     numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
@@ -272,16 +279,17 @@ def _on_more_rows(search: Search, larger: Sample, best: Found, doublings: float)
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not is_small:
-        return (*search.without_idle_parts(starts[0][1], best.candidate.ridge), [])
+    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not (was_single and is_small):
+        mixture, ridge = search.without_idle_parts(starts[0][1], best.candidate.ridge)
+        return (mixture, None), ridge, []
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
         starts.append(("all columns included", starts[0][1]))
     found = search.descend([(best.level, name, mixture, best.candidate.ridge) for name, mixture in starts])
     if not found:
-        return start, best.candidate.ridge, found
+        return (start, None), best.candidate.ridge, found
     position = 0
     if len(found) > 1:
-        errors = more.expected_errors([one.candidate.kernel for one in found], doublings)
+        errors, _ = more.expected_errors([one.candidate.kernel for one in found], doublings)
         contested = found[1].record.start == "without the Laplacian"
         position = int(errors[1] < (1.0 + _WORTH_A_LAPLACIAN * contested) * errors[0])
     taken = found[position].candidate
