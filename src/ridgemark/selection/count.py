@@ -82,7 +82,7 @@ def count_landmarks(
         _BY_DIMENSION: wanted,
         "Theorem 3": theorem,
         "memory budget": memory_limit(problem.passes.budget),
-        f"n p^2 + 4 p^3 <= {work:.3g}": work_limit(problem.passes.source.n_rows, work),
+        "n p^2 + 4 p^3 <= " + f"{work:.3g}".replace("e+", "e"): work_limit(problem.passes.source.n_rows, work),
         "all distinct rows": available,
     }
     rule, count = min(rules.items(), key=lambda item: item[1])
