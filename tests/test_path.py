@@ -182,9 +182,9 @@ def test_each_target_may_have_its_own_ridge():
 def test_a_best_ridge_at_the_edge_warns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    with pytest.warns(RidgeEdgeWarning, match="smallest of the 2 searched, 0.1 to 1: the targets may be free of noise"):
+    with pytest.warns(RidgeEdgeWarning, match="smallest of those searched, 0.1 to 1: the targets may be free of noise"):
         NystromRidge(bandwidth="median", ridge=[1.0, 0.1], random_state=0).fit(X, np.sin(3 * X[:, 0]))
-    with pytest.warns(RidgeEdgeWarning, match="largest of the 2 searched, 0.1 to 1: the columns may not predict"):
+    with pytest.warns(RidgeEdgeWarning, match="largest of those searched, 0.1 to 1: the columns may not predict"):
         NystromRidge(bandwidth="median", ridge=[1.0, 0.1], random_state=0).fit(X, rng.normal(size=300))
 
 
