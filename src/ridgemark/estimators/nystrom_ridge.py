@@ -224,7 +224,7 @@ class NystromRidge(Regressor, RegressionModel):
         tuned = tune(passes, recipe, *of_rows, kept=kept, spectral=prepared.spectral, first_ridge=setting.tuned_ridge)
         certificate = tolerance = None
         if recipe.certify_with is not None:
-            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
+            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng, kept)
         choice, rows = self._choice(prepared), row_facts(prepared, passes)
         gradient = None
         if prepared.solver == "gradient":

@@ -55,7 +55,7 @@ def count_landmarks(
     "auto" takes all distinct rows when there are at most 500. Otherwise it takes two landmarks for each effective
     dimension d_eff(lambda epsilon), the geometric mean of its bracket. The number is at least 100. It is at most each
     of these: the count of Theorem 3; what the memory budget holds; what the work `n p^2 + 4 p^3 <= 2.75e11` allows,
-    where 4 p^3 is the eigendecomposition (this limit is at least 500, the size of the pilot, which takes as long); and
+    where 4 p^3 is the search for lambda (this limit is at least 500, the size of the pilot, which takes as long); and
     n, the number of distinct rows.
     """
     available = len(problem.distinct)
