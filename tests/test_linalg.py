@@ -16,6 +16,7 @@ from ridgemark.linalg import (
     product_in_blocks,
     raised_cholesky,
     solve_triangle,
+    squared_norm_of_product,
     sum_rounding,
     symmetric_eigen,
 )
@@ -34,6 +35,15 @@ def either_way(request, monkeypatch):
 
 
 both_precisions = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.mark.parametrize("size", [1, 2, 130])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_norm_of_a_triangle_times_its_transpose(size, order):
+    triangle = np.array(upper(size), order=order)
+    before = triangle.copy()
+    assert squared_norm_of_product(triangle) == pytest.approx(np.linalg.norm(triangle @ triangle.T) ** 2)
+    assert np.array_equal(triangle, before)
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 129, 300])

@@ -1,4 +1,6 @@
-"""The path over ridges equals brute force: refits for every ridge and every row left out."""
+"""The path over ridges equals brute force: refits for every ridge and every row left out; so does a search of it."""
+
+import math
 
 import numpy as np
 import pytest
@@ -9,9 +11,10 @@ from ridgemark.kernels import Gaussian
 from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import Ridges, loo_path, ridge_path
+from ridgemark.path import Ridges, loo_path, ridge_path, searched_path, walk_downhill
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import SpectralSolver
+from ridgemark.solvers.landmark_fit import CentredMoments
 from ridgemark.tuning import median_distance
 
 RIDGES = np.array([1e-1, 1e-3, 1e-5, 1e-8])
@@ -182,9 +185,9 @@ def test_each_target_may_have_its_own_ridge():
 def test_a_best_ridge_at_the_edge_warns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    with pytest.warns(RidgeEdgeWarning, match="smallest of the 2 searched, 0.1 to 1: the targets may be free of noise"):
+    with pytest.warns(RidgeEdgeWarning, match="smallest of those searched, 0.1 to 1: the targets may be free of noise"):
         NystromRidge(bandwidth="median", ridge=[1.0, 0.1], random_state=0).fit(X, np.sin(3 * X[:, 0]))
-    with pytest.warns(RidgeEdgeWarning, match="largest of the 2 searched, 0.1 to 1: the columns may not predict"):
+    with pytest.warns(RidgeEdgeWarning, match="largest of those searched, 0.1 to 1: the columns may not predict"):
         NystromRidge(bandwidth="median", ridge=[1.0, 0.1], random_state=0).fit(X, rng.normal(size=300))
 
 
@@ -205,3 +208,174 @@ def test_the_median_distance_is_the_median_distance_at_every_scale():
     for scale in (1e-150, 1.0, 1e150):
         assert median_distance(X * scale) == pytest.approx(expected * scale, rel=1e-9)
     assert median_distance(X[:1]) == 1.0
+
+
+def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():
+    for best, start in ((3, 20), (20, 20), (39, 5), (0, 40), (40, 0)):
+        seen = {}
+
+        def loss(k, seen=seen, best=best):
+            seen[k] = 1.0 + 0.01 * (k - best) ** 2
+            return seen[k]
+
+        walk_downhill(loss, start, 41)
+        assert min(seen, key=seen.get) == best
+        assert len(seen) < 25
+
+
+def test_a_smaller_ridge_without_a_promise_is_not_tried():
+    seen = []
+    walk_downhill(lambda k: seen.append(k) or 1.0 + 0.01 * (k - 20) ** 2, 18, 41)
+    assert 20 in seen
+    assert max(seen) == 20
+
+
+def test_a_flat_valley_is_not_walked():
+    seen = []
+    walk_downhill(lambda k: seen.append(k) or 1.0, 20, 41)
+    assert set(seen) == {18, 20, 22}
+
+
+def test_a_gain_that_does_not_count_ends_a_walk():
+    losses, seen = 0.01 * 0.9 ** np.arange(41), []
+    walk_downhill(lambda k: seen.append(k) or losses[k], 4, 41, least_gain=0.001)
+    assert max(seen) < 10
+
+
+def test_no_ridge_is_evaluated_twice():
+    for start in range(0, 41, 4):
+        seen = []
+        walk_downhill(lambda k, seen=seen: seen.append(k) or 1.0 + 0.01 * (k - 17) ** 2, start, 41)
+        assert len(seen) == len(set(seen))
+
+
+def test_a_ridge_that_cannot_be_solved_ends_a_walk():
+    seen = {}
+
+    def error(k):
+        seen[k] = math.inf if k > 25 else 2.0 - 0.05 * k
+        return seen[k]
+
+    walk_downhill(error, 20, 41)
+    assert min(seen, key=seen.get) in (24, 25)
+    assert max(seen) < 30
+
+
+def wavy(n, noise, seed=0):
+    """Return rows and two targets of different scales, the second with more noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    signal = np.c_[np.sin(3 * X[:, 0]) * X[:, 1], 100 * X[:, 2] ** 2]
+    return X, signal + noise * rng.normal(size=(n, 2)) * [1.0, 300.0]
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Search the ridge among 50 features as among more than a thousand."""
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 50)
+
+
+def _uniform(**options):
+    given = {"bandwidth": 1.5, "selection": "uniform", "n_landmarks": 90, "random_state": 0}
+    return NystromRidge(**given | options)
+
+
+@pytest.mark.filterwarnings("ignore::ridgemark.errors.RidgeEdgeWarning")
+@pytest.mark.parametrize("noise", [0.0, 0.03, 1.0, 30.0])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
+def test_some_ridges_choose_nearly_as_well_as_all(noise, kernel, monkeypatch):
+    X, Y = wavy(3000, noise)
+    model = _uniform(kernel=kernel)
+    whole = model.fit(X, Y).ridge_path_
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 50)
+    path = model.fit(X, Y).ridge_path_
+    assert len(path.ridges) < 8 < len(whole.ridges)
+    assert path.largest == pytest.approx(whole.largest)
+    assert path.smallest >= whole.smallest  # not below the rounding of the sums
+    where = [int(np.abs(np.log(whole.ridges / ridge)).argmin()) for ridge in path.ridges]
+    assert path.ridges == pytest.approx(whole.ridges[where])
+    assert path.effective_dimension == pytest.approx(whole.effective_dimension[where], rel=1e-6)
+    assert path.gcv == pytest.approx(whole.gcv[where], rel=1e-5)
+    errors = (whole.loo_error / Y.var(axis=0)).sum(axis=1)
+    assert np.sqrt(errors[where[path.chosen[0]]]) < 1.01 * np.sqrt(errors.min())  # a sample of the rows judged
+    # At the chosen ridge the error is that of all rows.
+    assert path.loo_error[path.chosen[0]] == pytest.approx(whole.loo_error[where[path.chosen[0]]], rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_error_at_the_chosen_ridge_is_of_refits_without_each_row(intercept, tried):
+    X, Y = wavy(2400, 0.3)
+    X[2300:] = X[:100]
+    w = np.random.default_rng(1).integers(1, 4, 2400).astype(float)
+    model = _uniform(fit_intercept=intercept).fit(X, Y, w)
+    path, fit = model.ridge_path_, model._model.sums
+    assert len(path.ridges) < 15
+    B = fit.factor.features(X)
+    A = np.c_[B, np.ones(len(B))] if intercept else B
+    penalty = model.scaled_ridge_ / fit.weight_unit * np.diag(np.r_[np.ones(fit.factor.rank), [0.0] * intercept])
+    gram, cross = A.T @ (w[:, None] * A) / fit.weight_unit + penalty, A.T @ (w[:, None] * Y) / fit.weight_unit
+    residuals = np.empty_like(Y)
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    for rows in (np.flatnonzero(group == one) for one in range(group.max() + 1)):
+        own, share = A[rows], w[rows, None] / fit.weight_unit
+        refit = np.linalg.solve(gram - own.T @ (share * own), cross - own.T @ (share * Y[rows]))
+        residuals[rows] = Y[rows] - own @ refit
+    assert model.loo_residuals_ == pytest.approx(residuals, rel=1e-5, abs=1e-6)
+    expected = w @ residuals**2 / w.sum()
+    assert path.loo_error[path.chosen[0]] == pytest.approx(expected, rel=1e-6)
+    assert not path.sample[path.chosen[0]]
+
+
+def test_other_errors_are_those_of_the_rows_kept(tried):
+    X, Y = wavy(2500, 0.3)
+    model = _uniform().fit(X, Y)
+    path, kept = model.ridge_path_, model._model.rows.sample.rows
+    assert len(kept) == 2048
+    assert path.sample.sum() == len(path.ridges) - 1
+    rows = (X[:, None, 0] == kept[:, 0]).any(axis=1)
+    for k in np.flatnonzero(path.sample):
+        other = _uniform(ridge=float(path.ridges[k])).fit(X, Y).calibrate(X, Y)
+        assert path.loo_error[k] == pytest.approx((other.loo_residuals_[rows] ** 2).mean(axis=0), rel=1e-6)
+
+
+def test_a_path_says_which_errors_are_of_a_sample(tried):
+    X, Y = wavy(2500, 0.3)
+    few = _uniform(n_landmarks=40)
+    assert not few.fit(X, Y).ridge_path_.sample.any()
+    assert few.partial_fit(X[:10], Y[:10]).ridge_path_.sample.all()
+    assert _uniform().partial_fit(X[:1500], Y[:1500]).partial_fit(X[1500:], Y[1500:]).ridge_path_.sample.all()
+    for options in ({"ridge": "gcv"}, {"ridge": [1e-2, 1e-5, 1e-9]}, {"ridge_per_target": True}):
+        path = _uniform(**options).fit(X, Y).ridge_path_
+        assert not path.sample.any()
+        assert len(path.ridges) in (3, 57)
+
+
+def test_noise_takes_the_largest_ridge_of_a_search_and_warns(tried):
+    X, _ = wavy(2500, 0.0)
+    with pytest.warns(RidgeEdgeWarning, match=r"largest of those searched, .*e-1\d to 1: "):
+        model = _uniform().fit(X, np.random.default_rng(1).normal(size=2500))
+    assert model.ridge_ == model.ridge_path_.largest
+    assert len(model.ridge_path_.ridges) < 15
+
+
+def test_batches_are_searched_as_one_fit_is(tried):
+    X, Y = wavy(2000, 0.3)
+    model = _uniform()
+    whole = model.fit(X, Y).ridge_path_
+    again = NystromRidge(bandwidth=1.5, selection=model.landmarks_)
+    batches = again.partial_fit(X[:800], Y[:800]).partial_fit(X[800:], Y[800:]).ridge_path_
+    assert batches.ridges == pytest.approx(whole.ridges)
+    assert batches.loo_error == pytest.approx(whole.loo_error, rel=1e-6)
+
+
+def test_ridges_below_rounding_are_not_searched(data):
+    X, Y, _ = data
+    passes, factor, origin = RowPasses(ArrayRows(X, Y)), nystrom_factor(Gaussian(1.0), X[:25]), Y.mean(axis=0)
+    centred = CentredMoments(loss_sums(passes, factor, origin), True)
+    total = centred.total_weight
+    tiny = centred.rounding / total * np.array([0.9, 0.1])
+    assert searched_path(passes, factor, centred, Ridges(tiny, tiny * total), origin, 1.0, 50) is None
+    values = np.r_[1e-2, 1e-3, tiny]
+    path = searched_path(passes, factor, centred, Ridges(values, values * total), origin, 1e-3, 50)
+    assert path.smallest == 1e-3
+    assert path.ridges.min() == 1e-3

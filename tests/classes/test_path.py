@@ -13,7 +13,7 @@ from ridgemark.kernels import Gaussian
 from ridgemark.losses import RidgeSolution, class_loss
 from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
-from ridgemark.path import LossSearch, Ridges, left_out_predictor, walk_downhill
+from ridgemark.path import LossSearch, Ridges, left_out_predictor
 from ridgemark.rows import ArrayRows
 from ridgemark.solvers import CurvatureSystem, JointSystem, Newton, NewtonFit, TargetSystems
 from tests.classes.problems import indicators, labelled
@@ -235,38 +235,6 @@ def test_a_solve_between_two_ridges_begins_with_the_better_one(monkeypatch):
     assert search.lowest_at == 2
     search.evaluate(1)
     assert len(begun) == 1
-
-
-def test_a_walk_downhill_ends_at_the_lowest_of_a_valley():
-    for best, start in ((3, 20), (20, 20), (39, 5), (0, 40), (40, 0)):
-        seen = {}
-
-        def loss(k, seen=seen, best=best):
-            seen[k] = 1.0 + 0.01 * (k - best) ** 2
-            return seen[k]
-
-        walk_downhill(loss, start, 41)
-        assert min(seen, key=seen.get) == best
-        assert len(seen) < 25
-
-
-def test_a_smaller_ridge_without_a_promise_is_not_tried():
-    seen = []
-    walk_downhill(lambda k: seen.append(k) or 1.0 + 0.01 * (k - 20) ** 2, 18, 41)
-    assert 20 in seen
-    assert max(seen) == 20
-
-
-def test_a_flat_valley_is_not_walked():
-    seen = []
-    walk_downhill(lambda k: seen.append(k) or 1.0, 20, 41)
-    assert set(seen) == {18, 20, 22}
-
-
-def test_a_gain_that_does_not_count_ends_a_walk():
-    losses, seen = 0.01 * 0.9 ** np.arange(41), []
-    walk_downhill(lambda k: seen.append(k) or losses[k], 4, 41, least_gain=0.001)
-    assert max(seen) < 10
 
 
 def test_of_ridges_that_predict_all_labels_for_sure_the_largest_is_taken():

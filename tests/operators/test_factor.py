@@ -6,7 +6,10 @@ import pytest
 from ridgemark import exact
 from ridgemark.errors import DataError, NumericalError
 from ridgemark.kernels import Custom, Gaussian, Polynomial
+from ridgemark.losses import loss_sums
 from ridgemark.operators import nystrom_factor
+from ridgemark.passes import RowPasses
+from ridgemark.rows import ArrayRows
 
 
 @pytest.fixture
@@ -48,3 +51,15 @@ def test_a_kernel_that_is_not_symmetric_is_refused(rows):
 def test_kernel_values_beyond_the_floating_point_range_are_refused(rows):
     with pytest.raises(NumericalError, match="standardise"):
         nystrom_factor(Polynomial(degree=300), rows[:10] * 1e6, np.arange(10))
+
+
+def test_leading_features_are_the_first_ones(rows):
+    factor = nystrom_factor(Gaussian(1.0), rows[:30], np.arange(30))
+    first = factor.leading(12)
+    assert (first.rank, first.cross_kernel.n_landmarks) == (12, 12)
+    assert first.features(rows) == pytest.approx(factor.features(rows)[:, :12], rel=1e-10, abs=1e-10)
+    assert first.landmark_kernel == pytest.approx(Gaussian(1.0)(first.cross_kernel.landmarks), abs=1e-12)
+    assert factor.leading(30) is factor
+    sums = [loss_sums(RowPasses(ArrayRows(rows, rows[:, :2])), one) for one in (factor, first)]
+    for name in ("gram", "cross", "feature_sum", "target_square"):
+        assert getattr(sums[1], name) == pytest.approx(getattr(sums[0].leading(12), name), rel=1e-8, abs=1e-8)

@@ -5,10 +5,22 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from ridgemark import NystromRidge
 from ridgemark.kernels import Gaussian, Matern32, Precomputed
-from ridgemark.operators import Cross, Features, KernelMatrix, ShiftedInverse, Weighting, nystrom_factor
+from ridgemark.losses import loss_sums
+from ridgemark.operators import (
+    Cross,
+    Features,
+    KernelMatrix,
+    ShiftedInverse,
+    Weighting,
+    hold_features,
+    nystrom_factor,
+)
 from ridgemark.passes import RowPasses
+from ridgemark.path import leave_one_out
 from ridgemark.rows import ArrayRows
+from ridgemark.solvers import solve_landmarks
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +159,61 @@ def test_a_bound_kernel_gives_the_same_values_after_pickling(data):
     factor = nystrom_factor(Gaussian(1.0), X[:40], np.arange(40))
     again = cloudpickle.loads(cloudpickle.dumps(factor))
     assert np.array_equal(again.features(X), factor.features(X))
+
+
+def _left_out(passes, factor):
+    """Return the sums of the features, and leave-one-out of the fit from them."""
+    moments = loss_sums(passes, factor)
+    fit = solve_landmarks(factor, moments, True, np.full(2, 1e-2), np.zeros(2))
+    found = leave_one_out(passes, fit)
+    return moments.gram, moments.cross, found.residuals, found.potential, found.size_sums
+
+
+@pytest.mark.parametrize("block_rows", [700, 130])
+def test_features_held_give_what_features_evaluated_again_give(data, block_rows):
+    X, Y, w = data
+    factor = nystrom_factor(Gaussian(1.0), X[:60], np.arange(60))
+    again, once = (RowPasses(ArrayRows(X, Y, w)) for _ in range(2))
+    for passes in (again, once):
+        passes.block_rows = lambda width: block_rows
+    hold_features(once, factor)
+    assert once.held is not None
+    for one, other in zip(_left_out(again, factor), _left_out(once, factor), strict=True):
+        assert other == pytest.approx(one, rel=1e-7, abs=1e-7)
+    assert again.n_kernel_evaluations - once.n_kernel_evaluations == 700 * 60  # evaluated once, in place of twice
+
+
+def test_features_held_are_those_of_their_landmarks_alone(data):
+    X, Y, _ = data
+    one, other = (nystrom_factor(Gaussian(1.0), X[rows], np.arange(60)[rows]) for rows in (slice(30), slice(30, 60)))
+    passes = RowPasses(ArrayRows(X, Y))
+    hold_features(passes, one)
+    assert loss_sums(passes, other).gram == pytest.approx(loss_sums(RowPasses(ArrayRows(X, Y)), other).gram)
+
+
+def test_features_are_held_within_the_memory_budget_alone(data):
+    factor = nystrom_factor(Gaussian(1.0), data[0][:60], np.arange(60))
+    for budget, held in ((8 * 700 * 60, True), (8 * 700 * 60 - 1, False)):
+        passes = _passes(data[0], memory_budget=budget)
+        hold_features(passes, factor)
+        assert (passes.held is not None) == held
+
+
+@pytest.mark.parametrize("selection", ["auto", "uniform"])
+def test_a_model_does_not_depend_on_features_held(data, selection, monkeypatch):
+    X, noise, w = data
+    Y = np.sin(2 * X[:, :2]) + 0.1 * noise
+    model = NystromRidge(bandwidth=2.0, selection=selection, n_landmarks=60, random_state=0)
+    used = []
+    look = RowPasses._held_for
+
+    def noted(passes, task):
+        used.append(found := look(passes, task))
+        return found
+
+    monkeypatch.setattr(RowPasses, "_held_for", noted)
+    predicted, residuals = model.fit(X, Y, w).predict(X), model.loo_residuals_
+    assert sum(found is not None for found in used) == 2  # for the sums, and for leave-one-out
+    monkeypatch.setattr(RowPasses, "_held_for", lambda *_: None)
+    assert model.fit(X, Y, w).predict(X) == pytest.approx(predicted, abs=1e-7)
+    assert model.loo_residuals_ == pytest.approx(residuals, abs=1e-6)

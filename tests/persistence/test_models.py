@@ -88,6 +88,16 @@ def test_every_attribute_comes_back(make, tmp_path):
     assert loaded.save(path, **all_sums).read_bytes() == before
 
 
+def test_a_path_of_which_some_ridges_were_tried_comes_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
+    model = MODELS["default"]()
+    path = ridgemark.load(model.save(tmp_path / "m")).ridge_path_
+    assert same(path, model.ridge_path_)
+    assert len(path.ridges) < 20
+    assert path.sample.sum() == len(path.ridges) - 1
+    assert path.smallest < path.ridges.min() < path.ridges.max() < path.largest
+
+
 @pytest.mark.parametrize("name", ["tuned", "gradient", "partial", "exact search", *slowly(*MODELS)])
 def test_two_fits_with_one_seed_are_files_of_the_same_bytes(name, tmp_path, monkeypatch):
     make = MODELS[name]

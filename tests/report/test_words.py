@@ -7,6 +7,7 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.fitted import RunRecord
+from ridgemark.report.fit_figures import path_figure
 from ridgemark.report.fit_page import fit_page
 from ridgemark.report.fit_words import distance_words, explained, how_much, quality_lines, tuning_lines
 
@@ -87,3 +88,19 @@ def test_the_distance_is_a_share_of_the_error_without_an_exponent(times, share, 
     bounds = np.atleast_1d(model.certificate_.bound)
     monkeypatch.setattr("ridgemark.report.fit_words.leave_one_out_error", lambda _: bounds / times)
     assert f", {share} of the error" in distance_words(model)
+
+
+def test_the_figure_of_lambdas_says_which_errors_are_of_a_sample(monkeypatch):
+    whole = fitted(SMOOTH)
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
+    batches = fitted(SMOOTH).partial_fit(X[:9], SMOOTH[:9])
+    for model, words in (
+        (whole, "The training error"),
+        (fitted(SMOOTH), "Errors at other lambdas are those of a sample of the rows."),
+        (batches, "Errors are those of a sample of the rows."),
+    ):
+        path = model.ridge_path_
+        text = str(path_figure(path, [float(SMOOTH.std())]))
+        assert f"leave-one-out chose {model.ridge_:.3g}. {words}" in text
+        error = np.sqrt(path.loo_error[path.chosen[0], 0]) / SMOOTH.std()
+        assert f"{error:.3g} of the spread at the chosen lambda" in text

@@ -312,6 +312,20 @@ def test_beyond_the_memory_budget_groups_are_those_of_each_partition(beyond):
     assert np.allclose(model.ridge_path_.loo_error, memory.ridge_path_.loo_error, rtol=1e-9)
 
 
+def test_beyond_the_memory_budget_the_error_of_a_searched_ridge_is_of_all_rows(beyond, monkeypatch):
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.passes.sample._ROWS", 500)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 2))
+    targets = np.sin(2 * rows[:, 0]) + 0.3 * rng.normal(size=1500)
+    options = {"bandwidth": 1.0, "selection": rows[:40]}
+    model = NystromRidge(**options).fit(chunked(rows, 400), chunked(targets, 400))
+    path, memory = model.ridge_path_, NystromRidge(**options, ridge=model.ridge_).fit(rows, targets)
+    assert path.sample.tolist() == [k != path.chosen[0] for k in range(len(path.ridges))]
+    residuals = memory.calibrate(rows, targets).loo_residuals_
+    assert path.loo_error[path.chosen[0]] == pytest.approx(np.mean(residuals**2), rel=1e-7)
+
+
 def test_exact_kernel_ridge_wants_rows_in_memory():
     with pytest.raises(DataError, match="NystromRidge"):
         ExactKernelRidge(bandwidth=1.0, ridge=1e-3).fit(chunked(X), chunked(Y))

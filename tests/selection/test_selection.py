@@ -8,7 +8,8 @@ import scipy.linalg
 
 from ridgemark import NystromRidge, exact, open_rows
 from ridgemark.errors import DataError, DataTypeError, ParameterError
-from ridgemark.kernels import Gaussian, Linear
+from ridgemark.kernels import Gaussian, Linear, Polynomial
+from ridgemark.operators import nystrom_factor
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.sampling import draw_distinct, draw_poisson
@@ -167,6 +168,31 @@ def test_randomly_pivoted_cholesky_stops_where_the_landmarks_span_all_rows(selec
     X = np.random.default_rng(0).normal(size=(200, 3))
     chosen = _choose(selection, _problem(X, kernel=Linear()), 50)
     assert len(chosen.indices) == 3
+
+
+@pytest.mark.parametrize("selection", [RPCholesky(), RPCholesky(block=1), RPCholesky(oversampling=5), Auto()], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Polynomial(2)], ids=repr)
+def test_the_features_that_pivots_leave_are_those_of_their_factor(selection, kernel):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    X[450:] = X[:50]
+    chosen = _choose(selection, _problem(X, rng.integers(0, 3, 500).astype(float), kernel=kernel), 12)
+    pivots = chosen.pivots
+    factor = nystrom_factor(kernel, chosen.points, chosen.indices, pivots=(pivots.order, pivots.triangle))
+    assert sorted(factor.kept) == list(range(12))
+    assert pivots.features == pytest.approx(factor.features(X), rel=1e-7, abs=1e-7 * factor.features(X).max())
+    usual = nystrom_factor(kernel, chosen.points, chosen.indices).features(X)
+    assert pivots.features @ pivots.features.T == pytest.approx(usual @ usual.T, rel=1e-7, abs=1e-7 * usual.max() ** 2)
+
+
+def test_a_factor_of_pivots_is_left_out_where_it_is_not_kept_or_mostly_rounding():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    assert _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3)), 80).pivots is not None
+    assert _choose(RPCholesky(), _problem(X, kernel=Gaussian(0.3), budget=400_000), 80).pivots is None
+    tiny = np.where(np.arange(3000)[:, None] > 9, [1.0, 0.0], [0.0, 1e-9]) * X
+    assert _choose(RPCholesky(), _problem(tiny, kernel=Linear()), 2).pivots is None
+    more = _choose(Auto(), _problem(X, kernel=Linear()), 9)  # two rows explain all, and others are added
+    assert (len(more.indices), more.pivots) == (9, None)
 
 
 @pytest.mark.parametrize("design", ["rare", "high dimension"])

@@ -1,4 +1,7 @@
-"""The Cholesky solver agrees with the eigendecomposition at one ridge."""
+"""The Cholesky solver agrees with the eigendecomposition at one ridge, and so does all that takes its inverse."""
+
+import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,3 +60,64 @@ def test_the_size_of_the_moments_bounds_their_largest_eigenvalue():
     fit = landmark_fit(1.0, True)
     largest = np.linalg.eigvalsh(CentredMoments(fit.moments, True).gram)[-1]
     assert largest <= fit.centred.size * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("scaled_ridge", [1e2, 1e-1, 1e-4])
+def test_both_forms_of_the_inverse_agree(scaled_ridge, fit_intercept):
+    fit = landmark_fit(scaled_ridge, fit_intercept)
+    one, many = fit.inverse, fit.solver.at_ridges(fit.scaled_ridge[:1])
+    assert one.is_triangular
+    assert not many.is_triangular
+    right = np.random.default_rng(1).normal(size=(len(one.root), 3))
+    near = {"rel": 1e-6, "abs": 1e-7 / scaled_ridge}
+    assert one.solve(right) == pytest.approx(many.solve(right), **near)
+    assert one.shrinkage(fit.scaled_ridge[:1]) == pytest.approx(many.shrinkage(fit.scaled_ridge[:1]), rel=1e-8)
+    squares = [inverse.squared_shrinkage(fit.scaled_ridge[:1]) for inverse in (one, many)]
+    assert squares[0] == pytest.approx(squares[1], rel=1e-8)
+    for inverse in (one, many):
+        assert inverse.root @ inverse.coordinates(right) == pytest.approx(right, rel=1e-6, abs=1e-7)
+        assert inverse.of_features(inverse.root.T @ right) == pytest.approx(right, rel=1e-6, abs=1e-7)
+
+
+def test_the_inverse_of_a_target_is_that_at_its_ridge():
+    fit = landmark_fit(1e-1, True)
+    ridges = np.array([1e-1, 3.0])
+    inverse = fit.solver.at_ridges(ridges)
+    for t, ridge in enumerate(ridges):
+        expected = np.linalg.inv(fit.centred.gram + ridge * np.eye(len(inverse.root)))
+        assert inverse.of_target(t).solve(np.eye(len(expected))) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert np.array_equal(fit.inverse.of_target(1).solve(fit.centred.cross), fit.inverse.solve(fit.centred.cross))
+
+
+def _answers(model, X):
+    """Yield what is computed from the inverse."""
+    yield model.predict(X, return_std=True)[1]
+    yield model.predict_interval(X)
+    yield model.predict_interval(X, adaptive=False)
+    yield model.effects(X, return_std=True)[1]
+    summary = model.effects_summary(X)
+    yield summary.average
+    yield summary.standard_error
+    found = model.diagnose()
+    yield from (found.leverage, found.studentised, found.cook_distance)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_answers_are_the_same_from_both_forms_of_the_inverse(fit_intercept, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    Y = np.c_[np.sin(X[:, 0]), X[:, 1] ** 2] + 0.1 * rng.normal(size=(400, 2))
+    w = rng.integers(1, 4, 400).astype(float) if weighted else None
+    model = NystromRidge(bandwidth=2.0, n_landmarks=60, fit_intercept=fit_intercept, random_state=0)
+    fit = model.fit(X, Y, w)._model.sums
+    forms = []
+    for inverse in (fit.inverse, fit.solver.at_ridges(fit.scaled_ridge[:1]), fit.solver.at_ridges(fit.scaled_ridge)):
+        other = copy.copy(model)
+        other._model = replace(model._model, sums=replace(fit, known_inverse=inverse))
+        forms.append(list(_answers(other, X[:50])))
+    assert fit.inverse.is_triangular
+    for one, *others in zip(*forms, strict=True):
+        for other in others:
+            assert other == pytest.approx(one, rel=1e-6, abs=1e-9)

@@ -8,7 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ridgemark import NystromRidge
 from ridgemark.errors import ParameterError
+from ridgemark.fitting import solve_by_gradient
 from ridgemark.kernels import Gaussian, Linear, Precomputed
 from ridgemark.losses import loss_sums
 from ridgemark.operators import Cross, nystrom_factor
@@ -174,3 +176,17 @@ def test_the_kernel_of_the_landmarks_is_given_up_before_the_products(data, monke
     monkeypatch.setattr(_solver, "nystrom_factor", factor)
     monkeypatch.setattr(_solver._NormalEquations, "gram_product", product)
     assert _both(X, Y, np.arange(100), 1e-4)[2].n_products.any()
+
+
+def test_no_features_are_held_beside_the_gradient(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    held, solve = [], solve_by_gradient
+
+    def noted(prepared, fit):
+        held.append((prepared.setting.passes.held, prepared.landmarks.pivots))
+        return solve(prepared, fit)
+
+    monkeypatch.setattr("ridgemark.estimators.nystrom_ridge.solve_by_gradient", noted)
+    y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=600)
+    NystromRidge(bandwidth=2.0, n_landmarks=80, solver="gradient", random_state=0).fit(X, y)
+    assert held == [(None, None)]

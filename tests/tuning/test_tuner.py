@@ -10,8 +10,11 @@ from sklearn.linear_model import RidgeCV
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_scores, load
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
+from ridgemark.fitting import settle_kernel
+from ridgemark.fitting.stages import make_problem
 from ridgemark.kernels import Gaussian, Matern32
 from ridgemark.passes import RowPasses
+from ridgemark.path import walk_downhill
 from ridgemark.rows import ArrayRows
 from ridgemark.tuning import Tuner, make_tuner, search
 
@@ -202,6 +205,28 @@ def test_a_given_ridge_is_used_in_tuning():
     X, y = product_of_two(300)
     model = NystromRidge(bandwidth=FEW, ridge=1e-2, n_landmarks=50, random_state=0).fit(X, y)
     assert model.ridge_ == 1e-2
+
+
+def test_the_first_ridge_of_a_tuned_fit_is_that_of_the_tuner(monkeypatch):
+    X, y = product_of_two()
+    model = NystromRidge(bandwidth=SHARED, n_landmarks=40, selection="rpcholesky", random_state=0)
+    passes, rng = RowPasses(ArrayRows(X, y)), np.random.default_rng(0)
+    setting = settle_kernel(passes, model._recipe(), rng)
+    problem = make_problem(setting, model._recipe(), rng)
+    suggested = setting.tuning.ridge * np.sqrt(setting.tuning.n_tuning / 600)
+    assert problem.scaled_ridge == pytest.approx(suggested * 600)
+    assert not problem.pilots
+    begun = []
+
+    def noted(evaluate, start, count):
+        begun.append(start)
+        walk_downhill(evaluate, start, count)
+
+    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.path.ridges.walk_downhill", noted)
+    path = model.fit(X, y).ridge_path_
+    suggested = model.tuning_.ridge * np.sqrt(model.tuning_.n_tuning / 600)
+    assert begun == [round(4 * np.log10(path.largest / suggested))]  # four ridges a decade
 
 
 def test_tuning_is_told_as_progress_and_ends():

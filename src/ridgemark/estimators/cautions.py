@@ -58,11 +58,11 @@ def warn_of_constant(fit, names):
 def warn_of_edge(path):
     """Say that the best of the ridges searched is the first or last of them."""
     if path is not None and path.on_edge:
-        largest = np.min(path.chosen) == 0
+        largest = np.isin(path.largest, path.ridges[path.chosen])
         reason = "the columns may not predict the targets" if largest else "the targets may be free of noise"
         msg = (
-            f"the best ridge is the {'largest' if largest else 'smallest'} of the {len(path.ridges)} searched, "
-            f"{path.ridges[-1]:.3g} to {path.ridges[0]:.3g}: {reason}; else give a wider list of ridges"
+            f"the best ridge is the {'largest' if largest else 'smallest'} of those searched, "
+            f"{path.smallest:.3g} to {path.largest:.3g}: {reason}; else give a wider list of ridges"
         )
         warn_user(msg, RidgeEdgeWarning)
 

@@ -49,7 +49,8 @@ class NystromRidge(Regressor, RegressionModel):
         median, and a kernel without a bandwidth (linear, cosine, a callable) takes the columns as they are.
     ridge : "loo", "gcv", float or array of floats, default="loo"
         Regularisation lambda: a larger one gives a smoother fit. One number, a list to choose from by leave-one-out,
-        or "loo" or "gcv" to search fourteen decades by leave-one-out or generalised cross-validation.
+        or "loo" or "gcv" to search fourteen decades by leave-one-out or generalised cross-validation. A tuned fit
+        takes its first ridge, at which landmarks are drawn, from the tuner.
     ridge_per_target : bool, default=False
         Whether each target has its own ridge.
     n_landmarks : int or "auto", default="auto"
@@ -120,9 +121,12 @@ class NystromRidge(Regressor, RegressionModel):
     ridge_, scaled_ridge_ : float, or array of shape (n_targets,) with `ridge_per_target`
         The ridge, and its product with the sum of weights.
     ridge_path_ : RidgePath
-        Errors and dimensions over the ridges searched; absent if `ridge` is one number.
+        Errors and dimensions over the ridges searched; absent if `ridge` is one number. With "loo" and more than 1,000
+        features it has the ridges tried, whose errors are of a sample of 2,048 rows, as `ridge_path_.sample` says; the
+        error at `ridge_` is of all rows.
     loo_residuals_ : array of shape (n,) or (n, n_targets)
-        Leave-one-out residuals for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by leave-one-out.
+        Leave-one-out residuals of all rows, for fixed landmarks and `scaled_ridge_`; exist if the ridge was chosen by
+        leave-one-out.
     calibration_ : Calibration
         Rows and leave-one-out residuals from which intervals are computed; exists after a fit, unless the ridge was
         chosen by generalised cross-validation, and after `calibrate`. `calibration_.guaranteed` says whether coverage
@@ -225,7 +229,7 @@ class NystromRidge(Regressor, RegressionModel):
         tuned = tune(passes, recipe, *of_rows, kept=kept, spectral=prepared.spectral, first_ridge=setting.tuned_ridge)
         certificate = tolerance = None
         if recipe.certify_with is not None:
-            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng)
+            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng, kept)
         choice, rows = self._choice(prepared), row_facts(prepared, passes)
         gradient = None
         if prepared.solver == "gradient":

@@ -134,7 +134,7 @@ _SIDES: dict[Any, dict[str, str]] = {
     FittedModel: {"importances": "d"},
     Choice: {"landmarks": "pe", "indices": "p"},
     Solution: {"dual_coef": "pt", **dict.fromkeys(("intercept", "ridge", "scaled_ridge", "solver_bound"), "t")},
-    RidgePath: {"ridges": "g", "effective_dimension": "g", "chosen": "t"}
+    RidgePath: {"ridges": "g", "effective_dimension": "g", "chosen": "t", "sample": "g"}
     | dict.fromkeys(("loo_error", "gcv", "training_error"), "gt"),
     LossPath: dict.fromkeys(("ridges", "loo_loss", "training_loss"), "g"),
     ClassScores: dict.fromkeys(("scores", "weights"), "m"),
@@ -164,7 +164,8 @@ _SIDES: dict[Any, dict[str, str]] = {
 }
 _LOWEST = {
     **dict.fromkeys(("target", "weight", "columns"), -math.inf),  # positions, -1 the last
-    **dict.fromkeys(("ridge", "scaled_ridge", "ridges", "total_weight", "weight_unit"), POSITIVE),
+    **dict.fromkeys(("ridge", "scaled_ridge", "ridges", "smallest", "largest"), POSITIVE),
+    **dict.fromkeys(("total_weight", "weight_unit"), POSITIVE),
     **dict.fromkeys(("n_features", "n_encoded", "count", "n_rows", "n_landmarks", "n_distinct", "most"), 1),
     **dict.fromkeys(("weights", "target_square", "trace_kernel", "trace_residual", "entry_error", "training_error"), 0),
     **dict.fromkeys(("scores", "reaches", "floor", "variance"), 0),

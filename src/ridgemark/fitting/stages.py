@@ -173,6 +173,8 @@ def prepare(setting: Setting, recipe: Recipe, rng: np.random.Generator) -> Prepa
     found = problem.at(setting.share * best)
     if _drawn_alike(prepared, found, recipe, rng):
         return prepared
+    setting.summed.held = None  # features of other landmarks take its place
+    del prepared
     return sum_over_rows(setting, found, recipe, draw_landmarks(found, recipe, rng, None), rng)
 
 
@@ -180,7 +182,7 @@ def sum_over_rows(
     setting: Setting, problem: Problem, recipe: Recipe, drawn: tuple[Landmarks, LandmarkCount], rng: np.random.Generator
 ) -> Prepared:
     """Sum the products of features over all rows; for the gradient solver, features of a part of the landmarks."""
-    landmarks, _ = drawn
+    landmarks, count = drawn
     solver = _solver_for(setting, recipe, landmarks)
     points, indices = landmarks.points, landmarks.indices
     if solver == "gradient":
@@ -197,7 +199,8 @@ def sum_over_rows(
     if again:
         hold_features(setting.summed, factor, None if pivots is None else pivots.features)
     moments = loss_sums(setting.summed, factor, setting.target_origin, smallest, stays=recipe.one_ridge)
-    return Prepared(setting, problem, *drawn, solver, factor.on_host(), moments)
+    landmarks = replace(landmarks, pivots=None)
+    return Prepared(setting, problem, landmarks, count, solver, factor.on_host(), moments)
 
 
 def tune(
@@ -321,6 +324,7 @@ def solve_by_gradient(prepared: Prepared, fit: LandmarkFit) -> LandmarkGradientF
 
 def without_matrices(prepared: Prepared, tuned: Tuned) -> tuple[Prepared, Tuned]:
     """Return what the gradient solver needs of a fit from a part of the landmarks, to free memory for its own."""
+    prepared.setting.summed.held = None
     none, moments = np.zeros((0, 0)), prepared.moments.without_products()
     factor = replace(prepared.factor, landmark_kernel=none, triangle=none)
     fit = replace(tuned.fit, factor=factor, moments=moments, spectral=None)

@@ -17,7 +17,7 @@ from ridgemark.fitting.stages import Prepared, Tuned, sum_over_rows, tune
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import ClassLoss
 from ridgemark.passes import RowPasses
-from ridgemark.path import leave_one_out
+from ridgemark.path import KeptRows, leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
 
@@ -25,17 +25,21 @@ Fitted = TypeVar("Fitted", Tuned, FittedClasses)
 
 
 def fit_to_tolerance(
-    recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator
+    recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator, kept: KeptRows | None
 ) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
-    """Double the landmarks until the certificate meets the tolerance or none can be added."""
-    passes = prepared.setting.passes
+    """Double the landmarks until the certificate meets the tolerance or none can be added.
+
+    Among many features the ridge is searched by leave-one-out on the rows kept, as in `tune`.
+    """
+    passes, first = prepared.setting.passes, prepared.setting.tuned_ridge
 
     def certified(prepared: Prepared, tuned: Tuned, failure_probability: float) -> Certificate:
         indices = prepared.landmarks.indices
         return certify(recipe.certify_with, passes, tuned.fit, indices, failure_probability, rng)
 
     def refitted(prepared: Prepared) -> Tuned:
-        return tune(passes, recipe, prepared.factor, prepared.moments, prepared.setting.target_origin)
+        of_rows = prepared.factor, prepared.moments, prepared.setting.target_origin
+        return tune(passes, recipe, *of_rows, kept=kept, first_ridge=first)
 
     return _rounds(recipe, prepared, tuned, rng, certified, lambda tuned: _loo_rms(passes, tuned), refitted)
 
@@ -112,6 +116,7 @@ def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Gene
     """Double the landmarks by the same selection, and uniformly where it finds too few; earlier ones stay."""
     problem, old = prepared.problem, prepared.landmarks
     assert old.indices is not None
+    prepared.setting.summed.held = None  # features of more landmarks take its place
     wanted = min(2 * len(old.indices), len(problem.distinct))
     drawn = make_selection(recipe.selection).choose(problem, wanted, rng)
     assert drawn.indices is not None

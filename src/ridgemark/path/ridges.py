@@ -42,7 +42,8 @@ class RidgePath:
     ridges : array of shape (g,)
         The lambdas, descending.
     loo_error : array of shape (g, n_targets) or None
-        Weighted mean squared leave-one-out residual; None when the path was chosen by GCV.
+        Weighted mean squared leave-one-out residual, of a sample where `sample` says so; None when the path was chosen
+        by GCV.
     gcv : array of shape (g, n_targets)
         Generalised cross-validation, as in `SpectralSolver.generalised_cross_validation`.
     training_error : array of shape (g, n_targets)
@@ -54,7 +55,8 @@ class RidgePath:
     chosen : array of shape (n_targets,)
         Position of each target's ridge in `ridges`.
     sample : array of shape (g,)
-        Whether the leave-one-out error of a ridge is that of a sample of the rows.
+        Whether the leave-one-out error of a ridge is that of a sample: at most 2,048 distinct rows, each with the mean
+        target of all rows equal to it.
     smallest, largest : float
         The ends of the ridges that could have been tried.
     """
@@ -70,9 +72,13 @@ class RidgePath:
     smallest: float
     largest: float
 
+    def __post_init__(self) -> None:
+        if not self.smallest <= self.ridges.min() <= self.ridges.max() <= self.largest:
+            raise ValueError("the ridges of a path must lie between its ends")
+
     @property
     def on_edge(self) -> bool:
-        """Whether a chosen ridge is the largest or smallest of the path, so that the best may lie beyond."""
+        """Whether a chosen ridge is the largest or smallest of those searched, so that the best may lie beyond."""
         ends = self.smallest, self.largest
         return bool(self.smallest < self.largest and np.isin(self.ridges[self.chosen], ends).any())
 
@@ -114,6 +120,7 @@ def loo_path(
     inverse = solver.at_ridges(ridges.scaled)
     errors, found = path_errors(passes, ridges_form(factor, solver, inverse, ridges.scaled, target_origin), groups)
     path = ridge_path(solver, ridges, n_left_out or passes.n_left_out, per_target, loo_error=errors)
+    path = replace(path, sample=np.full(len(path.ridges), n_left_out is not None))
     if passes.beyond_memory:
         return path, None
     if found is None:

@@ -136,12 +136,14 @@ def path_figure(path: Any, spread: list[float | None]) -> Html:
     errors, training = (np.sqrt((one / variance).mean(axis=1)).tolist() for one in (searched, path.training_error))
     ridges, criterion = path.ridges.tolist(), CRITERIA[path.criterion]
     chosen = sorted(set(path.chosen.tolist()))
-    picked = ", ".join(f"{ridges[k]:.3g}" for k in chosen)
+    picked, at_chosen = ", ".join(f"{ridges[k]:.3g}" for k in chosen), min(errors[k] for k in chosen)
+    others = "" if path.sample.all() else " at other lambdas"
+    sampled = f" Errors{others} are those of a sample of the rows." if path.sample.any() else ""
     return html.figure(
         draw_path("RMS error / spread of y", criterion, ridges, errors, training, chosen),
         f"Error against lambda from {min(ridges):.2g} to {max(ridges):.2g}: the {criterion} error is "
-        f"least, {min(errors):.3g} of the spread, at the chosen lambda {picked}.",
-        f"The path of lambdas: {criterion} chose {picked}. The training error is not an estimate for new rows.",
+        f"{at_chosen:.3g} of the spread at the chosen lambda {picked}.",
+        f"The lambdas tried: {criterion} chose {picked}.{sampled} The training error is not an estimate for new rows.",
     )
 
 

@@ -259,7 +259,8 @@ class LandmarkFit:
         if self.known_inverse is not None:
             return self.known_inverse
         ridges = self.scaled_ridge if np.ptp(self.scaled_ridge) > 0 else self.scaled_ridge[:1]
-        one = solve_one_ridge(self.centred, float(ridges[0])) if self.spectral is None and len(ridges) == 1 else None
+        # By Cholesky also where an eigendecomposition is at hand: a fit from a file has none, and gives the same bytes.
+        one = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
         return self.solver.at_ridges(ridges) if one is None else one.inverse
 
     @property
