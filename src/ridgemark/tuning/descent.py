@@ -18,7 +18,7 @@ _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-_STEPS = 6  # lengths tried in one direction; more tell of rounding
+_STEPS = 12  # lengths tried in one direction; more tell of rounding
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 

@@ -14,7 +14,7 @@ from ridgemark.kernels import Laplacian, Linear, Mixture
 from ridgemark.kernels.mixture import profiles
 from ridgemark.tuning.coordinates import Slopes
 
-_TILE_ENTRIES = 2**14  # pairs whose values and derivatives stay in the processor's cache
+_TILE_ENTRIES = 2**16  # pairs whose values and derivatives stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,8 +29,9 @@ Result = TypeVar("Result")
 FACTORS = (0.15, 0.25, 0.4, 0.6, 1.0, 1.6, 2.5, 4.0)  # lengths tried, over the median distance
 _AS_GOOD = 2e-3  # share of the squared error by which lengths do not differ; the one nearest the median is taken
 _GRID_ROWS, _GRID_LANDMARKS = 1000, 150  # with which lengths are compared
-_FEW_ROWS, _FEW_LANDMARKS = 2000, 250  # with which most of a metric is found
+_FEW_ROWS, _FEW_LANDMARKS = 1500, 200  # with which most of a metric is found
 SINGLE_FROM = 1000  # rows from which on single precision saves much time
+_LEAST_IN_SINGLE = 1e-6  # lambda: sums in single precision are known to some 1e-7
 # Looks without a gain that end a descent: one for so many judging rows. Few cannot tell small gains that come late.
 _ROWS_PER_LOOK, _FEWEST_LOOKS = 200, 3
 _LEAST_EIGENVALUE = 1e-6  # of a mean outer product, relative to the largest: descent never raises the rank of P
@@ -97,11 +98,17 @@ class Search:
     def on_few(self) -> Search:
         """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
         few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), stage="few")
-        return few.in_single_precision() if len(few.tuning.weights) >= SINGLE_FROM else few
+        many = len(few.tuning.weights) >= SINGLE_FROM
+        return few.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else few
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""
         return replace(self, tuning=larger, stage="more")
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the rows are in single precision."""
+        return bool(self.tuning.features.dtype == np.float32)
 
     def in_single_precision(self) -> Search:
         """Return the search in single precision, which takes half the time."""
@@ -141,7 +148,10 @@ class Search:
             mixture, ridge = self._by_gradients(mixture, ridge)
         if name == "all columns included":
             mixture = _with_all_columns(mixture)
-        coordinates = Coordinates(mixture, level, (float(self.ridges[0]), float(self.ridges[-1])))
+        smallest, largest = float(self.ridges[0]), float(self.ridges[-1])
+        if self.is_single:
+            smallest = max(smallest, _LEAST_IN_SINGLE)
+        coordinates = Coordinates(mixture, level, (smallest, largest))
         if not np.isfinite(coordinates.vector(ridge)).all():
             return None
         patience = min(self.patience, max(_FEWEST_LOOKS, len(self.judging.weights) // _ROWS_PER_LOOK))

@@ -19,7 +19,7 @@ from ridgemark.tuning.criterion import Sample
 from ridgemark.tuning.descent import Gain
 from ridgemark.tuning.draw import FEWEST_ROWS, TuningRows, draw_rows
 from ridgemark.tuning.record import Level, Part, TuningResult
-from ridgemark.tuning.search import FACTORS, SINGLE_FROM, Counter, Found, Search, without
+from ridgemark.tuning.search import FACTORS, Counter, Found, Search, without
 
 PARTS = ("gaussian", "matern32", "matern12", "laplacian", "linear")
 _SHORTER = (1.0, 0.4, 0.2)  # inverse lengths of the radial parts at the start; the roughest varies most slowly
@@ -53,7 +53,7 @@ class Tuner(Parameterised):
     Parameters
     ----------
     rows : int, optional
-        Distinct rows to tune on at last, after descents on at most 2,000 of them; by default ten for each of the
+        Distinct rows to tune on at last, after descents on at most 1,500 of them; by default ten for each of the
         landmarks below.
     judging_rows : int, default=1500
         Largest number of other distinct rows, at most a quarter of all, that stop the descents and choose the level.
@@ -118,8 +118,7 @@ class Tuner(Parameterised):
         )
         uniform, n_rows = False, passes.source.n_rows
         if len(rows.judging.weights) and not rows.is_wide and 2 * _wanted(n_landmarks, n_rows) < n_rows:
-            more = search.on_more(rows.larger)
-            uniform = passes.recall("uniform", rng, lambda: more.uniform_is_better(tuned.mixture, rng))
+            uniform = passes.recall("uniform", rng, lambda: search.uniform_is_better(tuned.mixture, rng))
         counter.finish()
         result = TuningResult(
             level=tuned.level,
@@ -266,9 +265,8 @@ def _on_more_rows(
     precision would hide what is left.
     """
     start, few, more = best.candidate.kernel, search.on_few(), search.on_more(larger)
-    was_single = len(few.tuning.weights) >= SINGLE_FROM
     is_small = best.candidate.judged_error < _SMALL_ERROR
-    if was_single and not is_small:
+    if few.is_single and not is_small:
         search, more = search.in_single_precision(), more.in_single_precision()
     starts = [("few rows", start)]
     numbers = [k for k, (_, part) in enumerate(start.parts()) if isinstance(part, Laplacian)]
@@ -279,7 +277,7 @@ def _on_more_rows(
             starts.append(("without the Laplacian", alone))
         if saved < _WORTH_A_LAPLACIAN:
             starts.pop(0)
-    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not (was_single and is_small):
+    if len(search.tuning.weights) < _WORTH_MORE * len(few.tuning.weights) and not (few.is_single and is_small):
         mixture, ridge = search.without_idle_parts(starts[0][1], best.candidate.ridge)
         return (mixture, None), ridge, []
     if len(starts) == 1 and best.level == "per_feature" and start.radial:
