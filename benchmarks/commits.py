@@ -110,16 +110,14 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=list(CASES), help="only these cases")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        trees = [
-            _checkout(commit, Path(folder, name)) for commit, name in ((options.before, "a"), (options.after, "b"))
-        ]
+        trees = [checkout(commit, Path(folder, name)) for commit, name in ((options.before, "a"), (options.after, "b"))]
         print("| case | before s | after s | ratio | before MB | after MB |\n|---|---|---|---|---|---|")
         ratios = [_compare(case, trees, options.repeats) for case in options.case or CASES]
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
     print(f"\nafter over before: geometric mean {mean:.3f}, worst {max(ratios):.3f}")
 
 
-def _checkout(commit: str, folder: Path) -> Path:
+def checkout(commit: str, folder: Path) -> Path:
     folder.mkdir()
     archive = subprocess.run(["git", "archive", commit, "src"], check=True, capture_output=True).stdout
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
