@@ -73,7 +73,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
     arm = record["robot_arm"]
     assert arm["n_features"] == 32
     assert arm["noise"] <= arm["loo_rms"][0] < 1.6 * arm["noise"]
-    assert arm["certificate"]["bound"] < 0.1 * arm["loo_rms"][0]
+    assert arm["certificate"]["bound"] < 0.25 * arm["loo_rms"][0]
     assert arm["held_out"]["coverage"][0] == pytest.approx(0.9, abs=0.05)
     compared = arm["compared"]
     assert compared["tuned"]["error"] == arm["rms_from_signal"] < 0.6 * compared["one_bandwidth"]["error"]
