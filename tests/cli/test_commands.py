@@ -57,7 +57,7 @@ def test_the_demo_compares_fits_and_prints_the_pages_path_last(ridgemark, tmp_pa
 
 
 def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):
-    tuner = Tuner(rows=1000, judging_rows=400, landmarks=100, kernels=["gaussian", "linear"])
+    tuner = Tuner(rows=1000, judging_rows=400, landmarks=100, evaluations=60, kernels=["gaussian", "linear"])
     for name, value in {"_FITTED": 1500, "_LANDMARKS": 200, "_COUNTS": (), "_TUNER": tuner}.items():
         monkeypatch.setattr(demo, name, value)
     monkeypatch.chdir(tmp_path)
