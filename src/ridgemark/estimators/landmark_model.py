@@ -42,7 +42,7 @@ class LandmarkModel(LandmarkEstimator):
     solver_ = FittedName(lambda model: model.solution.solver)
     solver_bound_ = FittedName(lambda model: in_form(model, model.solution.solver_bound), optional=True)
     effective_dimension_ = FittedName(lambda model: model.solution.effective_dimension)
-    certificate_ = FittedName(lambda model: model.solution.certificate)
+    certificate_ = FittedName(lambda model: model.certificate)
     tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
     loo_residuals_ = FittedName(
         lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND

@@ -1,11 +1,9 @@
 """Kernel ridge regression from landmarks, as a scikit-learn regressor."""
 
-from contextlib import suppress
 from dataclasses import replace
 
-from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients
 from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import warn_of_constant, warn_of_edge, warn_of_rounding, warn_of_scales
@@ -289,15 +287,12 @@ class NystromRidge(Regressor, RegressionModel):
 
     def _solution(self, solved, targets):
         """Return the coefficients and what chose them."""
-        fit, gradient, certificate = solved.fit, solved.gradient, None
+        fit, gradient = solved.fit, solved.gradient
         dual_coef, intercept = (
             (fit.dual_coef, fit.intercept) if gradient is None else (gradient.dual_coef, gradient.intercept)
         )
         check_coefficients(dual_coef, intercept)
-        if gradient is None:
-            with suppress(NumericalError):  # of targets so large that their distances exceed the range
-                certificate = trace_certificate(fit)
-        else:
+        if gradient is not None:
             self._warn_of_gradient(gradient)
         return Solution(
             dual_coef=dual_coef,
@@ -309,7 +304,6 @@ class NystromRidge(Regressor, RegressionModel):
             solver="direct" if gradient is None else "gradient",
             solver_bound=None if gradient is None else gradient.bound,
             effective_dimension=fit.effective_dimension,
-            certificate=certificate,
         )
 
     def _warn_of_gradient(self, gradient):

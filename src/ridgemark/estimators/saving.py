@@ -131,7 +131,7 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
     known = fitted.calibration
     with suppress(NumericalError):  # of values beyond the range, which have no intervals
         known = fitted.calibrated if sums else known
-    certificate = fitted.solution.certificate
+    certificate = fitted.certificate
     if certificate is not None:
         cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
         certificate = replace(certificate, inputs=dict(certificate.inputs), cost=cost)
