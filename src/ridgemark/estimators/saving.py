@@ -83,7 +83,7 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
     source = _path(path)
     header, arrays = read_model(source)
     again = Encoder(CLASSES.values())  # finds the functions in the order in which the first one did
-    with suppress(ParameterError):  # what is no kernel has too few of them
+    with suppress(ParameterError):  # objects that are not kernels have too few of them
         again.encode(kernel, "kernel")
     known = {one.__name__: one for one in estimators}
     with refusing(source):

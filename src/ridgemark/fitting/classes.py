@@ -13,7 +13,7 @@ from ridgemark.path import LossSearch, Ridges, left_out_predictor, ridge_path, r
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
-_LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
+_LEAST_SHARE = 1e-12  # of a class whose rows have hardly any weight
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
 # Positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow.
