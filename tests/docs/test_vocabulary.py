@@ -1,4 +1,4 @@
-"""Plain English: idioms that readers had to decode are not in documentation, comments, docstrings, help and messages."""
+"""Plain English: idioms that readers had to decode are not in pages, comments, docstrings, help and messages."""
 
 import ast
 import functools
