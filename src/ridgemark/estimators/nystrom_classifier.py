@@ -8,16 +8,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import audit_classes
 from ridgemark.diagnostics import diagnose_classes
-from ridgemark.effects import average_effects, effect_values, feature_importances
+from ridgemark.effects import average_effects, effect_values
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
-from ridgemark.estimators.base import FittedName, check_coefficients, in_range
+from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
 from ridgemark.estimators.class_labels import as_classes, conformal_sets, label_codes, labels_of, numbers_of, scores_of
 from ridgemark.estimators.computing import computing
 from ridgemark.estimators.hints import stores_parameters
-from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
+from ridgemark.estimators.landmark_model import LandmarkModel
 from ridgemark.estimators.lazy import lazy_on_dask
-from ridgemark.fitted import FittedModel, Solution, Targets
+from ridgemark.fitted import Targets
 from ridgemark.fitting.fit import fit
 from ridgemark.fitting.squares import LeftOutClasses
 from ridgemark.losses import class_loss
@@ -91,6 +91,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     (True, ['outside'])
     """
 
+    _smaller_coefficients = "choose a larger ridge"
     classes_ = FittedName(lambda model: model.classes.labels)
     calibration_ = FittedName(lambda model: model.classes.calibration)
 
@@ -291,24 +292,18 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Return the model of the rows of these passes."""
         loss = class_loss(len(classes.values))
         fitted = fit(passes, recipe, make_generator(random_state), loss)
-        solved, choice, rows = fitted.solved, self._choice(fitted), row_facts(fitted)
-        solution = _solution(fitted)
-        form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
-        importances = feature_importances(passes, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        left_out = solved.left_out
+        solved, left_out = fitted.solved, fitted.solved.left_out
         assert isinstance(left_out, LeftOutClasses)
+        model = self._without_residuals(
+            fitted, self._form(passes.source, Targets(passes.source.n_targets, False, False))
+        )
         scores = scores_of(loss, left_out.predictors, left_out.rows, classes.weights, False)
-        classes = replace(classes, calibration=scores)
-        warn_of_scales(choice.kernel, passes)
+        warn_of_scales(model.choice.kernel, passes)
         warn_of_edge(solved.path)
         if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
-        return FittedModel(
-            *(form, choice, solution, rows, None, None, passes.cost),
-            *(solved.fit, fitted.kernel.tuning, importances),
-            classes=classes,
-        )
+        return replace(model, classes=replace(classes, calibration=scores), cost=passes.cost)
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with indicators of the classes as targets, and the classes."""
@@ -348,19 +343,3 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         values = in_range(self._values(source), "the log-odds", _RESCALE)
         self._warn_of_unseen(source)
         return values
-
-
-def _solution(fitted):
-    """Return the coefficients and what chose them."""
-    solved, sums = fitted.solved, fitted.solved.fit
-    check_coefficients(sums.dual_coef, sums.intercept, "choose a larger ridge")
-    return Solution(
-        dual_coef=sums.dual_coef,
-        intercept=sums.intercept,
-        ridge=solved.ridges,
-        scaled_ridge=sums.scaled_ridge * sums.weight_unit,
-        path=solved.path,
-        effective_dimension=sums.effective_dimension,
-        certificate=fitted.certificate,
-        tolerance=fitted.tolerance,
-    )
