@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -100,7 +101,7 @@ class LandmarkEstimator(TableReader):
     n_kernel_evaluations_ = FittedName(lambda model: model.cost.n_kernel_evaluations)
     encoded_names_ = FittedName(lambda model: list(model.schema.encoded_names))
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel or selection as `kernel__bandwidth`; returns self."""
         refuse_foreign(params, self._get_param_names(), type(self).__name__)
         refuse_inner(params, self.get_params(deep=False))
@@ -146,7 +147,7 @@ class LandmarkEstimator(TableReader):
         return state
 
     @computing
-    def fit(self, X, y=None, sample_weight=None, checkpoint=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Fit the model to rows and their targets.
 
         Parameters

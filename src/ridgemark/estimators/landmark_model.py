@@ -1,6 +1,9 @@
 """Public names of a model fitted from landmarks, and how it is saved."""
 
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -51,7 +54,7 @@ class LandmarkModel(LandmarkEstimator):
     calibration_ = FittedName(lambda model: model.calibrated, optional=True)
     waiting_share_ = FittedName(lambda model: model.cost.waiting_share if model.cost.seconds else None, optional=True)
 
-    def save(self, path, overwrite=True, sums="predict"):
+    def save(self, path: str | PathLike[str], overwrite: bool = True, sums: Any = "predict") -> Path:
         """Write the fitted model to one file, of arrays and JSON, whole or not at all; `ridgemark.load` reads it.
 
         A loaded model gives the same predictions bit for bit.

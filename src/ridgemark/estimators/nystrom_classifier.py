@@ -1,14 +1,16 @@
 """Kernel logistic regression from landmarks, as a scikit-learn classifier."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ridgemark.certificates import audit_classes
-from ridgemark.diagnostics import diagnose_classes
-from ridgemark.effects import average_effects, effect_values
+from ridgemark.certificates import Certificate, audit_classes
+from ridgemark.diagnostics import ClassDiagnosis, diagnose_classes
+from ridgemark.effects import EffectsSummary, average_effects, effect_values
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, in_range
 from ridgemark.estimators.cautions import warn_of_edge, warn_of_scales
@@ -118,24 +120,24 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         """Take the parameters; they are checked by `fit`."""
 
     @lazy_on_dask
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the log-odds of the second class, shape (n,); of more than two classes the functions, shape (n, K)."""
         values = self._log_odds(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     @lazy_on_dask
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return the logarithms of `predict_proba`, exact where a probability is tiny."""
         values = self._log_odds(X)
         return class_loss(len(self.classes_)).log_probabilities(values)
 
     @lazy_on_dask
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return the probability of every class, shape (n, K), in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @lazy_on_dask
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of every row, shape (n,)."""
         return self._most_probable(self._log_odds(X))
 
@@ -144,7 +146,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return self.classes_[(values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)]
 
     @lazy_on_dask
-    def predict_set(self, X, coverage=0.9):
+    def predict_set(self, X: Any, coverage: Any = 0.9) -> NDArray[Any]:
         """Return conformal sets of labels, a boolean array of shape (n, K), in the order of `classes_`.
 
         A set holds the labels whose probability reaches a threshold. A share `coverage` of the calibration rows, each
@@ -163,7 +165,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return conformal_sets(self.predict_proba(X), self.calibration_, coverage)
 
     @computing
-    def calibrate(self, X, y=None, sample_weight=None):
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Take the threshold of `predict_set` from these rows, which must have had no part in the fit.
 
         Where so many of them equal rows of the fit that they are not new, `calibration_.guaranteed` is false.
@@ -186,7 +188,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return self
 
     @computing
-    def certify(self, X, y=None, kind="audit", sample_weight=None):
+    def certify(self, X: Any, y: Any = None, kind: str = "audit", sample_weight: Any = None) -> Certificate:
         """Measure how far the fit is from exact kernel logistic regression on its rows.
 
         The bound is always true up to about 90,000 rows, by one product with the kernel matrix. For more rows it is
@@ -213,7 +215,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return audit_classes(passes, sums, loss, rng=rng, failure_probability=self.failure_probability)
 
     @computing
-    def diagnose(self, X, y=None, sample_weight=None):
+    def diagnose(self, X: Any, y: Any = None, sample_weight: Any = None) -> ClassDiagnosis:
         """Say which rows drive the fit: those far from others, and those whose label is unexpected.
 
         Prints as a table; `.top(k)` gives the k most influential rows, `.to_record()` them for a machine. At most 8,192
@@ -234,7 +236,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return diagnose_classes(passes, sums, loss, self.classes_, self._model.choice.indices)
 
     @lazy_on_dask
-    def effects(self, X):
+    def effects(self, X: Any) -> NDArray[Any]:
         """Return what each column does to the log-odds at each row, shape (n, d), or (n, d, K) for K > 2 classes.
 
         The effect is the derivative of `decision_function` with respect to the column; for a column of two values the
@@ -251,7 +253,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @computing
-    def effects_summary(self, X):
+    def effects_summary(self, X: Any) -> EffectsSummary:
         """Return the average effect of each column on the log-odds over rows, with quartiles; prints as a table.
 
         Averages are plain ones, without correction for the ridge and without standard errors; see `effects`.
@@ -273,7 +275,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return summary
 
     @computing
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
         rows, labels, weights = self._judged(X, y, sample_weight)
         if y is None and labels is not None:

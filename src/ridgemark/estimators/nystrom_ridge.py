@@ -1,6 +1,7 @@
 """Kernel ridge regression from landmarks, as a scikit-learn regressor."""
 
 from dataclasses import replace
+from typing import Any, Self
 
 from ridgemark.effects import feature_importances
 from ridgemark.errors import DataError, ParameterError
@@ -191,7 +192,7 @@ class NystromRidge(Regressor, RegressionModel):
         """Take the parameters; they are checked by `fit`."""
 
     @computing
-    def partial_fit(self, X, y=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the fit, whose landmarks stay; the first call, without a fit before, chooses them from its rows.
 
         Moments of disjoint rows add, so any number of calls gives the coefficients that `fit` on all their rows gives
