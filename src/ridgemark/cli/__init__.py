@@ -15,7 +15,6 @@ from ridgemark.errors import RidgemarkError, RidgemarkWarning
 from ridgemark.interrupts import INTERRUPTED, ending_at_once
 
 COMMANDS = {
-    "bench": "Time a fit, or compare the accuracy of the defaults with peers.",
     "certify": "Bound how far a model is from exact.",
     "demo": "Run a small example and write a page about it.",
     "effects": "Say what each column does to the predictions.",
