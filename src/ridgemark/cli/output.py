@@ -27,6 +27,7 @@ import click
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from ridgemark.errors import ParameterError
@@ -42,6 +43,7 @@ Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
 PERIOD = 30.0  # seconds between lines of progress where there is no terminal
+_WIDE = 100_000  # columns of an output that is not a terminal
 _ROWS = 65536  # rows of a table converted to Python numbers at once
 
 
@@ -53,10 +55,19 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
     """Print labels and values in two columns, without values that are None."""
-    shown = [(what, value) for what, value in lines if value is not None]
-    width = max((len(what) for what, _ in shown), default=0)
-    for what, value in shown:
-        click.echo(f"{what:<{width}}  {value}")
+    table = Table.grid(padding=(0, 2))
+    for what, value in lines:
+        if value is not None:
+            table.add_row(Text(what, no_wrap=True), Text(value, overflow="fold"))
+    print_table(table)
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal; elsewhere each row has one line."""
+    console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def print_result(
