@@ -11,8 +11,7 @@ from rich.table import Table
 
 from ridgemark.certificates.record import rounded_up
 from ridgemark.cli import options as shared
-from ridgemark.cli.fit import fit_and_measure, fit_lines
-from ridgemark.cli.measures import held_out, summary
+from ridgemark.cli.measures import fit_and_measure, held_out, kind_of, summary
 from ridgemark.cli.output import check_outputs, print_json, print_lines, print_table
 from ridgemark.cli.report import write_page
 from ridgemark.cli.robot_arm import NOISE, TARGET, ArmRows, arm_rows
@@ -62,7 +61,7 @@ def command(seed: int, as_json: bool) -> None:
     seen, new = arm_rows(_FITTED, rng), arm_rows(_HELD_OUT, rng)
     model: Any = NystromRidge(bandwidth=_TUNER, n_landmarks=_LANDMARKS, random_state=seed)
     run = fit_and_measure(model, open_rows(seen.table(), target=TARGET))
-    others = held_out(model, open_rows(new.table(), target=TARGET), "other states")
+    others = held_out(model, open_rows(new.table(), target=TARGET), Path("other states"))
     run = replace(run, held_out=others, seconds=time.perf_counter() - begin)
     compared = _compare(model, seen, new, seed)
     try:
@@ -77,7 +76,7 @@ def command(seed: int, as_json: bool) -> None:
         print_json({"robot_arm": summary(model, run) | {"noise": NOISE, "compared": errors}, "page": page})
         return
     click.echo(f"A simulated robot arm: {_FITTED:,} states, 32 inputs, noise {NOISE:g}")
-    print_lines(fit_lines(model, run))
+    print_lines(kind_of(model).lines(model, run))
     table = Table("fit", title=_CAPTION)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")

@@ -33,7 +33,7 @@ def command(model: Path, data: Path, output: Path | None, force: bool, as_json: 
     """
     if output is not None:
         table_form(output)
-    check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
+    check_outputs([("--output", output)], [model, data], force, as_json)
     fitted, run = load_model(model, "effects_summary")
     source = open_to_predict(fitted, run, data, options)
     with progress() as tell:

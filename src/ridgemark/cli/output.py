@@ -1,12 +1,8 @@
 """What commands print and write: one JSON object, lines of text, a progress bar, and files.
 
-One set of rules for the files of all commands:
-
-- An output must be neither an input nor another output; files are compared, not names or links.
-- An existing file is replaced only with --force. A command that always writes one fixed file name replaces it.
-- For a link, its target is written and the link is kept. A pipe or a device is written to directly.
-- A file is written completely or not at all. A table is written as CSV, NPY or Parquet.
-- Text that a spreadsheet would read as a formula gets an apostrophe in CSV, and a line counts such cells.
+The rule for files: an output is made in a temporary file and moved into its place when it is complete. It must be no
+input and no other output, and replaces an existing file only with --force. Pipes and devices are not replaced; the
+complete output is copied into them. A link keeps pointing to its target, which is the file that is written.
 """
 
 import contextlib
@@ -21,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -39,7 +35,6 @@ from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.places import shown
 
 Tell = Callable[[str, int, int], None]
-Named = Iterable[tuple[str, Path | None]]  # (option or argument, file)
 
 _STDOUT = 1  # the file descriptor, whatever sys.stdout is
 PERIOD = 30.0  # seconds between lines of progress where there is no terminal
@@ -59,7 +54,8 @@ def print_lines(lines: Sequence[tuple[str, str | None]]) -> None:
     for what, value in lines:
         if value is not None:
             table.add_row(Text(what, no_wrap=True), Text(value, overflow="fold"))
-    print_table(table)
+    if table.rows:
+        print_table(table)
 
 
 def print_table(table: Table) -> None:
@@ -81,13 +77,6 @@ def print_result(
     for path in written:
         if path is not None and not is_stream(path):
             click.echo(str(path))
-
-
-def warn_of_repeats(repeated: int, n_rows: int, test: Path) -> None:
-    """Say how many test rows are training rows, if there are any."""
-    if repeated:
-        count = f"{repeated:,} of the {n_rows:,} rows of {shown(test)}"
-        click.echo(f"ridgemark: {count} are training rows too; expect a larger error on new rows", err=True)
 
 
 def table_form(path: Path) -> str:
@@ -154,17 +143,24 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str], int, Iterable[Sequence[Any]]]
 }
 
 
-def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = False) -> None:
-    """Refuse outputs that cannot or must not be written, before any computation.
+def check_outputs(
+    outputs: Iterable[tuple[str, Path | None]], inputs: Iterable[Path | None], force: bool, as_json: bool = False
+) -> None:
+    """Refuse outputs, given with their options, that cannot or must not be written, before any computation.
 
     With `as_json` the standard output holds one JSON object and no other output. If an output file is the standard
     output, printed text goes to the error stream.
     """
-    given = [(name, path) for name, path in outputs if path is not None]
-    for _, path in given:
+    written: list[tuple[str, Path]] = []
+    for name, path in outputs:
+        if path is None:
+            continue
         _check_place(path)
-    check_apart(given, inputs)
-    for name, path in given:
+        check_apart(name, path, inputs)
+        if other := next((earlier for earlier in written if _same(path, earlier[1])), None):
+            raise ParameterError(
+                f"{name} {shown(path)} and {other[0]} {shown(other[1])} are the same file; give them different names"
+            )
         if not force and path.exists() and not is_stream(path):
             raise ParameterError(f"{shown(path)} exists already; give another name, or --force to replace it")
         if _is_stdout(path):
@@ -173,55 +169,23 @@ def check_outputs(outputs: Named, inputs: Named, force: bool, as_json: bool = Fa
                     f"{name} and --json would both write to the standard output; give {name} another name"
                 )
             click.get_current_context().with_resource(contextlib.redirect_stdout(sys.stderr))
+        written.append((name, path))
 
 
-def check_apart(outputs: Named, inputs: Named) -> None:
-    """Refuse an output that is the same file as an input or another output."""
-    read = {_identity(part): path for _, path in inputs if path is not None for part in _parts(path)}
-    written: dict[tuple[int | str, ...], str] = {}
-    for name, path in outputs:
-        if path is None:
-            continue
-        same = _identity(path)
-        if same in read:
+def check_apart(name: str, path: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse an output that is an input, or a data file of an input folder."""
+    for source in filter(None, inputs):
+        if any(_same(path, part) for part in (source, *source.glob("*.parquet"), *source.glob("*.npz"))):
             raise ParameterError(
-                f"{name} {shown(path)} is the input {shown(read[same])}, which would be lost; give another name"
+                f"{name} {shown(path)} is the input {shown(source)}, which would be lost; give another name"
             )
-        if same in written:
-            raise ParameterError(
-                f"{name} {shown(path)} and {written[same]} are the same file; give them different names"
-            )
-        written[same] = f"{name} {shown(path)}"
 
 
-def is_stream(path: Path) -> bool:
-    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode) or _is_stdout(path)
-    except OSError:  # does not exist yet
-        return False
-
-
-@contextmanager
-def staged(path: Path, force: bool) -> Iterator[Path]:
-    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
-    if is_stream(path):
-        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
-            temporary = Path(folder) / "output"
-            yield temporary
-            with temporary.open("rb") as file, _open_stream(path) as stream:
-                shutil.copyfileobj(file, stream)
-        return
-    target = Path(os.path.realpath(path))
-    try:
-        with replacing(target, force) as temporary:
-            yield temporary
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-    except FileExistsError:
-        raise ParameterError(
-            f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
-        ) from None
+def _same(one: Path, other: Path) -> bool:
+    """Return whether two paths are one file, whatever their names and links."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _check_place(path: Path) -> None:
@@ -236,21 +200,9 @@ def _check_place(path: Path) -> None:
         raise ParameterError(f"{shown(path)} cannot be written; choose a place where you may write")
 
 
-def _identity(path: Path) -> tuple[int | str, ...]:
-    """Return an identity shared by all names of a file: its inode, or its folder's inode and its name if it is new."""
-    target = Path(os.path.realpath(path))
-    for known, rest in ((target, ()), (target.parent, (target.name,))):
-        try:
-            status = known.stat()
-        except OSError:
-            continue
-        return (status.st_dev, status.st_ino, *rest)
-    return (str(target),)
-
-
-def _parts(path: Path) -> list[Path]:
-    """Return an input and, if it is a folder, its Parquet files."""
-    return [path, *path.glob("*.parquet")] if path.is_dir() else [path]
+def is_stream(path: Path) -> bool:
+    """Return whether a path is a pipe, a device or the standard output, which are written to and never replaced."""
+    return path.exists() and (not path.is_file() or _is_stdout(path))
 
 
 def _is_stdout(path: Path) -> bool:
@@ -260,9 +212,28 @@ def _is_stdout(path: Path) -> bool:
         return False
 
 
-def _open_stream(path: Path) -> IO[bytes]:
-    # The standard output may be a file: reopened by name, it would be overwritten from its start.
-    return os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")
+@contextmanager
+def staged(path: Path, force: bool) -> Iterator[Path]:
+    """Yield a temporary file that is moved to `path` once complete; without `force`, `path` must not exist."""
+    if is_stream(path):
+        with tempfile.TemporaryDirectory(prefix="ridgemark-") as folder:
+            temporary = Path(folder) / "output"
+            yield temporary
+            # The standard output may be a file: reopened by name, it would be overwritten from its start.
+            stream = os.fdopen(os.dup(_STDOUT), "wb") if _is_stdout(path) else path.open("wb")
+            with temporary.open("rb") as file, stream:
+                shutil.copyfileobj(file, stream)
+        return
+    target = Path(os.path.realpath(path))
+    try:
+        with replacing(target, force) as temporary:
+            yield temporary
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+    except FileExistsError:
+        raise ParameterError(
+            f"{shown(path)} appeared while this command ran; give another name, or --force to replace it"
+        ) from None
 
 
 class _Rate(ProgressColumn):

@@ -62,7 +62,7 @@ def command(model: Path, data: Path, output: Path, force: bool, as_json: bool, *
     coverages, std, proba, keep = (options[name] for name in ("coverages", "std", "proba", "keep"))
     if table_form(output) == ".npy" and keep:
         raise ParameterError(f"{shown(output)} can hold only numbers; to keep columns, write .csv or .parquet")
-    check_outputs([("--output", output)], [("MODEL", model), ("DATA", data)], force, as_json)
+    check_outputs([("--output", output)], [model, data], force, as_json)
     needed = [name for name, asked in (("predict_interval", coverages or std), ("predict_proba", proba)) if asked]
     fitted, run = load_model(model, "predict", *needed, device=options["device"])
     if coverages and fitted.solver_ == "direct" and not hasattr(fitted, "calibration_"):

@@ -58,9 +58,8 @@ def _check_folder(output: Path, data: Path | None, force: bool) -> None:
         what = "cannot be written; choose another folder" if output.is_dir() else "is a file; give a folder"
         raise click.BadParameter(f"{output} {what}", param_hint="--output")
     held = list(output.iterdir())
-    read = [] if data is None else [data, *data.glob("*.npz")]
     for path in (output, *held):
-        check_apart([("--output", path)], [("--data", one) for one in read])
+        check_apart("--output", path, [data])
     if held and not force and not is_reproduction(output):
         raise click.BadParameter(
             f"{output} holds other files; give a new folder, or --force to write into it", param_hint="--output"

@@ -42,7 +42,7 @@ def command(data: Path, output: Path | None, top: int, seed: int, force: bool, a
     """
     if output is not None:
         table_form(output)
-    check_outputs([("--output", output)], [("DATA", data), ("--model", options["model"])], force, as_json)
+    check_outputs([("--output", output)], [data, options["model"]], force, as_json)
     with progress() as tell:
         told = {"random_state": seed, "progress": tell, "device": options["device"]}
         source, ridge, kernel, origin = _problem(data, options, told)

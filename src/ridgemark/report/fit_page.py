@@ -209,7 +209,7 @@ def _errors(fit: _Fit) -> Html:
     caption, held_out = "Errors, in units of the target", fit.run.held_out
     if held_out is not None:
         caption += f"; held out: {held_out['n_rows']:,} rows"
-        caption += f", {held_out['repeated']:,} of them training rows too" if held_out.get("repeated") else ""
+        caption += words.repeated_words(held_out)
         unknown = [None] * len(fit.targets)
         columns += [("held-out RMS", held_out["rms"], ".4g"), ("in interval", held_out["coverage"] or unknown, ".1%")]
     cells = [["-" if value is None else format(value, form) for value in values] for _, values, form in columns]
