@@ -495,13 +495,14 @@ def watched(monkeypatch):
     return stream
 
 
-def test_progress_shows_rates_and_remaining_time_on_a_terminal(monkeypatch):
+def test_progress_shows_rows_and_remaining_time_on_a_terminal(monkeypatch):
     terminal = watched(monkeypatch)
     with output.progress() as tell:
         assert tell is not None
         for done in (100, 200, 50):
             tell("moments", done, 200)
-    assert "rows/s" in terminal.getvalue()
+    assert "moments, 50 of 200 rows" in terminal.getvalue()
+    assert re.search(r"[-\d]:[-\d]{2}:[-\d]{2}", terminal.getvalue())
 
 
 def test_tuning_counts_evaluations_on_a_terminal(monkeypatch):

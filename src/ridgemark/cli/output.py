@@ -15,14 +15,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -236,18 +236,6 @@ def staged(path: Path, force: bool) -> Iterator[Path]:
         ) from None
 
 
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        counted = _counted(task.description, int(task.completed), int(task.total or 0))
-        return Text(counted if task.description == "tuning" else f"{counted}, {task.speed or 0:,.0f} rows/s")
-
-
-def _counted(what: str, done: int, total: int) -> str:
-    if what == "tuning":  # counts evaluations; descents may end early
-        return f"{done:,} of at most {total:,}"
-    return f"{done:,} of {total:,} rows"
-
-
 def terminal() -> Console | None:
     """Return the error stream if it is a terminal."""
     console = Console(stderr=True)
@@ -256,35 +244,26 @@ def terminal() -> Console | None:
 
 @contextmanager
 def progress() -> Iterator[Tell]:
-    """Yield the progress callback `(what, rows_done, n_rows)`: a bar on a terminal, elsewhere a line now and then."""
-    console = terminal()
-    if console is None:
-        yield _telling_lines()
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-        last = ("", 0)
+    """Yield the progress callback `(what, done, total)`: a bar on a terminal, elsewhere a line every half minute."""
+    console, last = terminal(), ("", 0)
+    begin = told = time.monotonic()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
+    with nullcontext() if console is None else Progress(*columns, console=console, transient=True) as bar:
+        task = None if bar is None else bar.add_task("reading", total=None)
 
         def tell(what: str, done: int, total: int) -> None:
-            nonlocal last
+            nonlocal last, told
+            # Tuning counts evaluations; descents may end early.
+            count = f"{done:,} of at most {total:,}" if what == "tuning" else f"{done:,} of {total:,} rows"
+            if bar is None or task is None:
+                now = time.monotonic()
+                if now >= told + PERIOD:
+                    told = now
+                    click.echo(f"{spoken(now - begin)}: {what}, {count}", err=True)
+                return
             if what != last[0] or done < last[1]:  # a new pass, with its own rate
-                bar.reset(task, description=what, total=total)
+                bar.reset(task, total=total)
             last = (what, done)
-            bar.update(task, completed=done)
+            bar.update(task, description=f"{what}, {count}", completed=done)
 
         yield tell
-
-
-def _telling_lines() -> Tell:
-    """Return a callback that writes a line to the error stream, a log perhaps, every half minute."""
-    begin = last = time.monotonic()
-
-    def tell(what: str, done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now >= last + PERIOD:
-            last = now
-            click.echo(f"{spoken(now - begin)}: {what}, {_counted(what, done, total)}", err=True)
-
-    return tell
