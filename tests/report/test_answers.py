@@ -81,5 +81,6 @@ def test_coverage_is_shown_in_groups_of_the_prediction(measured):
     rows = run.held_out
     order = np.argsort(rows["predicted"][0], kind="stable")
     inside = (np.array(rows["lower"][0]) <= rows["observed"][0]) & (rows["observed"][0] <= np.array(rows["upper"][0]))
-    shares = ", ".join(f"{inside[group].mean():.0%}" for group in np.array_split(order, 5))
-    assert f"in 5 groups by the prediction: {shares}." in page
+    groups, predicted = np.array_split(order, 5), np.array(rows["predicted"][0])
+    points = [f"{inside[group].mean():.3g} at {np.median(predicted[group]):.3g}" for group in groups]
+    assert f"against predicted; share inside: {', '.join(points)}; asked: 90%: 0.9." in page

@@ -15,6 +15,12 @@ from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
+TONES: dict[str, Literal["good", "open", "bad"]] = {
+    "most of it": "good",
+    "part of it": "open",
+    "hardly anything": "bad",
+}
+_LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
 EXACT = {"numbers": "exact kernel ridge regression", "classes": "exact kernel logistic regression"}
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
@@ -232,3 +238,8 @@ def spoken(seconds: float) -> str:
 def printable(name: str) -> str:
     """Return text from a file without invisible characters or those that change the text direction."""
     return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
+
+
+def shortened(name: str) -> str:
+    """Return a name of at most 24 letters."""
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 11]}...{name[-8:]}"
