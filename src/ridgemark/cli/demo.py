@@ -40,10 +40,6 @@ class _Compared(NamedTuple):
     rare_error: float
     bound: float
 
-    def cells(self) -> list[str]:
-        """Return a line of a table."""
-        return [self.name, f"{self.error:.3g}", f"{self.rare_error:.3g}", rounded_up(self.bound)]
-
 
 @shared.command("demo", "--seed 3")
 @shared.seed_option
@@ -80,8 +76,8 @@ def command(seed: int, as_json: bool) -> None:
     table = Table("fit", title=_CAPTION)
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
-    for fit in compared:
-        table.add_row(*fit.cells())
+    for row in _cells(compared):
+        table.add_row(*row)
     print_table(table)
     click.echo(said)
 
@@ -104,6 +100,11 @@ def _compare(model: Any, seen: ArmRows, new: ArmRows, seed: int) -> list[_Compar
     return compared
 
 
+def _cells(compared: list[_Compared]) -> list[list[str]]:
+    """Return the lines of a table."""
+    return [[fit.name, f"{fit.error:.3g}", f"{fit.rare_error:.3g}", rounded_up(fit.bound)] for fit in compared]
+
+
 def _section(compared: list[_Compared]) -> html.Section:
     """Return the section of the page that compares the fits."""
     plain, uniform, ours = compared
@@ -115,5 +116,5 @@ def _section(compared: list[_Compared]) -> html.Section:
         "landmarks drawn uniformly."
     )
     columns = [html.Column("fit"), *html.number_columns(*_HEADINGS)]
-    table = html.table(_CAPTION, columns, [fit.cells() for fit in compared], stacked=True)
+    table = html.table(_CAPTION, columns, _cells(compared), stacked=True)
     return "Compared with simpler fits", "compared", [html.paragraph(known), table]

@@ -13,12 +13,6 @@ from ridgemark.report.plots import Chart, Series
 
 _MOST_CLASSES = 12  # in a confusion table
 _FEW = 3  # columns whose effects on the log-odds of several classes are shown
-_INFLUENCE = {
-    "row": ("row", "d"),
-    "leverage": ("leverage", ".3f"),
-    "probability of its label": ("probability", ".3g"),
-    "Cook's distance": ("cook_distance", ".2e"),
-}
 
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
@@ -88,7 +82,7 @@ def rows(fit: Any) -> list[Html | None]:
     """Return the most influential rows."""
     caption = "The most influential rows, numbered from 0; probabilities are those of a fit to the other rows"
     unknown = "The rows of the fit are not known; `diagnose(X, y)` in Python finds the influential ones."
-    return [influential_rows(caption, _INFLUENCE, (fit.run.sample or {}).get("top", ())) or html.note(unknown)]
+    return [influential_rows(caption, (fit.run.sample or {}).get("top", ())) or html.note(unknown)]
 
 
 def path_figure(fit: Any, path: Any) -> Html:

@@ -53,13 +53,7 @@ class _Fit:
         self.which = "held-out rows" if run.held_out else "training rows, each predicted from the others"
 
 
-def fit_page(
-    model: Any,
-    run: Any,
-    version: str,
-    title: str | None = None,
-    first: Sequence[html.Section] = (),
-) -> str:
+def fit_page(model: Any, run: Any, version: str, title: str | None = None, first: Sequence[html.Section] = ()) -> str:
     """Return the page of a fitted model and its `RunRecord`; what they do not know is left out.
 
     It is one HTML document with the package's version, and with sections before its own.

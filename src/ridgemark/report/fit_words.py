@@ -10,16 +10,13 @@ from ridgemark.certificates.record import rounded_up
 from ridgemark.intervals import Calibration, rows_needed
 from ridgemark.kernels import Mixture
 from ridgemark.path import RidgePath
+from ridgemark.report.page import Tone
 from ridgemark.rows.places import shown
 from ridgemark.selection import Auto, Selection
 from ridgemark.tuning.coordinates import names_of, part_name
 
 COVERAGE = 0.9
-TONES: dict[str, Literal["good", "open", "bad"]] = {
-    "most of it": "good",
-    "part of it": "open",
-    "hardly anything": "bad",
-}
+TONES: dict[str, Tone] = {"most of it": "good", "part of it": "open", "hardly anything": "bad"}
 _LETTERS = 24  # of a name in a figure or a table
 LEVELS = {"shared": "one bandwidth for all columns", "per_feature": "one bandwidth per feature", "metric": "a matrix"}
 EXACT = {"numbers": "exact kernel ridge regression", "classes": "exact kernel logistic regression"}

@@ -14,13 +14,6 @@ from ridgemark.report.page import Answer, Column, Html
 
 _MOST_TARGETS = 4  # targets that get their own figure
 _TOP = 10  # influential rows
-_INFLUENCE = {
-    "row": ("row", "d"),
-    "leverage": ("leverage", ".3f"),
-    "leave-one-out residual": ("loo_residual", ".4g"),
-    "studentised": ("studentised", ".2f"),
-    "Cook's distance": ("cook_distance", ".2e"),
-}
 
 
 def left_out_error(model: Any, run: Any) -> list[float] | None:
@@ -118,7 +111,7 @@ def rows(fit: Any) -> list[Html | None]:
     figure, verdict, table = figures.scores_figure(fit.model, diagnosis), None, None
     if diagnosis is not None:
         top = diagnosis.to_record(_TOP)["top"]
-        table = influential_rows("The most influential rows, numbered from 0", _INFLUENCE, top)
+        table = influential_rows("The most influential rows, numbered from 0", top)
         if diagnosis.scores is not None and diagnosis.scores.informative:
             # About the scores of the draw, at a smaller lambda than the fit's.
             verdict = html.paragraph(f"For drawing landmarks, {printable(diagnosis.verdict)}.")
