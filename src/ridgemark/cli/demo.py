@@ -108,7 +108,7 @@ def _cells(compared: list[_Compared]) -> list[list[str]]:
 def _section(compared: list[_Compared]) -> html.Section:
     """Return the section of the page that compares the fits."""
     plain, uniform, ours = compared
-    known = (
+    text = (
         "The rows are simulated, so the signal is known: the acceleration of the last joint of a robot arm, measured "
         f"with noise of {NOISE:g}. Five of the 32 inputs have an effect. In 4% of the states the arm is outside its "
         f"usual range. The error at new states is {plain.error / ours.error:.1f} times smaller than with one bandwidth "
@@ -117,4 +117,4 @@ def _section(compared: list[_Compared]) -> html.Section:
     )
     columns = [html.Column("fit"), *html.number_columns(*_HEADINGS)]
     table = html.table(_CAPTION, columns, _cells(compared), stacked=True)
-    return "Compared with simpler fits", "compared", [html.paragraph(known), table]
+    return "Compared with simpler fits", "compared", [html.paragraph(text), table]

@@ -26,11 +26,11 @@ def command(model: Path, as_json: bool) -> None:
     fitted, run = load_model(model, "predict")
     kind, size, names = kind_of(fitted), model.stat().st_size, used_names(fitted)
     columns = f"{n_columns(fitted)}, without names" if names is None else f"{len(names)}: {listed(names)}"
-    known = kind.has_intervals(fitted)
+    has_intervals = kind.has_intervals(fitted)
     lines = [
         ("model", _what(fitted, run)),
         *((label, value) for label, value in kind.lines(fitted, run) if label not in ("cost", kind.INTERVALS)),
-        (kind.INTERVALS, interval_shortage(fitted) or ("yes" if known else "no")),
+        (kind.INTERVALS, interval_shortage(fitted) or ("yes" if has_intervals else "no")),
         ("columns", columns),
         ("size", f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"),
     ]
@@ -39,7 +39,7 @@ def command(model: Path, as_json: bool) -> None:
     else:
         ridges = np.atleast_1d(fitted.ridge_).tolist()
         record = {"n_features": n_columns(fitted), "kernel": kernel_words(fitted), "ridge": ridges}
-    about = {"estimator": type(fitted).__name__, "feature_names": names, "intervals": known, "bytes": size}
+    about = {"estimator": type(fitted).__name__, "feature_names": names, "intervals": has_intervals, "bytes": size}
     print_result(as_json, record | about, lines)
 
 

@@ -181,11 +181,11 @@ def check_apart(name: str, path: Path, inputs: Iterable[Path | None]) -> None:
             )
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     """Return whether two paths are one file, whatever their names and links."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _check_place(path: Path) -> None:

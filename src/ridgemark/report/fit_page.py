@@ -59,12 +59,12 @@ def fit_page(model: Any, run: Any, version: str, title: str | None = None, first
     It is one HTML document with the package's version, and with sections before its own.
     """
     fit, importance = _Fit(model, run), figures.importance_figure(model)
-    parts, known = fit.parts, hasattr(model, "calibration_")
+    parts, calibrated = fit.parts, hasattr(model, "calibration_")
     sections: list[html.Section] = [
         *first,
         ("How good is it?", "good", parts.errors(fit)),
         ("What matters?", "columns", [importance, *parts.effects(fit)] if importance else []),
-        ("How sure is a prediction?", "sure", parts.intervals(fit) if known else []),
+        ("How sure is a prediction?", "sure", parts.intervals(fit) if calibrated else []),
         ("How close to exact?", "exact", _exact(fit)),
         ("Which rows matter?", "rows", parts.rows(fit)),
         ("How the kernel was tuned", "tuned", _tuned(model) if hasattr(model, "tuning_") else []),

@@ -94,7 +94,7 @@ def kernel_words(model: Any) -> str:
 
 def tuned_words(tuning: Any, joined: str = ", ") -> str:
     """Return the names of the parts of a tuned kernel, and its level where a part has bandwidths."""
-    lengths = any(one.kernel != "Linear" for one in tuning.parts)
+    lengths = any(part.kernel != "Linear" for part in tuning.parts)
     return f"{tuning.kernel}{joined}{LEVELS[tuning.level]}" if lengths else tuning.kernel
 
 
@@ -147,8 +147,8 @@ def quality_lines(model: Any, names: Sequence[str]) -> list[tuple[str, str | Non
 def _repeats(model: Any) -> str | None:
     """Return what leaving out equal rows together means for the error, where most rows equal another; or else None."""
     n_repeats, n_rows = model._model.rows.n_duplicates, model._model.choice.sums.n_rows
-    known = getattr(model, "calibration_", None)
-    one_by_one = known is not None and known.n_distinct == len(known.weights)
+    calibration = getattr(model, "calibration_", None)
+    one_by_one = calibration is not None and calibration.n_distinct == len(calibration.weights)
     if 2 * n_repeats < n_rows or one_by_one:
         return None
     return (
@@ -234,7 +234,7 @@ def spoken(seconds: float) -> str:
 
 def printable(name: str) -> str:
     """Return text from a file without invisible characters or those that change the text direction."""
-    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
 def shortened(name: str) -> str:

@@ -106,10 +106,10 @@ def key_numbers(entries: Sequence[tuple[str, str]]) -> Html:
 def answers(entries: Sequence[Answer]) -> Html:
     """Return questions with their answers as cards; each links to its section."""
     cards = "".join(
-        f'<div><h2><a href="#{escape(one.anchor)}">{escape(one.question)}</a></h2>'
-        f'<p class="short{f" {one.tone}" if one.tone else ""}">{escape(one.short)}</p>'
-        f"<p>{escape(one.sentence)}</p></div>"
-        for one in entries
+        f'<div><h2><a href="#{escape(answer.anchor)}">{escape(answer.question)}</a></h2>'
+        f'<p class="short{f" {answer.tone}" if answer.tone else ""}">{escape(answer.short)}</p>'
+        f"<p>{escape(answer.sentence)}</p></div>"
+        for answer in entries
     )
     return Html(f'<div class="answers">{cards}</div>')
 
