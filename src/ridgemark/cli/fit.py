@@ -168,7 +168,7 @@ def _kept(
 
 def _save(model: Any, run: RunRecord, output: Path, force: bool, sums: bool | str) -> None:
     """Save a model; where that fails, in a new folder for temporary files instead."""
-    quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
+    quiet = copy.copy(model).set_params(progress=False)  # a program that loads the model decides anew
     try:
         with staged(output, force) as temporary:
             save_model(quiet, temporary, True, sums=sums, run=run)

@@ -15,7 +15,7 @@ from ridgemark.rows import RowSource, row_weights, shown
 INTERVALS = "intervals"
 
 _SHOWN = 300  # rows in the plot of observed against predicted
-_FEW_ROWS = 20  # in fewer, two values of the target are no sign of labels
+_FEW_ROWS = 20  # in fewer rows, a target of two values need not be labels
 _ERRORS = ("data", "n_rows", "rms", "r2", "coverage", "repeated")
 
 

@@ -83,7 +83,7 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
     source = _path(path)
     header, arrays = read_model(source)
     again = Encoder(CLASSES.values())  # finds the functions in the order in which the first one did
-    with suppress(ParameterError):  # what is no kernel has too few of them
+    with suppress(ParameterError):  # objects that are not kernels have too few of them
         again.encode(kernel, "kernel")
     known = {one.__name__: one for one in estimators}
     with refusing(source):
@@ -131,7 +131,7 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
     known = fitted.calibration
     with suppress(NumericalError):  # of values beyond the range, which have no intervals
         known = fitted.calibrated if sums else known
-    certificate = fitted.solution.certificate
+    certificate = fitted.certificate
     if certificate is not None:
         cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
         certificate = replace(certificate, inputs=dict(certificate.inputs), cost=cost)
