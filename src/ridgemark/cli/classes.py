@@ -80,6 +80,11 @@ def target_names(model: Any, names: Sequence[str]) -> Sequence[str]:
     return names if len(labels) == 2 else [f"{names[0]}={label}" for label in labels]
 
 
+def outputs(model: Any, names: Sequence[str] | None) -> Sequence[Any]:
+    """Return the label of each function: of two classes the second."""
+    return model.classes_.tolist()[-np.size(model.intercept_) :]
+
+
 def certify(model: Any, source: RowSource, kind: str | None) -> None:
     """Certify a fitted model where that is asked for or takes seconds."""
     if kind or source.n_rows <= AUDITED:

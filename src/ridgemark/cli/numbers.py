@@ -24,6 +24,11 @@ def target_names(model: Any, names: Sequence[str]) -> Sequence[str]:
     return names
 
 
+def outputs(model: Any, names: Sequence[str] | None) -> Sequence[Any]:
+    """Return the targets, by their names or their numbers."""
+    return names or range(np.size(model.intercept_))
+
+
 def certify(model: Any, source: RowSource, kind: str | None) -> None:
     """Calibrate and certify a fitted model; a gradient leaves no sums to do so."""
     if model.solver_ == "direct":

@@ -247,7 +247,7 @@ def progress() -> Iterator[Tell]:
     """Yield the progress callback `(what, done, total)`: a bar on a terminal, elsewhere a line every half minute."""
     console, last = terminal(), ("", 0)
     begin = told = time.monotonic()
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
+    columns = BarColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False)
     with nullcontext() if console is None else Progress(*columns, console=console, transient=True) as bar:
         task = None if bar is None else bar.add_task("reading", total=None)
 
