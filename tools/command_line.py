@@ -54,7 +54,7 @@ $ ridgemark certify whole.ridgemark rows.csv
   without an ending as CSV; beside `/dev/stdout` other printed text goes to the error stream. A link keeps pointing to
   its target, which is the file that is written. `demo` replaces its own page, and `reproduce` the files of an earlier
   run.
-- **A fit** is saved as soon as it is done: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
+- **A fit** is saved as soon as it is done, to a pipe at the end: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
   Everything that can be checked is checked before the fit, including every cell of `--test`. A model that cannot be
   saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
