@@ -54,9 +54,9 @@ $ ridgemark certify whole.ridgemark rows.csv
   without an ending as CSV; beside `/dev/stdout` other printed text goes to the error stream. A link keeps pointing to
   its target, which is the file that is written. `demo` replaces its own page, and `reproduce` the files of an earlier
   run.
-- **A fit** is saved as soon as it is done, to a pipe at the end: a later failure (`--certify`, `--test`, `--report`, Ctrl-C) keeps the model.
-  Everything that can be checked is checked before the fit, including every cell of `--test`. A model that cannot be
-  saved is kept in a temporary folder, which the error names.
+- **A fit** is saved as soon as it is done, to a pipe at the end: a later failure (`--certify`, `--test`, `--report`,
+  Ctrl-C) keeps the model in its file. Everything that can be checked is checked before the fit, including every cell of
+  `--test`. A model that cannot be saved is kept in a temporary folder, which the error names.
 - **Data files** must not change during a command: a change of inode, size or modification time is detected and refused.
   A file overwritten in place with the same number of bytes and its modification time set back may not be detected.
 - **Exit codes**: 0; 2 with one line on the error stream that states the problem and the remedy; 130 with one line after
