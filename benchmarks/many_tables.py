@@ -22,6 +22,7 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
+from records import Record, append, machine
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
@@ -30,7 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ridgemark import NystromRidge
-from ridgemark.cli.scoreboard import Record, machine
 from ridgemark.errors import RidgemarkError
 from tables import with_categories
 
@@ -133,8 +133,7 @@ def main() -> None:
     for k, (name, table, target) in enumerate([] if options.show else problems()):
         if k % options.part[1] == options.part[0] and name not in done:
             records.append(measure(name, table, target))
-            with options.output.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(records[-1]) + "\n")
+            append(options.output, records[-1])
     print(show(records))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import ridgemark
 from ridgemark import ExactKernelRidge, NystromClassifier, NystromRidge, open_rows
-from ridgemark.cli.fit import fit_and_measure
+from ridgemark.cli.measures import fit_and_measure
 from ridgemark.errors import ModelFileError, RidgemarkError
 from ridgemark.estimators.saved_form import MODELS as RECORDS
 from ridgemark.estimators.saved_form import rule

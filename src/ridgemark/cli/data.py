@@ -68,9 +68,9 @@ def _features(source: Any, keys: Sequence[Key], role: str) -> Sequence[Key]:
 
 def csv_form(path: Path, options: Mapping[str, Any], run: RunRecord | None = None) -> dict[str, Any]:
     """Return delimiter, decimal mark and kind of labels of a CSV file, as the options or the record of a fit say."""
-    given = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
-    known = {} if run is None or not is_csv(path) else run.csv_form or {}
-    return {**known, **given}
+    of_fit = {} if run is None or not is_csv(path) else run.csv_form or {}
+    asked = {name: options[name] for name in ("delimiter", "decimal", "labels") if options.get(name) is not None}
+    return {**of_fit, **asked}
 
 
 class Columns(NamedTuple):

@@ -20,16 +20,16 @@ _BATCH = 65536  # rows of an Arrow file read at once
 def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any) -> dict[str, Any]:
     """Return columns of the file of a source by name; each is an array with `tolist`, and all are held in memory."""
     if is_csv(path):
-        found = csv_columns(path, keys, **form)
+        columns = csv_columns(path, keys, **form)
     elif path.is_dir() or path.name.lower().endswith((".parquet", ".arrow", ".feather")):
-        found = _from_arrow(path, keys)
+        columns = _from_arrow(path, keys)
     else:
         rows = open_rows(path, columns=keys)
         names = rows.feature_names or [f"column {key}" for key in keys]
-        found = dict(zip(names, rows.take(np.arange(rows.n_rows)).features.T, strict=True))
-    if any(len(column) != source.n_rows for column in found.values()):
+        columns = dict(zip(names, rows.take(np.arange(rows.n_rows)).features.T, strict=True))
+    if any(len(column) != source.n_rows for column in columns.values()):
         raise DataError(f"the columns of {shown(path)} to keep do not have one value for each of its rows")
-    return found
+    return columns
 
 
 def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
 
 
 def _from_arrow(path: Path, keys: Sequence[Key]) -> dict[str, Any]:
-    readers = [open_arrow(one) for one in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
+    readers = [open_arrow(part) for part in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
     header = readers[0].header
     names = header.names_of(header.choose(columns=keys).features) or ()
     batches = [
