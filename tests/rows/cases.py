@@ -93,10 +93,13 @@ def _arrow_stream(folder: Path) -> Case:
 
 CASES: dict[str, Callable[[Path], Case]] = {
     "array": lambda folder: Case(ArrayRows(FEATURES, TARGETS, WEIGHTS), named=False),
+    "array of integers": lambda folder: Case(open_rows(FEATURES.astype(int), TARGETS, weight=WEIGHTS), named=False),
+    "array by position": lambda folder: Case(open_rows(TABLE, **BY_POSITION), named=False),
+    "csr": lambda folder: Case(ArrayRows(sparse.csr_array(FEATURES), TARGETS, WEIGHTS), named=False),
     "float32": lambda folder: Case(open_rows(TABLE.astype("f4"), **BY_POSITION), np.float32, False),
     "float16": lambda folder: Case(open_rows(TABLE.astype("f2"), **BY_POSITION), np.float32, False),
     "fortran": lambda folder: Case(open_rows(np.asfortranarray(TABLE), **BY_POSITION), named=False),
-    "sparse": lambda folder: Case(ArrayRows(sparse.csc_matrix(FEATURES), TARGETS, WEIGHTS), named=False),
+    "sparse": lambda folder: Case(open_rows(sparse.csc_matrix(FEATURES), TARGETS, weight=WEIGHTS), named=False),
     "sparse by position": lambda folder: Case(open_rows(sparse.coo_array(TABLE), **BY_POSITION), named=False),
     "memory map": lambda folder: Case(open_rows(_mapped(folder, "f8"), **BY_POSITION), named=False),
     "big-endian map": lambda folder: Case(open_rows(_mapped(folder, ">f4"), **BY_POSITION), np.float32, False),

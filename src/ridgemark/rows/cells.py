@@ -94,6 +94,15 @@ def is_finite(values: Any) -> bool:
     return bool(np.isfinite(stored.sum()) or np.isfinite(stored).all())
 
 
+def is_mapped(array: Any) -> bool:
+    """Return whether an array is a memory map, or a view of one."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
 def is_number(text: str) -> bool:
     """Return whether text has the form of a number."""
     try:

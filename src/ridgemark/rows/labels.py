@@ -86,7 +86,7 @@ class LabelRows(BaseRows):
     def reads_ahead(self) -> bool:  # type: ignore[override]
         return getattr(self._source, "reads_ahead", False)
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         return map(self._converted, self._source.blocks(block_rows, start, stop))
 
     def _take(self, indices: npt.NDArray[np.intp]) -> Block:

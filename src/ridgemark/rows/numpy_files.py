@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ridgemark.errors import DataError, SourceFileError
-from ridgemark.rows.arrays import ArrayColumns, MatrixColumns
 from ridgemark.rows.base import Array, Rows
+from ridgemark.rows.columns import ArrayColumns, MatrixColumns
 from ridgemark.rows.files import MAX_LOADED_BYTES, FileState, check_expansion, reading, unreadable
 from ridgemark.rows.places import listed, shown
 

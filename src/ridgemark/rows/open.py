@@ -7,10 +7,11 @@ from typing import Any, Literal
 from scipy import sparse
 
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
-from ridgemark.rows.arrays import as_columns, select_rows
+from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows
 from ridgemark.rows.base import BaseRows, RowSource
-from ridgemark.rows.columns import Columns
+from ridgemark.rows.column_rows import select_rows
+from ridgemark.rows.columns import Columns, as_columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
@@ -104,6 +105,8 @@ def open_rows(
         return _open_path(Path(source), target, columns, weight, skip)
     if isinstance(source, list | tuple) and source and all(isinstance(p, str | os.PathLike) for p in source):
         return _open_several([Path(path) for path in source], target, columns, weight, skip)
+    if columns is None and (plain := plain_rows(source, target, weight)) is not None:
+        return plain
     if is_dask(source):
         return select_dask_rows(source, target, columns, weight)
     return select_rows(_columns(source), _values(target), columns, _values(weight), skip)

@@ -89,7 +89,10 @@ class ScannedRows(BaseRows):
         staying._stays = True
         return staying
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+        return self._regroup(self._pieces(start, stop), block_rows, start, stop)
+
+    def _pieces(self, start: int, stop: int) -> Iterator[Block]:
         if self._read_before is not None:
             return (piece for piece in self._read_before if piece.start < stop and piece.start + piece.n_rows > start)
         first, last = self._chunks_of(np.array([start, stop - 1])).tolist()

@@ -14,13 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
-from ridgemark.rows.arrays import as_array
 from ridgemark.rows.arrow_column import arrow_column
 from ridgemark.rows.base import Array, Rows
 from ridgemark.rows.cells import check_integers, float_dtype, is_missing, is_number, numbers, stacked
 from ridgemark.rows.choice import Header
 from ridgemark.rows.column import MOMENT, Column, array_column, number_column, object_column, text_column, times, words
-from ridgemark.rows.columns import Columns
+from ridgemark.rows.columns import Columns, as_array
 from ridgemark.rows.places import Place, row_of, shown
 
 _OBJECT: np.dtype[Any] = np.dtype(object)
