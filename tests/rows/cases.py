@@ -91,6 +91,17 @@ def _arrow_stream(folder: Path) -> Case:
     return Case(open_rows(folder / "t.arrow", **NAMED))
 
 
+def _reader() -> Any:
+    table = pytest.importorskip("pyarrow").table(columns())
+    return table.to_reader(max_chunksize=9)
+
+
+def _dataset(folder: Path) -> Case:
+    dataset = pytest.importorskip("pyarrow.dataset")
+    _parquet_folder(folder)
+    return Case(open_rows(dataset.dataset(folder, format="parquet"), **NAMED))
+
+
 CASES: dict[str, Callable[[Path], Case]] = {
     "array": lambda folder: Case(ArrayRows(FEATURES, TARGETS, WEIGHTS), named=False),
     "array of integers": lambda folder: Case(open_rows(FEATURES.astype(int), TARGETS, weight=WEIGHTS), named=False),
@@ -115,6 +126,8 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "parquet folder": _parquet_folder,
     "feather": _feather,
     "arrow stream": _arrow_stream,
+    "stream": lambda folder: Case(open_rows(_reader(), **NAMED)),
+    "dataset": _dataset,
     "arrow table": lambda folder: Case(open_rows(pytest.importorskip("pyarrow").table(columns()), **NAMED)),
     "pandas": lambda folder: Case(open_rows(pytest.importorskip("pandas").DataFrame(columns()), **NAMED)),
     "polars": lambda folder: Case(open_rows(pytest.importorskip("polars").DataFrame(columns()), **NAMED)),

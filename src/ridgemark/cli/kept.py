@@ -10,8 +10,8 @@ from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
 from ridgemark.rows import CsvRows, RowSource, open_rows, shown
-from ridgemark.rows.arrow import open_arrow
 from ridgemark.rows.arrow_column import require_pyarrow
+from ridgemark.rows.arrow_readers import open_arrow
 from ridgemark.rows.column import words
 
 _BATCH = 65536  # rows of an Arrow file read at once

@@ -24,7 +24,7 @@ from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.columns import as_array
-from ridgemark.rows.open import frame_columns, lazy_remedy
+from ridgemark.rows.open import frame_columns, is_once, lazy_remedy, opened
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
 from ridgemark.tables import warn_of_row_numbers
@@ -152,11 +152,12 @@ class LandmarkEstimator(TableReader):
 
         Parameters
         ----------
-        X : array, sparse matrix or DataFrame of shape (n, n_features), or RowSource
+        X : array, sparse matrix or DataFrame of shape (n, n_features), Arrow stream, or RowSource
             The rows; for all estimators but `ExactKernelRidge` also Dask collections. A RowSource has its own weights
             and targets (one target for a classifier).
-        y : array of shape (n,) or (n, n_targets)
-            The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers.
+        y : array of shape (n,) or (n, n_targets), or str
+            The targets; of a classifier the labels, shape (n,): text, booleans or whole numbers. For an Arrow stream or
+            dataset y and sample_weight are the names of columns.
         sample_weight : array of shape (n,), optional
             Relative weights: a weight of 2 counts the row twice, a weight of zero leaves it out, and a factor on all
             weights changes nothing.
@@ -202,6 +203,7 @@ class LandmarkEstimator(TableReader):
         if (plain := self._plain(X, y, sample_weight, reset)) is not None:
             single = bool(X.dtype == getattr(y, "dtype", None) == np.float32)
             return plain, self._check_targets(Targets(plain.n_targets, np.ndim(y) == 1, single), reset)
+        X, y, sample_weight = opened(X, y, sample_weight)
         if is_records(X):
             target = None if y is None or not self._supervised else np.asarray(y)
             check_targets(y if self._supervised else None, "the target")
@@ -347,7 +349,7 @@ class LandmarkEstimator(TableReader):
         if (plain := plain_rows(X)) is not None:
             validate_data(self, X, skip_check_array=True, reset=False)  # the number of columns
             return self._encoded(plain, reset=False)
-        X = open_rows(X) if is_records(X) else X
+        X = open_rows(X) if is_records(X) or is_once(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X
@@ -360,6 +362,7 @@ class LandmarkEstimator(TableReader):
 
     def _judged(self, X, y, sample_weight):
         """Return rows, targets and weights to compare predictions with; a RowSource brings its own."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         if isinstance(X, RowSource) and y is None:
             if X.n_targets == 0:
                 raise DataError(

@@ -50,4 +50,4 @@ def arrow_dtype(kind: Any) -> np.dtype[Any]:
 
 def require_pyarrow(what: str = "Reading Parquet and Arrow") -> Any:
     """Return pyarrow, or raise the error that names its extra."""
-    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "ipc", "parquet", "types")))
+    return require("arrow", what, "pyarrow", *(f"pyarrow.{part}" for part in ("csv", "fs", "ipc", "parquet", "types")))

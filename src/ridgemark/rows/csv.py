@@ -186,7 +186,7 @@ class CsvPiece(NamedTuple):
 
         def row(position: int) -> str:
             rows = scan.lines_and_cells(self.text, self.chunk.first_line, self.file.parser.delimiter)
-            with reading(self.file.path, "CSV", csv.Error):
+            with reading(self.file.source, "CSV", csv.Error):
                 line = next((f" (line {line})" for line, _ in islice(rows, position, None)), "")
             return f"row {self.chunk.first_row + position}{line}"
 
