@@ -35,7 +35,7 @@ def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any
 def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
     """Return columns of a CSV file by name, as text."""
     source = CsvRows(path, columns=keys, **form)
-    positions = source.choice.features
+    positions = source.roles.features
     counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
     names = [f"column {j}" if counted else source.names[j] for j in positions]
     cells: dict[str, list[str]] = {name: [] for name in names}

@@ -15,9 +15,9 @@ from ridgemark.rows.arrow_column import arrow_column, arrow_dtype, require_pyarr
 from ridgemark.rows.arrow_readers import ArrowReader, SpooledReader, arrow_errors
 from ridgemark.rows.base import Array, Block, Rows
 from ridgemark.rows.cells import float_dtype
-from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, rows_with_gaps
+from ridgemark.rows.column import Cells, rows_with_gaps
 from ridgemark.rows.files import FileState, reading
+from ridgemark.rows.header import Header
 from ridgemark.rows.places import Place
 from ridgemark.rows.scanned import ScannedRows
 from ridgemark.rows.tables import FrameColumns
@@ -31,7 +31,7 @@ class ArrowColumns(FrameColumns):
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return arrow_dtype(self._table.schema.field(position).type)
 
-    def column(self, position: int, rows: Rows, place: Place) -> Column:
+    def column(self, position: int, rows: Rows, place: Place) -> Cells:
         column = self._table.column(position)
         chosen = column.slice(rows.start, rows.stop - rows.start) if isinstance(rows, slice) else column.take(rows)
         return arrow_column(chosen)
@@ -56,31 +56,31 @@ class ArrowRows(ScannedRows):
         self._readers = readers
         files = FileState(*(path for reader in readers for path in reader.paths))
         header = self._readers[0].header
-        choice = header.choose(target, columns, weight)
-        names = header.names_of(choice.all) or ()
+        roles = header.choose(target, columns, weight)
+        names = header.names_of(roles.all) or ()
         for reader in self._readers:
             reader.header.choose(columns=names)  # refuses a file without one of the columns
         self.dtype = float_dtype(
             arrow_dtype(reader.schema.field(name).type)
             for reader in self._readers
-            for name in names[: len(choice.features)]
+            for name in names[: len(roles.features)]
         )
         self._first_chunks = np.cumsum([0, *(len(reader.chunk_rows) for reader in self._readers)])
         chunk_rows = [rows for reader in self._readers for rows in reader.chunk_rows]
         if not sum(chunk_rows):
             raise SourceFileError(f"{header.source} has columns but no rows; at least one row is needed")
-        targets = header.names_of(choice.targets) if skip else None
+        targets = header.names_of(roles.targets) if skip else None
         skipped = () if targets is None else rows_with_gaps(self._columns_of(targets))
-        super().__init__(header, choice, chunk_rows, files, skipped)
+        super().__init__(header, roles, chunk_rows, files, skipped)
 
-    def _columns_of(self, names: Sequence[str]) -> Iterator[list[Column]]:
+    def _columns_of(self, names: Sequence[str]) -> Iterator[list[Cells]]:
         """Iterate over some columns of all rows, in parts of some rows."""
         for reader in self._readers:
             with reading(reader.source, reader.form, *arrow_errors()):
                 for _, _, batch in reader.read(list(range(len(reader.chunk_rows))), names, _PIECE_BYTES // 8):
                     yield [arrow_column(batch.column(name)) for name in names]
 
-    def _target_columns(self) -> Iterator[Column]:
+    def _target_columns(self) -> Iterator[Cells]:
         return (column for (column,) in self._columns_of(self.target_names or ()))
 
     def _read(self, chunks: Sequence[int]) -> Iterator[Block]:
@@ -111,9 +111,9 @@ def stream_rows(source: Any, target: Any, columns: Any, weight: Any, skip: bool)
             f"a stream of rows must have named columns; got a {type(source).__name__} ({error}); give a table"
         ) from error
     header = Header("the Arrow stream", len(stream.schema), tuple(stream.schema.names))
-    choice = header.choose(target, columns, weight)
-    spooled = SpooledReader(stream, header.source, header.names_of(choice.all) or ())
-    target, columns, weight = map(header.names_of, (choice.targets, choice.features, choice.weight))
+    roles = header.choose(target, columns, weight)
+    spooled = SpooledReader(stream, header.source, header.names_of(roles.all) or ())
+    target, columns, weight = map(header.names_of, (roles.targets, roles.features, roles.weight))
     return ArrowRows([spooled], target, columns, weight, skip)
 
 

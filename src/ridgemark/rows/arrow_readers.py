@@ -12,8 +12,8 @@ from typing import Any
 
 from ridgemark.errors import SourceFileError
 from ridgemark.rows.arrow_column import require_pyarrow
-from ridgemark.rows.choice import Header
 from ridgemark.rows.files import MAX_SPOOLED_BYTES, reading, unreadable
+from ridgemark.rows.header import Header
 from ridgemark.rows.places import shown
 
 _BUFFER_BYTES = 2**20  # bytes of a Parquet column read at once; without a buffer a whole column chunk is read

@@ -20,8 +20,8 @@ from ridgemark.errors import DataError, ParameterError
 from ridgemark.parameters import positive_count
 
 if TYPE_CHECKING:
-    from ridgemark.rows.choice import Choice, Header
     from ridgemark.rows.column import ColumnEncoder
+    from ridgemark.rows.header import Header, Roles
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = slice | npt.NDArray[np.intp]  # a slice with start and stop, or row numbers
@@ -133,7 +133,7 @@ class BaseRows(RowSource):
     n_skipped: int = 0  # rows of the data that are left out, since their target is missing
     kept: npt.NDArray[np.intp] | None = None  # then the numbers in the data of the others
     header: Header | None = None  # all columns of the data, where these were chosen from it
-    choice: Choice | None = None  # which of them are features, targets and weight
+    roles: Roles | None = None  # which of them are features, targets and weight
     schema_options: Mapping[str, Any] = MappingProxyType({})  # of `tables.learn_schema`, for a fit to these rows
     encoded_before: BaseRows | None = None  # these rows as features of a fit to them, where their schema is learned
     encoder: ColumnEncoder | None = None  # what makes the features, where the columns are not features as they are

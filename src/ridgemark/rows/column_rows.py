@@ -1,7 +1,7 @@
 """Rows of columns of any type: of tables, files of arrays, memory maps and sparse matrices, and of arrays with gaps."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +9,9 @@ import numpy.typing as npt
 from ridgemark.errors import DataError, ParameterError
 from ridgemark.rows.base import BaseRows, Block, Rows, check_total_weight, dense
 from ridgemark.rows.cells import DOUBLE, checked_weights, kept_rows
-from ridgemark.rows.choice import is_key
-from ridgemark.rows.column import Column, ColumnEncoder, rows_with_gaps
-from ridgemark.rows.columns import ArrayColumns, Columns, EncodedColumns, KeptColumns, SparseColumns, as_columns
+from ridgemark.rows.column import Cells, rows_with_gaps
+from ridgemark.rows.columns import ArrayColumns, SourceColumns, SparseColumns, as_columns
+from ridgemark.rows.header import is_key
 from ridgemark.rows.labels import label_numbers, labels_in
 
 _CHECK_BYTES = 2**24  # bytes converted at once when a source is checked on opening
@@ -28,12 +28,14 @@ class ColumnRows(BaseRows):
 
     Parameters
     ----------
-    features : Columns
+    features : SourceColumns
         One column or more.
-    targets : Columns, optional
+    targets : SourceColumns, optional
         One row for each row of the features.
-    weights : Columns, optional
+    weights : SourceColumns, optional
         One column, finite, not negative, not all zero.
+    kept : ndarray of int, optional
+        The rows to read, where others are left out.
 
     Raises
     ------
@@ -41,10 +43,15 @@ class ColumnRows(BaseRows):
         When shapes do not match or a value is not a finite number; the message names row and column.
     """
 
-    def __init__(self, features: Columns, targets: Columns | None = None, weights: Columns | None = None) -> None:
-        _require_matrix(features)
-        self._features, self._targets, self._weights = features, targets, weights
-        self.n_rows = self._features.n_rows
+    def __init__(
+        self,
+        features: SourceColumns,
+        targets: SourceColumns | None = None,
+        weights: SourceColumns | None = None,
+        kept: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        self._features, self._targets, self._weights, self.kept = features, targets, weights, kept
+        self.n_rows = features.n_rows if kept is None else len(kept)
         self.n_features = len(self._features.which)
         self.n_targets = 0 if self._targets is None else len(self._targets.which)
         self.dtype = self._features.dtype
@@ -57,10 +64,11 @@ class ColumnRows(BaseRows):
         self._check_values()
 
     def _check_shapes(self) -> None:
+        n_rows = self._features.n_rows
         for part in (self._targets, self._weights):
-            if part is not None and part.n_rows != self.n_rows:
+            if part is not None and part.n_rows != n_rows:
                 raise DataError(
-                    f"{part.header.source} must have one row for each of the {self.n_rows} rows of the features; "
+                    f"{part.header.source} must have one row for each of the {n_rows} rows of the features; "
                     f"got {part.n_rows}; check that both come from the same rows"
                 )
         if self._targets is not None and not self._targets.which:
@@ -74,7 +82,7 @@ class ColumnRows(BaseRows):
         step = max(1, _CHECK_BYTES // (8 * (self.n_features + self.n_targets + 1)))
         for part in self._parts:
             checked = part.in_memory
-            for rows in _slices(step, 0, self.n_rows) if part.in_memory else ():
+            for rows in _slices(step, self.n_rows, self.kept) if part.in_memory else ():
                 if part is self._features:
                     checked &= part.check(rows, self.dtype)
                 else:
@@ -82,28 +90,28 @@ class ColumnRows(BaseRows):
             part.checked = checked
         self.finite = self._features.checked
         in_memory = self._weights is not None and self._weights.in_memory
-        weights = self._weights_of(slice(0, self.n_rows)) if in_memory and self.whole else None
+        everything = slice(0, self.n_rows) if self.kept is None else self.kept
+        weights = self._weights_of(everything) if in_memory and self.whole else None
         if weights is not None:
             check_total_weight(float(weights.sum()))
 
-    def encoded_by(self, encoder: ColumnEncoder) -> Self:
-        encoded = super().encoded_by(encoder)
-        encoded._features = EncodedColumns(self._features, encoder, self._weights_of)
-        encoded._parts = [encoded._features, *(part for part in self._parts if part is not self._features)]
-        return encoded
-
     def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
-        for rows in _slices(block_rows, start, stop):
-            yield self._take(rows)
+        for first in range(start, stop, block_rows):
+            yield self._take(slice(first, min(first + block_rows, stop)))
             for part in self._parts:
-                part.release(max(0, rows.start - _IN_USE * block_rows))
+                part.release(max(0, first - _IN_USE * block_rows))
 
     def _take(self, rows: Rows) -> Block:
-        features = self._features.read(rows, self.dtype)
-        targets = None if self._targets is None else dense(self._targets.read(rows, DOUBLE))
-        weights = self._weights_of(rows)
+        start, there = (rows.start if isinstance(rows, slice) else -1), (rows if self.kept is None else self.kept[rows])
+        weights = self._weights_of(there)
+        if self.encoder is None:
+            features = self._features.read(there, self.dtype)
+        else:
+            columns, place = self._features.columns(there), self._features.place(there)
+            features = self.encoder(start, columns, place, weights).astype(self.dtype, copy=False)
+        targets = None if self._targets is None else dense(self._targets.read(there, DOUBLE))
         if isinstance(rows, slice):
-            return Block(rows.start, features, targets, weights)
+            return Block(start, features, targets, weights)
         return Block(0, features, targets, weights, taken=rows)
 
     def _weights_of(self, rows: Rows) -> npt.NDArray[np.float64] | None:
@@ -111,13 +119,14 @@ class ColumnRows(BaseRows):
         return None if part is None else checked_weights(dense(part.read(rows, DOUBLE)), part.place(rows))
 
 
-def _slices(step: int, start: int, stop: int) -> Iterator[slice]:
-    """Iterate over the rows from `start` to `stop` in slices of `step`; the last may be smaller."""
-    for first in range(start, stop, step):
-        yield slice(first, min(first + step, stop))
+def _slices(step: int, n_rows: int, kept: npt.NDArray[np.intp] | None = None) -> Iterator[Rows]:
+    """Iterate over all rows, or those kept, `step` at a time; there may be fewer in the last part."""
+    for first in range(0, n_rows, step):
+        rows = slice(first, min(first + step, n_rows))
+        yield rows if kept is None else kept[rows]
 
 
-def select_rows(source: Columns, target: Any, columns: Any, weight: Any, skip: bool) -> ColumnRows:
+def select_rows(source: SourceColumns, target: Any, columns: Any, weight: Any, skip: bool) -> ColumnRows:
     """Return rows from columns; target and weight are names or positions in `source`, or arrays.
 
     With `skip`, rows whose target is missing are left out.
@@ -125,43 +134,46 @@ def select_rows(source: Columns, target: Any, columns: Any, weight: Any, skip: b
     _require_matrix(source)
     target, target_values = _keys_or_values(target, source.n_rows, "the target array")
     weight, weight_values = _keys_or_values(weight, source.n_rows, "the weight array")
-    choice = source.header.choose(target, columns, weight)
-    features = source.only(choice.features)
-    targets = source.only(choice.targets) if choice.targets else target_values
-    weights = source.only(choice.weight) if choice.weight else weight_values
+    roles = source.header.choose(target, columns, weight)
+    features = source.only(roles.features)
+    targets = source.only(roles.targets) if roles.targets else target_values
+    weights = source.only(roles.weight) if roles.weight else weight_values
     skipped, kept = np.empty(0, np.intp), None
     if skip and targets is not None:
         skipped = rows_with_gaps(part for _, part in _in_parts(targets))
     if skipped.size:
         kept = kept_rows(source.n_rows - skipped.size, skipped, source.header.source)
-        features, targets = KeptColumns(features, kept), None if targets is None else KeptColumns(targets, kept)
-        weights = None if weights is None else KeptColumns(weights, kept)
-    targets, labels = _with_numbers(targets)
-    rows = ColumnRows(features, targets, weights)
-    rows.n_skipped, rows.kept, rows.labels = skipped.size, kept, labels
-    rows.header, rows.choice = source.header, choice
+    targets, labels = _with_numbers(targets, kept)
+    rows = ColumnRows(features, targets, weights, kept)
+    rows.n_skipped, rows.labels = skipped.size, labels
+    rows.header, rows.roles = source.header, roles
     return rows
 
 
-def _in_parts(columns: Columns) -> Iterator[tuple[slice, list[Column]]]:
+def _in_parts(columns: SourceColumns, kept: npt.NDArray[np.intp] | None = None) -> Iterator[tuple[Rows, list[Cells]]]:
     """Iterate over the columns as they are, in parts of some rows."""
-    for rows in _slices(max(1, _PART_BYTES // (8 * columns.header.n_columns)), 0, columns.n_rows):
+    n_rows = columns.n_rows if kept is None else len(kept)
+    for rows in _slices(max(1, _PART_BYTES // (8 * columns.header.n_columns)), n_rows, kept):
         yield rows, columns.columns(rows)
 
 
-def _with_numbers(targets: Columns | None) -> tuple[Columns | None, tuple[Any, ...] | None]:
+def _with_numbers(
+    targets: SourceColumns | None, kept: npt.NDArray[np.intp] | None
+) -> tuple[SourceColumns | None, tuple[Any, ...] | None]:
     """Return one target of text as the numbers of its labels, and these; other targets as they are."""
     if targets is None or len(targets.which) != 1 or isinstance(targets, SparseColumns):
         return targets, None
     source = targets.header.source
-    labels = labels_in((column for _, (column,) in _in_parts(targets)), targets.place(slice(0, 1)).column())
+    labels = labels_in((column for _, (column,) in _in_parts(targets, kept)), targets.place(slice(0, 1)).column())
     if labels is None or not isinstance(labels[0], str):
         return targets, labels
-    parts = [label_numbers(labels, column, targets.place(rows)) for rows, (column,) in _in_parts(targets)]
-    return ArrayColumns(np.concatenate(parts)[:, None], source, targets.names), labels
+    numbers = np.zeros((targets.n_rows, 1))
+    for rows, (column,) in _in_parts(targets, kept):
+        numbers[rows, 0] = label_numbers(labels, column, targets.place(rows))
+    return ArrayColumns(numbers, source, targets.names), labels
 
 
-def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns | None]:
+def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, SourceColumns | None]:
     """Return (names or positions, None) or (None, values).
 
     A list of integers holds values if it has one entry per row, and positions otherwise.
@@ -177,7 +189,7 @@ def _keys_or_values(given: Any, n_rows: int, source: str) -> tuple[Any, Columns 
     return None, as_columns(given, source)
 
 
-def _require_matrix(features: Columns) -> None:
+def _require_matrix(features: SourceColumns) -> None:
     source, n_rows, n_columns = features.header.source, features.n_rows, len(features.which)
     if features.vector:
         raise DataError(

@@ -3,24 +3,23 @@
 import copy
 import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.base import Array, Features, Rows
-from ridgemark.rows.cells import DOUBLE, as_floats, finite_numbers, float_dtype, is_mapped, numbers
-from ridgemark.rows.choice import Header
-from ridgemark.rows.column import Column, ColumnEncoder, array_column
+from ridgemark.rows.cells import as_floats, finite_numbers, float_dtype, is_mapped, numbers
+from ridgemark.rows.column import Cells, array_column
+from ridgemark.rows.header import Header
 from ridgemark.rows.places import Place, row_of
 
 _SCATTERED = 32  # rows taken from a memory map at once: for each the system may map two megabytes around it
 
 
-class Columns(ABC):
+class SourceColumns(ABC):
     """Some columns of one object, read as checked floats.
 
     Parameters
@@ -52,16 +51,12 @@ class Columns(ABC):
         self.read(rows, dtype)
         return True
 
-    def columns(self, rows: Rows) -> list[Column]:
+    def columns(self, rows: Rows) -> list[Cells]:
         """Return the columns at some rows as they are, to be encoded."""
         raise DataError(
             f"{self.header.source} is sparse, and columns of sparse rows are numbers; give a table, or leave out "
             "categorical_features in the fit"
         )
-
-    def whole(self) -> list[Column] | None:
-        """Return the columns at all rows where reading converts them, which is then done once; otherwise None."""
-        return None
 
     def release(self, row: int) -> None:  # noqa: B027 - most columns have no pages to release
         """Release memory of the rows before this one, which a pass has finished reading."""
@@ -82,55 +77,7 @@ class Columns(ABC):
         return Place(self.header.source, None if self.vector else self.names or self.which, row_of(rows))
 
 
-class EncodedColumns(Columns):
-    """The columns of a table, encoded as features block by block; `weights` returns those of some rows."""
-
-    def __init__(self, table: Columns, encoder: ColumnEncoder, weights: Callable[[Rows], Array | None]) -> None:
-        super().__init__(Header(table.header.source, len(encoder.names), encoder.names), table.n_rows, table.in_memory)
-        self._table, self._encoder, self._weights = table, encoder, weights
-        self.dtype = table.dtype if encoder.keeps_columns else DOUBLE
-        self._whole = table.whole()
-        self.release = table.release  # type: ignore[method-assign]
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Array:
-        """Return the features (n, k) of some rows."""
-        columns = self._table.columns(rows) if self._whole is None else [column[rows] for column in self._whole]
-        start = rows.start if isinstance(rows, slice) else -1
-        features = self._encoder(start, columns, self._table.place(rows), self._weights(rows))
-        return features.astype(dtype, copy=False)
-
-
-class KeptColumns(Columns):
-    """Columns at some of their rows, given by number."""
-
-    def __init__(self, columns: Columns, rows: npt.NDArray[np.intp]) -> None:
-        super().__init__(columns.header, len(rows), columns.in_memory)
-        self.which, self.vector, self.dtype = columns.which, columns.vector, columns.dtype
-        self._columns, self._rows = columns, rows
-
-    def read(self, rows: Rows, dtype: np.dtype[Any]) -> Features:
-        """Return the checked floats (n, k) of some rows."""
-        return self._columns.read(self._rows[rows], dtype)
-
-    def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
-        """Return whether all values are finite numbers."""
-        return self._columns.check(self._rows[rows], dtype)
-
-    def columns(self, rows: Rows) -> list[Column]:
-        """Return the columns at some rows."""
-        return self._columns.columns(self._rows[rows])
-
-    def whole(self) -> list[Column] | None:
-        """Return the columns at all rows, where these are converted once."""
-        whole = self._columns.whole()
-        return None if whole is None else [column[self._rows] for column in whole]
-
-    def place(self, rows: Rows) -> Place:
-        """Return the place of the cells of some rows."""
-        return self._columns.place(self._rows[rows])
-
-
-class MatrixColumns(Columns):
+class MatrixColumns(SourceColumns):
     """Columns of one array (n, k) with one dtype, in memory or in a file; an array (n,) is one column."""
 
     def __init__(
@@ -163,7 +110,7 @@ class MatrixColumns(Columns):
         """Refuse infinities, and return whether no value is missing."""
         return finite_numbers(self.values(rows), dtype, self.place(rows))
 
-    def columns(self, rows: Rows) -> list[Column]:
+    def columns(self, rows: Rows) -> list[Cells]:
         """Return the columns at some rows."""
         place = self.place(rows)
         return [array_column(values, place) for values in np.ascontiguousarray(self.values(rows).T)]
@@ -201,7 +148,7 @@ class ArrayColumns(MatrixColumns):
         return values
 
 
-class SparseColumns(Columns):
+class SparseColumns(SourceColumns):
     """Columns of a sparse matrix, converted once to CSR floats and read as CSR."""
 
     def __init__(self, matrix: Any, source: str) -> None:
@@ -236,9 +183,9 @@ def require_dimensions(shape: tuple[int, ...], source: str, *allowed: int) -> No
         raise DataError(f"{source} must be two-dimensional, one row for each observation; got shape {shape}")
 
 
-def as_columns(values: Any, source: str) -> Columns:
-    """Return array-like values as `Columns`; a `Columns` object is returned unchanged."""
-    if isinstance(values, Columns):
+def as_columns(values: Any, source: str) -> SourceColumns:
+    """Return array-like values as `SourceColumns`; a `SourceColumns` object is returned unchanged."""
+    if isinstance(values, SourceColumns):
         return values
     if sparse.issparse(values):
         return SparseColumns(values, source)

@@ -16,7 +16,7 @@ from ridgemark.errors import DataError, RidgemarkError, require
 from ridgemark.rows.base import BaseRows, Block, RowSource, check_total_weight, stack_rows
 from ridgemark.rows.column import ColumnEncoder, without_features
 from ridgemark.rows.column_rows import ColumnRows
-from ridgemark.rows.columns import Columns, as_columns
+from ridgemark.rows.columns import SourceColumns, as_columns
 from ridgemark.rows.labels import LabelRows
 from ridgemark.rows.tables import check_targets, is_a, table_columns
 
@@ -190,18 +190,18 @@ def label_rows(source: RowSource, numbers: Any, class_weights: Any) -> BaseRows:
 
 def select_dask_rows(source: Any, target: Any, columns: Any, weight: Any) -> DaskRows:
     """Return rows of a Dask collection; target and weight are names or positions of its columns, or values."""
-    header, roles = _meta(source).header, {"target": target, "weight": weight}
-    values = {role: one for role, one in roles.items() if is_dask(one) or isinstance(one, np.ndarray)}
-    keys = {role: None if role in values else one for role, one in roles.items()}
-    choice = header.choose(keys["target"], columns, keys["weight"])
+    header, asked = _meta(source).header, {"target": target, "weight": weight}
+    values = {role: value for role, value in asked.items() if is_dask(value) or isinstance(value, np.ndarray)}
+    keys = {role: None if role in values else value for role, value in asked.items()}
+    roles = header.choose(keys["target"], columns, keys["weight"])
 
     def some(positions: tuple[int, ...]) -> Any:
         if len(positions) == header.n_columns:
             return source
         return source[:, list(positions)] if is_array(source) else source.iloc[:, list(positions)]
 
-    targets = some(choice.targets) if choice.targets else values.get("target")
-    return DaskRows(some(choice.features), targets, some(choice.weight) if choice.weight else values.get("weight"))
+    targets = some(roles.targets) if roles.targets else values.get("target")
+    return DaskRows(some(roles.features), targets, some(roles.weight) if roles.weight else values.get("weight"))
 
 
 def read_parquet(folder: Any) -> Any:
@@ -307,7 +307,7 @@ def _columns(values: Any, source: str) -> Any:
     return table
 
 
-def _meta(collection: Any) -> Columns:
+def _meta(collection: Any) -> SourceColumns:
     """Return columns without rows, which have the names and types of a collection."""
     if is_array(collection):
         return as_columns(np.empty((0, *collection.shape[1:]), collection.dtype), "the Dask array")

@@ -12,7 +12,7 @@ from ridgemark.rows.arrow import ArrowColumns, ArrowRows, stream_rows
 from ridgemark.rows.arrow_readers import DatasetReader, open_arrow
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.column_rows import select_rows
-from ridgemark.rows.columns import Columns, as_columns
+from ridgemark.rows.columns import SourceColumns, as_columns
 from ridgemark.rows.csv import CsvRows
 from ridgemark.rows.dask import current_client, is_dask, read_parquet, select_dask_rows
 from ridgemark.rows.files import require_file
@@ -180,7 +180,7 @@ def _open_several(paths: list[Path], target: Any, columns: Any, weight: Any, ski
     return opened
 
 
-def _columns(source: Any) -> Columns:
+def _columns(source: Any) -> SourceColumns:
     """Return the columns of an object in memory; refuse other types."""
     source = as_objects(source)
     if (known := _table(source) or object_columns(source, "the feature array")) is not None:
@@ -215,7 +215,7 @@ def frame_columns(source: Any) -> FrameColumns | None:
     return found if isinstance(found, FrameColumns) else None
 
 
-def _table(source: Any) -> Columns | None:
+def _table(source: Any) -> SourceColumns | None:
     if is_a(source, "pyarrow", "Table"):
         return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)
