@@ -68,8 +68,8 @@ def plain_rows(features: Any, targets: Any = None, weights: Any = None) -> Array
 
     Integers are those that floats hold exactly; weights are not negative, and not all zero.
     """
-    given = [features, *(values for values in (targets, weights) if values is not None)]
-    if not all(map(_is_plain, given)) or features.ndim != 2 or any(len(values) != len(features) for values in given):
+    parts = [features, *(values for values in (targets, weights) if values is not None)]
+    if not all(map(_is_plain, parts)) or features.ndim != 2 or any(len(part) != len(features) for part in parts):
         return None
     if targets is not None and (targets.ndim > 2 or targets.dtype.kind == "b"):  # which are labels
         return None

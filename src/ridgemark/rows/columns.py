@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ridgemark.errors import DataError, DataTypeError
 from ridgemark.rows.base import Array, Features, Rows
-from ridgemark.rows.cells import as_floats, finite_numbers, float_dtype, is_mapped, numbers
+from ridgemark.rows.cells import as_floats, float_dtype, has_gaps, is_mapped, numbers
 from ridgemark.rows.column import Cells, array_column
 from ridgemark.rows.header import Header
 from ridgemark.rows.places import Place, row_of
@@ -108,7 +108,7 @@ class MatrixColumns(SourceColumns):
 
     def check(self, rows: Rows, dtype: np.dtype[Any]) -> bool:
         """Refuse infinities, and return whether no value is missing."""
-        return finite_numbers(self.values(rows), dtype, self.place(rows))
+        return not has_gaps(numbers(self.values(rows), dtype, self.place(rows), gaps=True))
 
     def columns(self, rows: Rows) -> list[Cells]:
         """Return the columns at some rows."""

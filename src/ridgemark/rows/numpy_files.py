@@ -78,14 +78,10 @@ class NpyColumns(MatrixColumns):
 
     def _numbers(self, file: FileIO, position: int, count: int) -> Array:
         """Return some numbers from a position in the file's array."""
-        values = np.empty(count, self.stored_dtype)
-        file.seek(self._offset + position * values.itemsize)
-        rest = values.view(np.uint8).data
-        while rest:  # one read may give less than was asked for
-            read = file.readinto(rest)
-            if not read:
-                raise unreadable(self.header.source, _ARRAY, f"it is {len(rest)} bytes too short")
-            rest = rest[read:]
+        file.seek(self._offset + position * self.stored_dtype.itemsize)
+        values = np.fromfile(file, self.stored_dtype, count)
+        if len(values) < count:
+            raise unreadable(self.header.source, _ARRAY, f"it is {count - len(values)} numbers too short")
         return values
 
 

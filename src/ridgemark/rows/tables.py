@@ -40,7 +40,7 @@ class FrameColumns(SourceColumns):
     def __init__(self, table: Any, source: str, names: Iterable[Any] | None, n_rows: int) -> None:
         self.labels = None if names is None else list(names)  # as the table has them
         known = None if self.labels is None else tuple(map(str, self.labels))
-        super().__init__(Header(source, table.shape[1] if known is None else len(known), known), n_rows)
+        super().__init__(Header(source, len(table) if known is None else len(known), known), n_rows)
         self._table = table
         self._whole: list[Cells] | None = None
 
@@ -204,45 +204,36 @@ class PolarsColumns(FrameColumns):
         return replace(made, missing=missing, stated=stated)
 
 
-class DictColumns(FrameColumns):
-    """Columns given as a dict from names to arrays of equal length."""
-
-    def __init__(self, columns: Mapping[Any, Any]) -> None:
-        source = "the dict of columns"
-        arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
-        super().__init__(arrays, source, columns, arrays[0].size if arrays else 0)
-        for name, array in zip(columns, arrays, strict=True):
-            if array.shape != (self.n_rows,):
-                raise DataError(
-                    f"column {shown(name)} of {source} must be one-dimensional, of length {self.n_rows} like the "
-                    f"first; got shape {array.shape}"
-                )
+class ListedColumns(FrameColumns):
+    """An array for each column, read by its content: of a dict, or of an array (n, k) of Python objects or text."""
 
     def _column_dtype(self, position: int) -> np.dtype[Any]:
         return self._table[position].dtype
-
-    def column(self, position: int, rows: Rows, place: Place) -> Cells:
-        return array_column(self._table[position][rows], place)
-
-
-class ObjectColumns(FrameColumns):
-    """Columns of an array (n, k) of Python objects or text, each read by its content."""
-
-    def __init__(self, array: Array, source: str) -> None:
-        super().__init__(array, source, None, len(array))
-
-    def _column_dtype(self, position: int) -> np.dtype[Any]:
-        return _OBJECT
 
     @property
     def numeric(self) -> bool:
         """Whether every column holds numbers or booleans, without gaps."""
         return all(
-            one.levels is None and one.values.dtype.kind in "fiub" and not one.gaps.any() for one in self.whole()
+            column.levels is None and column.values.dtype.kind in "fiub" and not column.gaps.any()
+            for column in self.whole()
         )
 
     def column(self, position: int, rows: Rows, place: Place) -> Cells:
-        return array_column(self._table[rows, position], place)
+        return array_column(self._table[position][rows], place)
+
+
+def _dict_columns(columns: Mapping[Any, Any]) -> ListedColumns:
+    """Return the columns of a dict from names to arrays of equal length."""
+    source = "the dict of columns"
+    arrays = [as_array(values, f"column {shown(name)} of {source}") for name, values in columns.items()]
+    n_rows = arrays[0].size if arrays else 0
+    for name, array in zip(columns, arrays, strict=True):
+        if array.shape != (n_rows,):
+            raise DataError(
+                f"column {shown(name)} of {source} must be one-dimensional, of length {n_rows} like the first; got "
+                f"shape {array.shape}"
+            )
+    return ListedColumns(arrays, source, columns, n_rows)
 
 
 def _filled(series: Any, missing: Array) -> Array:
@@ -261,7 +252,7 @@ def table_columns(source: Any) -> SourceColumns | None:
     if is_a(source, "polars", "DataFrame"):
         return PolarsColumns(source, "the DataFrame", source.columns, source.height)
     if isinstance(source, Mapping):
-        return DictColumns(source)
+        return _dict_columns(source)
     return None
 
 
@@ -298,10 +289,10 @@ def as_objects(values: Any) -> Any:
     return np.array(values, dtype=object) if array.ndim == 2 and array.dtype.kind in "OSU" else values
 
 
-def object_columns(values: Any, source: str) -> ObjectColumns | None:
+def object_columns(values: Any, source: str) -> ListedColumns | None:
     """Return the columns of an array of objects or text; None for anything else."""
-    known = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUT" and values.size
-    return ObjectColumns(values, source) if known else None
+    holds = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUT" and values.size
+    return ListedColumns(list(values.T), source, None, len(values)) if holds else None
 
 
 def _objects(values: Iterable[Any]) -> Array:
