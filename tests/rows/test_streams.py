@@ -190,8 +190,9 @@ def test_a_dataset_is_read_in_place_with_the_columns_of_its_folders(tmp_path: Pa
 
 def test_frames_and_tables_are_read_in_place(temporary: Path) -> None:
     polars = pytest.importorskip("polars")
-    for frame in (TABLE, polars.from_arrow(TABLE), TABLE.to_pandas()):
+    for frame in (TABLE, TABLE.to_batches()[0], polars.from_arrow(TABLE), TABLE.to_pandas()):
         assert open_rows(frame, target="y").n_rows == N_ROWS
+    assert model().fit(FEATURES.to_batches()[0], Y).predict(X).shape == (N_ROWS,)
     assert not files_in(temporary)
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from ridgemark.errors import DataTypeError, NotRestartableError, ParameterError, SourceFileError
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.arrow import ArrowColumns, ArrowRows, stream_rows
+from ridgemark.rows.arrow_column import require_pyarrow
 from ridgemark.rows.arrow_readers import DatasetReader, open_arrow
 from ridgemark.rows.base import BaseRows, RowSource
 from ridgemark.rows.column_rows import select_rows
@@ -210,12 +211,15 @@ def lazy_remedy(source: Any) -> str:
 
 def frame_columns(source: Any) -> FrameColumns | None:
     """Return the columns of a data frame, an Arrow table or an array of objects; None for anything else."""
-    is_frame = any(is_a(source, package, "DataFrame") for package in ("pandas", "polars"))
-    found = _table(source) if is_frame or is_a(source, "pyarrow", "Table") else object_columns(source, "X")
-    return found if isinstance(found, FrameColumns) else None
+    frames = ("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch")
+    is_frame = any(is_a(source, *frame) for frame in frames)
+    columns = _table(source) if is_frame else object_columns(source, "X")
+    return columns if isinstance(columns, FrameColumns) else None
 
 
 def _table(source: Any) -> SourceColumns | None:
+    if is_a(source, "pyarrow", "RecordBatch"):
+        source = require_pyarrow().Table.from_batches([source])
     if is_a(source, "pyarrow", "Table"):
         return ArrowColumns(source, "the Arrow table", source.column_names, source.num_rows)
     return table_columns(source)
