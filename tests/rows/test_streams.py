@@ -183,6 +183,10 @@ def test_a_dataset_is_read_in_place_with_the_columns_of_its_folders(tmp_path: Pa
     assert np.array_equal(rows.take([2999, 0]).features, expected[[2999, 0]])
     assert model().fit(dataset, "y").encoded_names_ == [*NAMES, "w", "g=u", "g=v"]
     assert not files_in(temporary)
+    (tmp_path / "d" / "g=u" / "part-1.parquet").write_bytes(b"PAR1")
+    assert "the Arrow dataset cannot be read as an Arrow dataset" in refusal(
+        ds.dataset(tmp_path / "d", schema=table.schema)
+    )
     some = open_rows(dataset.filter(ds.field("a") > 0), target="y", columns=NAMES)
     assert some.n_rows == int((X[:, 0] > 0).sum())
     assert len(files_in(temporary)) == 1

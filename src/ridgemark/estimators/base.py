@@ -24,7 +24,7 @@ from ridgemark.rows import BaseRows, RowSource, is_dask, open_rows, refuse_large
 from ridgemark.rows.arrays import plain_rows
 from ridgemark.rows.cells import is_finite
 from ridgemark.rows.columns import as_array
-from ridgemark.rows.open import frame_columns, is_once, lazy_remedy, opened
+from ridgemark.rows.open import frame_columns, is_stream, lazy_remedy, opened
 from ridgemark.rows.places import Place, listed, shown
 from ridgemark.rows.tables import as_objects, check_targets, is_records, refuse_series
 from ridgemark.tables import warn_of_row_numbers
@@ -349,7 +349,7 @@ class LandmarkEstimator(TableReader):
         if (plain := plain_rows(X)) is not None:
             validate_data(self, X, skip_check_array=True, reset=False)  # the number of columns
             return self._encoded(plain, reset=False)
-        X = open_rows(X) if is_records(X) or is_once(X) else X
+        X = open_rows(X) if is_records(X) or is_stream(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
                 return X

@@ -85,23 +85,24 @@ class ParquetReader(ArrowReader):
 class DatasetReader(ArrowReader):
     """A dataset of pyarrow without a filter; a chunk is a row group of Parquet, or a file of another format."""
 
-    form = "an Arrow dataset"
+    form = "a dataset of pyarrow"
 
     def __init__(self, dataset: Any, fragments: Iterable[Any]) -> None:
-        self.schema, self._parts = dataset.schema, list(fragments)
+        self._dataset, self._fragments = dataset, fragments
         is_local = isinstance(getattr(dataset, "filesystem", None), require_pyarrow().fs.LocalFileSystem)
         super().__init__("the Arrow dataset", [Path(file) for file in dataset.files] if is_local else [])
 
     def _inspect(self) -> None:
-        fragments, self._parts, self.chunk_rows = self._parts, [], []
-        for fragment in fragments:
+        self.schema, self.chunk_rows = self._dataset.schema, []
+        self._chunks: list[Any] = []
+        for fragment in self._fragments:
             groups = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else []
-            self._parts += groups or [fragment]
+            self._chunks += groups or [fragment]
             self.chunk_rows += [group.row_groups[0].num_rows for group in groups] or [fragment.count_rows()]
 
     def read(self, chunks: list[int], names: Sequence[str], piece_rows: int) -> Iterator[tuple[int, int, Any]]:
         for k in chunks:
-            batches = self._parts[k].to_batches(
+            batches = self._chunks[k].to_batches(
                 schema=self.schema, columns=list(names), batch_size=piece_rows, batch_readahead=0, use_threads=False
             )
             yield from self._numbered(k, batches)

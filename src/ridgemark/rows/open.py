@@ -114,30 +114,31 @@ def open_rows(
         return select_dask_rows(source, target, columns, weight)
     if is_a(source, "pyarrow", "Dataset"):
         return _open_dataset(source, target, columns, weight, skip)
-    if is_once(source):
+    if is_stream(source):
         return stream_rows(source, target, columns, weight, skip)
     return select_rows(_columns(source), _values(target), columns, _values(weight), skip)
 
 
-def is_once(source: Any) -> bool:
-    """Return whether a value has rows that are opened before use: a dataset, or an Arrow stream that is not a frame."""
+def is_stream(source: Any) -> bool:
+    """Return whether targets of a value are named by column: of an Arrow stream that is not a frame, or a dataset."""
     stream = hasattr(source, "__arrow_c_stream__") and _table(source) is None
     return stream or is_a(source, "pyarrow", "Dataset")
 
 
 def opened(X: Any, y: Any, weights: Any) -> tuple[Any, Any, Any]:
     """Return the rows of a stream or dataset with the columns that `y` and `weights` name; all else as it is."""
-    return (open_rows(X, y, weight=weights), None, None) if is_once(X) else (X, y, weights)
+    return (open_rows(X, y, weight=weights), None, None) if is_stream(X) else (X, y, weights)
 
 
 def _open_dataset(dataset: Any, target: Any, columns: Any, weight: Any, skip: bool) -> ArrowRows:
     try:
-        reader = DatasetReader(dataset, dataset.get_fragments())
+        fragments = list(dataset.get_fragments())
     except ValueError:  # a filtered dataset has no fragments to read one by one
         return stream_rows(dataset.scanner().to_reader(), target, columns, weight, skip)
-    opened = ArrowRows([reader], target, columns, weight, skip)
-    opened.paths = reader.paths
-    return opened
+    reader = DatasetReader(dataset, fragments)
+    rows = ArrowRows([reader], target, columns, weight, skip)
+    rows.paths = reader.paths
+    return rows
 
 
 def _open_path(path: Path, target: Any, columns: Any, weight: Any, skip: bool) -> RowSource:
