@@ -120,7 +120,7 @@ def _about(data: Path, source: Any, options: dict[str, Any]) -> RunRecord:
     if columns is None or options["drop"] is not None:
         columns = None if names is None else [shared.key(name) for name in names]
     if columns is None and options["drop"] is not None:
-        columns = list(source.choice.features)
+        columns = list(source.roles.features)
     called = [key if isinstance(key, str) else f"column {key}" for key in options["target"] or ["y"]]
     if len(called) < source.n_targets:  # one array of an archive holds them all
         called = [f"{called[0]} {k}" for k in range(source.n_targets)]

@@ -10,8 +10,8 @@ from ridgemark.cli.data import is_csv
 from ridgemark.cli.options import Key
 from ridgemark.errors import DataError
 from ridgemark.rows import CsvRows, RowSource, open_rows, shown
-from ridgemark.rows.arrow import open_arrow
 from ridgemark.rows.arrow_column import require_pyarrow
+from ridgemark.rows.arrow_readers import open_arrow
 from ridgemark.rows.column import words
 
 _BATCH = 65536  # rows of an Arrow file read at once
@@ -35,7 +35,7 @@ def kept_columns(path: Path, keys: Sequence[Key], source: RowSource, **form: Any
 def csv_columns(path: Path, keys: Sequence[Key], **form: Any) -> dict[str, Any]:
     """Return columns of a CSV file by name, as text."""
     source = CsvRows(path, columns=keys, **form)
-    positions = source.choice.features
+    positions = source.roles.features
     counted = source.names == tuple(map(str, range(len(source.names))))  # the file names no columns
     names = [f"column {j}" if counted else source.names[j] for j in positions]
     cells: dict[str, list[str]] = {name: [] for name in names}

@@ -25,6 +25,7 @@ from ridgemark.fitting.squares import LeftOutClasses
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource, share_in_common
 from ridgemark.rows.dask import label_rows
+from ridgemark.rows.open import opened
 from ridgemark.sampling import make_generator, separate_generator
 
 _RESCALE = "rescale the columns, or choose a larger ridge"
@@ -277,6 +278,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
     @computing
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the share of rows predicted right; a RowSource brings its own labels and weights."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         rows, labels, weights = self._judged(X, y, sample_weight)
         if y is None and labels is not None:
             labels = labels_of(X, labels[:, 0])
@@ -309,6 +311,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     def _open(self, X, y, sample_weight, reset=True, keep_constant=False):
         """Return training rows with indicators of the classes as targets, and the classes."""
+        X, y, sample_weight = opened(X, y, sample_weight)
         known = None if reset else self._model.classes
         labels = None
         if not isinstance(X, RowSource) and y is not None:

@@ -105,7 +105,7 @@ class _HeldRows(BaseRows):
         self.dtype = np.dtype(str(features.dtype).removeprefix("torch."))
         self.has_weights, self.feature_names, self.target_names = weights is not None, None, None
 
-    def _pieces(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
+    def _blocks(self, block_rows: int, start: int, stop: int) -> Iterator[Block]:
         for first in range(start, stop, block_rows):
             yield self._take(slice(first, min(first + block_rows, stop)), first)
 
