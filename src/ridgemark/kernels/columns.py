@@ -56,7 +56,7 @@ class ColumnMap(Parameterised):
         xp = backend.xp
         with np.errstate(over="ignore"):
             arrays = (
-                None if one is None else backend.from_host(one, like=rows) for one in self._numbers(rows.shape[1])
+                None if array is None else backend.from_host(array, like=rows) for array in self._numbers(rows.shape[1])
             )
             low, high, centre, width = arrays
             inside = xp.where(rows < low, low, xp.where(rows > high, high, rows))
