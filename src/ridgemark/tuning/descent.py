@@ -12,7 +12,7 @@ from ridgemark.backends import Floats
 from ridgemark.kernels import Mixture
 from ridgemark.tuning.coordinates import Coordinates
 from ridgemark.tuning.criterion import Evaluation, Sample, SmallModel, evaluate
-from ridgemark.tuning.pairs import Workspace
+from ridgemark.tuning.pairs import ScratchArrays
 
 _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
@@ -94,14 +94,14 @@ class Descent:
     _worse: int = 0
     _iterations: int = 0
     _last: tuple[bytes, Evaluation] | None = None
-    _space: Workspace = field(default_factory=Workspace)
+    _space: ScratchArrays = field(default_factory=ScratchArrays)
 
     def run(self, ridge: float) -> Candidate | None:
         """Return the best mixture found; None if the criterion cannot be evaluated at the start."""
         x = self.coordinates.vector(ridge)
         try:
             self._look(x)
-            found = minimize(
+            minimum = minimize(
                 self._criterion,
                 x,
                 jac=True,
@@ -110,7 +110,7 @@ class Descent:
                 callback=self._after_iteration,
                 options={"maxcor": _REMEMBERED, "maxls": _STEPS, "maxfun": 10**6, "gtol": 1e-6, "ftol": 1e-6},
             )
-            self._look(found.x)
+            self._look(minimum.x)
         except (_Stopped, np.linalg.LinAlgError):  # a kernel matrix that is not definite ends the run
             pass
         return self.best

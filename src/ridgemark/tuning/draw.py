@@ -49,9 +49,9 @@ def draw_rows(
     """
     (n_tuning, n_judging, n_landmarks), distinct, columns = sizes, passes.distinct_rows(), passes.columns()
     available = len(distinct)
-    few = available < FEWEST_ROWS
-    n_judging = 0 if few else min(n_judging, available // 4)
-    n_landmarks = min(n_landmarks, available if few else (available - n_judging) // 2)
+    all_tune = available < FEWEST_ROWS
+    n_judging = 0 if all_tune else min(n_judging, available // 4)
+    n_landmarks = min(n_landmarks, available if all_tune else (available - n_judging) // 2)
     most = max(_FEWEST_TUNING, passes.budget // (8 * _ARRAYS * n_landmarks))
     n_larger = min(_LARGER * n_tuning, available - n_judging, most)
     n_tuning = min(n_tuning, n_larger)
@@ -66,7 +66,7 @@ def draw_rows(
     def sample(start: int, count: int, n_landmarks: int) -> Sample:
         part = slice(start, start + count)
         shares = weights[part] / weights[part].sum() if count else weights[part]
-        n_landmarks = min(n_landmarks, count if few else count // 2)
+        n_landmarks = min(n_landmarks, count if all_tune else count // 2)
         return Sample(features[part], targets[part], shares, n_landmarks, fit_intercept, passes.backend)
 
     tuning, judging = sample(n_judging, n_tuning, n_landmarks), sample(0, n_judging, 0)

@@ -94,7 +94,7 @@ class TuningResult:
     @property
     def judged_error(self) -> float | None:
         """The error on the judging rows of the level taken; None if no level was judged."""
-        return next((one.judged_error for one in reversed(self.levels) if one.taken), None)
+        return next((level.judged_error for level in reversed(self.levels) if level.taken), None)
 
     def ridge_for(self, n_rows: int) -> float:
         """Return the lambda for so many distinct rows: with the root of their number it falls and n lambda grows."""
