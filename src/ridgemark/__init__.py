@@ -46,11 +46,11 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
         if not name.startswith("_"):
             module = f"{__name__}.{_HOMES.get(name, name)}"
             try:
-                found = import_module(module)
+                imported = import_module(module)
             except ModuleNotFoundError as error:
                 if error.name != module:
                     raise
             else:
-                globals()[name] = getattr(found, name) if name in _HOMES else found
+                globals()[name] = getattr(imported, name) if name in _HOMES else imported
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -63,10 +63,10 @@ class MissingExtraError(RidgemarkError, ImportError):
 def require(extra: str, purpose: str, package: str, *modules: str) -> Any:
     """Return an optional package, with some of its modules imported, or raise the error that names its extra."""
     try:
-        found, *_ = [import_module(module) for module in (package, *modules)]
+        imported, *_ = [import_module(module) for module in (package, *modules)]
     except ImportError as error:
         raise MissingExtraError(extra, package, purpose) from error
-    return found
+    return imported
 
 
 class RidgemarkWarning(UserWarning):

@@ -292,13 +292,13 @@ def ascend(rows: FittedRows, product: Floats, defect: Floats, landmark_indices: 
     gain, moved, eta, xi_sum, among_rounding = np.zeros((5, len(rows.offset)))
     ascent = Ascent(gain, moved, eta, np.zeros_like(rows.dual), xi_sum, among_rounding)
     present = np.flatnonzero(rows.weights)
-    known = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
+    landmark_rows = np.empty(0, dtype=np.intp) if landmark_indices is None else landmark_indices
     count = min(_MOST_ROWS, math.ceil(_SHARE * len(present)))
     for t, scaled_ridge in enumerate(rows.fit.scaled_ridge):
         single = rows.weights * defect[:, t] ** 2 / (rows.diagonal + scaled_ridge)
         first = present[np.argsort(-single[present], kind="stable")[:count]]
         image = product[:, t] + rows.residual[:, t]
-        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, known))
+        _improve(ascent, rows, t, image, defect[:, t], np.union1d(first, landmark_rows))
     return ascent
 
 

@@ -42,10 +42,10 @@ class CurvatureProducts(MatrixTask):
         return total
 
 
-def with_ones(features: Array, one: float = 1.0) -> Array:
+def with_ones(features: Array, constant: float = 1.0) -> Array:
     """Return `[B 1]`, or B with a column of another constant."""
     backend = backend_of(features)
-    return backend.xp.concat([features, backend.zeros((len(features), 1)) + one], axis=1)
+    return backend.xp.concat([features, backend.zeros((len(features), 1)) + constant], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

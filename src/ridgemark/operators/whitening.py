@@ -120,13 +120,13 @@ def plan_whitening(factor: NystromFactor, n_rows: int, scaled_ridge: float) -> W
     share = n_rows / factor.cross_kernel.n_landmarks
     if _may_defer_all(kernel, factor.triangle, _NEGLIGIBLE * scaled_ridge / share):
         return Whitening(factor, 0, factor.kept_kernel.backend.zeros((0, rank)), scaled_ridge)
-    few, enough = 0, _MOST_PARTS + 1
-    while enough - few > 1:
-        middle = (few + enough) // 2
+    too_few, enough = 0, _MOST_PARTS + 1
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
         leading = -(-middle * rank // _PARTS)
         lengths = math.sqrt(share) * _residual_lengths(kernel, factor.triangle[:leading, :leading])
         error = _likely_error(lengths, factor.triangle[leading:, leading:])
-        few, enough = (few, middle) if error <= _NEGLIGIBLE * scaled_ridge else (middle, enough)
+        too_few, enough = (too_few, middle) if error <= _NEGLIGIBLE * scaled_ridge else (middle, enough)
     leading = -(-enough * rank // _PARTS)
     if enough > _MOST_PARTS or leading == rank:
         return whiten_before(factor)

@@ -79,8 +79,8 @@ def _dense_summary(features: Any, weights: Any) -> tuple[Any, ...]:
     mean = backend.within(weights @ features / weights.sum(), low, high)
     two_valued = backend.xp.all((features == low) | (features == high), axis=0)
     numbers = mean, weights @ (features - mean) ** 2, low, high, backend.xp.ones_like(mean) * two_valued
-    *found, flags = backend.to_host(backend.xp.stack(numbers))  # together: every copy from a device waits for it
-    return *found, flags > 0.0
+    *summary, flags = backend.to_host(backend.xp.stack(numbers))  # together: every copy from a device waits for it
+    return *summary, flags > 0.0
 
 
 def _sparse_summary(features: Any, weights: Floats) -> tuple[Any, ...]:

@@ -145,8 +145,8 @@ def open_journal(
     with file:
         with _refusing(where):
             journal = _begin(file, where)
-            found = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
-        kept = _begun_with(where, found, facts, begun)
+            record = journal.recall(("begun",), lambda: (dict(facts), dict(begun)))
+        kept = _begun_with(where, record, facts, begun)
         try:
             yield journal, kept
         except BaseException:
@@ -182,17 +182,17 @@ def _begin(file: BinaryIO, where: Path) -> Journal:
     return Journal(where, token.decode(), file)
 
 
-def _begun_with(where: Path, found: Any, facts: Mapping[str, str], begun: Mapping[str, Any]) -> Mapping[str, Any]:
+def _begun_with(where: Path, record: Any, facts: Mapping[str, str], begun: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a journal began with; refuse that of another fit."""
-    match found:
-        case (dict(known), dict(kept)) if kept.keys() == begun.keys():
+    match record:
+        case (dict(earlier), dict(kept)) if kept.keys() == begun.keys():
             pass
         case _:
             raise CheckpointError(_FOREIGN)
     for name in facts:
-        if known.get(name) != facts[name]:
+        if earlier.get(name) != facts[name]:
             raise CheckpointError(
-                f"the checkpoint {shown(where)} is of another fit: {name} was {known.get(name)} and is "
+                f"the checkpoint {shown(where)} is of another fit: {name} was {earlier.get(name)} and is "
                 f"{facts[name]}; remove the file to begin anew, or go on with the same data, parameters and versions"
             )
     return kept
@@ -224,7 +224,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
 
 def _loaded(payload: bytes) -> tuple[Key, Any]:
     try:
-        key, result = _Reader(io.BytesIO(payload)).load()
+        key, result = _RecordUnpickler(io.BytesIO(payload)).load()
         hash(key)
         return key, result
     except CheckpointError:
@@ -233,15 +233,15 @@ def _loaded(payload: bytes) -> tuple[Key, Any]:
         raise CheckpointError(_FOREIGN) from error
 
 
-class _Reader(pickle.Unpickler):
+class _RecordUnpickler(pickle.Unpickler):
     """Makes arrays and the records of this package, and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] == "ridgemark":
-            found = super().find_class(module, name)
+            named = super().find_class(module, name)
             # Not what a module of this package imports from elsewhere.
-            if isinstance(found, type) and found.__module__.partition(".")[0] == "ridgemark":
-                return found
+            if isinstance(named, type) and named.__module__.partition(".")[0] == "ridgemark":
+                return named
         elif (module, name) in _CLASSES:
             return super().find_class(module, name)
         raise CheckpointError(f"a checkpoint holds {module}.{name}, what no fit writes; remove the file and begin anew")

@@ -114,7 +114,7 @@ class RowPasses(TaskRunner):
         another where many rows are equal, so that too few distinct ones were found.
         """
         if self._sampled is None:
-            self._sampled = sample_rows(lambda task: (one for _, one, _ in self._run(task, ())), self.source.n_rows)
+            self._sampled = sample_rows(lambda task: (piece for _, piece, _ in self._run(task, ())), self.source.n_rows)
         return self._sampled
 
     def passes_over_sample(self) -> Self:
@@ -155,8 +155,8 @@ class RowPasses(TaskRunner):
         """
         if self._left_out is None:
             distinct, columns = self._survey()
-            few = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
-            cells = few and np.count_nonzero(distinct.kind >= 0) >= _FEWEST_EACH * len(distinct)
+            is_table = len(distinct) <= _MOST_CELLS and bool(columns.two_valued.all())
+            cells = is_table and np.count_nonzero(distinct.kind >= 0) >= _FEWEST_EACH * len(distinct)
             self._left_out = distinct.one_by_one() if cells else distinct
         return self._left_out
 

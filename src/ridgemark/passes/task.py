@@ -117,7 +117,7 @@ class Summed:
     """A frozen dataclass whose records add field by field, as results of tasks do."""
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))  # type: ignore[arg-type]
+        return type(self)(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -149,11 +149,11 @@ class LabelInfluence(LeftOutPredictor):
 def left_out_predictor(newton: Newton, fit: NewtonFit) -> Floats:
     """Return the predictor of every row of the sample, from all rows of the fit with other features."""
     features, system = newton.drawn.sampled.features, fit.system
-    given = features.evaluate, features.n_columns, newton.loss, fit.solution, system
+    arguments = features.evaluate, features.n_columns, newton.loss, fit.solution, system
     if not isinstance(system, TargetSystems):
-        return features.passes.map(LeftOutPredictor(*given))
+        return features.passes.map(LeftOutPredictor(*arguments))
     predictor, slopes, leverage, kept, most = np.split(
-        features.passes.map(OneByOne(*given), along=(system.weights,)), 5, axis=1
+        features.passes.map(OneByOne(*arguments), along=(system.weights,)), 5, axis=1
     )
     squares = slopes**2
     curved = (slopes * newton.loss.curvature_product(predictor, slopes)).sum(axis=1) * newton.drawn.sample.row_counts()

@@ -8,11 +8,10 @@ import numpy as np
 
 from ridgemark.backends import Flags, Floats, Indices
 
-Columns = Indices
-"""The positions, among the right sides, of the columns of an array."""
-Operator = Callable[[Floats, Columns], Floats]
-Rounding = Callable[[Floats, Columns], Floats]
-"""Bounds the norm of the rounding error of a product with each column; at least 128 unit roundoffs of `|A| |v|`."""
+Operator = Callable[[Floats, Indices], Floats]
+"""Takes V and the positions of its columns among the right sides; returns a product with V."""
+Rounding = Callable[[Floats, Indices], Floats]
+"""Takes the same; bounds the norm of the rounding error of each column of a product, by 128 u `|A| |v|` or more."""
 
 Outcome = Literal["converged", "stagnated", "out of products"]
 

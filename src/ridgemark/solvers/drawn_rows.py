@@ -62,7 +62,7 @@ class DrawnRows:
         weights = counts[:, None] * np.asfortranarray(curvature)  # it is read by columns
         leverages = self._leverages(weights, nearby)
         dimensions = np.minimum(leverages.sum(axis=0), self.factor.rank)
-        drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * one) for one in dimensions])
+        drawn = thinned(weights, leverages, [_FEWEST + round(_PER_DIMENSION * dimension) for dimension in dimensions])
         blocks = np.stack([rows.gram(column[column > 0], places[column > 0]) for column in drawn.T])
         return TargetSystems(blocks, drawn[: self.sample.source.n_rows], self.fit_intercept, scaled_ridge)
 

@@ -189,9 +189,9 @@ class SpectralSolver(CentredMoments):
     def __init__(self, moments: Moments, fit_intercept: bool, like: "SpectralSolver | None" = None) -> None:
         """Decompose the Gram matrix, or take the decomposition of a solver of the same one for other targets."""
         super().__init__(moments, fit_intercept)
-        found = linalg.symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
-        self.spectrum: Floats = found[0]
-        self.rotation: Floats = found[1]
+        eigen = linalg.symmetric_eigen(self.gram) if like is None else (like.spectrum, like.rotation)
+        self.spectrum: Floats = eigen[0]
+        self.rotation: Floats = eigen[1]
         self.rotated = self.rotation.T @ self.cross
 
     def solution(self, scaled_ridge: float | Floats) -> RidgeSolution:
@@ -260,8 +260,8 @@ class LandmarkFit:
             return self.known_inverse
         ridges = self.scaled_ridge if np.ptp(self.scaled_ridge) > 0 else self.scaled_ridge[:1]
         # By Cholesky also where an eigendecomposition is at hand: a fit from a file has none, and gives the same bytes.
-        one = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
-        return self.solver.at_ridges(ridges) if one is None else one.inverse
+        solved = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
+        return self.solver.at_ridges(ridges) if solved is None else solved.inverse
 
     @property
     def dimensions(self) -> Floats:
@@ -311,13 +311,13 @@ def solve_landmarks(
     elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
     `residual_dimension` more.
     """
-    smallest, one, size = float(scaled_ridge.min()), None, None
+    smallest, solved, size = float(scaled_ridge.min()), None, None
     if spectral is None and np.ptp(scaled_ridge) == 0:
         centred = CentredMoments(moments, fit_intercept)
-        one, size = solve_one_ridge(centred, smallest), centred.size
+        solved, size = solve_one_ridge(centred, smallest), centred.size
     moments = moments.on_host()
-    if one is not None:
-        solution, error, lower = one.solution, one.training_error, one.effective_dimension
+    if solved is not None:
+        solution, error, lower = solved.solution, solved.training_error, solved.effective_dimension
     else:
         spectral = spectral or SpectralSolver(moments, fit_intercept)
         solution, lower = spectral.solution(scaled_ridge), spectral.effective_dimension(smallest)
@@ -325,7 +325,7 @@ def solve_landmarks(
     return LandmarkFit(
         *(factor, moments, fit_intercept, scaled_ridge, target_origin, weight_unit),
         *(solution, error, dimension_bracket(lower, moments, smallest), spectral, size),
-        None if one is None else one.inverse,
+        None if solved is None else solved.inverse,
     )
 
 

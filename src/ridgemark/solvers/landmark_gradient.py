@@ -13,7 +13,7 @@ from ridgemark.operators import Cross, NystromFactor, hold_on_device, nystrom_fa
 from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows, Block
 from ridgemark.solvers.choice import rows_of_preconditioner
-from ridgemark.solvers.conjugate_gradient import Columns, GradientSolution, GradientStep, Outcome, conjugate_gradient
+from ridgemark.solvers.conjugate_gradient import GradientSolution, GradientStep, Outcome, conjugate_gradient
 from ridgemark.solvers.landmark_fit import CentredMoments, LandmarkFit
 from ridgemark.solvers.rounding import landmark_rounding, mean_entry_error, prediction_rounding, solved_rounding
 
@@ -153,7 +153,7 @@ class _NormalEquations:
         inner = linalg.solve_triangle(self.root, vectors)
         return linalg.solve_triangle(self.root, cross.normal(inner, self.cross_mean @ inner), transposed=True)
 
-    def solve(self, targets: Columns, ridge: float, factor: Any, tol: float, max_products: int) -> GradientSolution:
+    def solve(self, targets: Indices, ridge: float, factor: Any, tol: float, max_products: int) -> GradientSolution:
         """Solve for some targets with one ridge.
 
         Where C is held in single precision, the solution for the residual in double precision is added until that is

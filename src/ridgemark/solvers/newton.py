@@ -87,8 +87,8 @@ class Newton:
     def whole(self) -> bool:
         """Whether the second derivative is summed whole, with the slopes: where features are not held or few."""
         t = self.passes.source.n_targets
-        few = t <= _FEW_TARGETS and t * (self.factor.rank + 1) <= _FEW_UNKNOWNS
-        return self.held is None and (self.loss.scalar or few)
+        is_small = t <= _FEW_TARGETS and t * (self.factor.rank + 1) <= _FEW_UNKNOWNS
+        return self.held is None and (self.loss.scalar or is_small)
 
     def hold(self) -> Newton:
         """Return the same objective with features in memory, where the memory budget holds them and that saves time."""
@@ -141,7 +141,7 @@ class Newton:
             return fit
         return replace(fit, system=self.system(fit.solution, fit.system.scaled_ridge, fit.system))
 
-    def _begin_with(self, point: _Point, scaled_ridge: float, given: System | None) -> System:
+    def _begin_with(self, point: _Point, scaled_ridge: float, earlier: System | None) -> System:
         """Return the first system of a descent: the point's own, the one given, or one of rows of mean curvature.
 
         That one, `c_k [B 1]'W[B 1] + s` for each target k, takes no pass.
@@ -149,8 +149,8 @@ class Newton:
         if point.predictor is None:
             assert point.system is not None
             return point.system
-        if given is not None:
-            return given.with_ridge(scaled_ridge)
+        if earlier is not None:
+            return earlier.with_ridge(scaled_ridge)
         totals = self.rows.backend.to_host(self._weights @ self.drawn.curvature(point.predictor))
         means = totals / self._plain.total_weight
         return systems_of_moments(self._plain, means, self.fit_intercept, scaled_ridge)
