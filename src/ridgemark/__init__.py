@@ -39,7 +39,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for known
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         """Import a public name, or a module of the package, when it is first used: scikit-learn takes a second."""

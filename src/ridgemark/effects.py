@@ -351,7 +351,7 @@ def feature_importances(
 ) -> Floats | None:
     """Return each column's share of `mean_i (df/dx_j)^2 var(x_j)`, over a thousand distinct rows.
 
-    Features of one column of a table are added up. Codes of levels are not quantities: a column with such has
+    Features of one column of a table are added up. Codes of levels are not quantities: a column with codes has
     `mean_i (f(x_i) - f(x_i'))^2/2`, where x_i' has the level of another row; for a linear f this is the same.
 
     With several targets each is counted in units of the total over its columns. None for a kernel whose gradient is

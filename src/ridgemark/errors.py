@@ -86,7 +86,7 @@ class ColumnScaleWarning(RidgemarkWarning):
 
 
 class ColumnWarning(RidgemarkWarning):
-    """A column was left out or numbers the rows, a target is constant, or there are values the fit has not seen."""
+    """A column was left out or holds row numbers, a target is constant, or there are values the fit has not seen."""
 
 
 class ConvergenceWarning(RidgemarkWarning):

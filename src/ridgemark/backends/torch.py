@@ -55,7 +55,7 @@ class TorchBackend(Backend):
         if self.device.type == "cpu" or values.nbytes <= _SMALL:
             return values.cpu().numpy()
         values = values.contiguous()
-        # Memory that is used for the first time costs more than the copy, and less in several threads.
+        # The first use of new memory takes longer than the copy; several threads share that time.
         host = np.empty(values.shape, dtype=torch.empty(0, dtype=values.dtype).numpy().dtype)
         step = max(1, _PIECE * len(values) // values.nbytes)
         with ThreadPoolExecutor(_COPYING) as pool:

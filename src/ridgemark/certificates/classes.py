@@ -15,7 +15,7 @@ from ridgemark.losses import Loss
 from ridgemark.passes import RowPasses
 from ridgemark.solvers import CurvatureSystem, LandmarkFit
 
-_UNSOLVED = 1e-4  # share of the objective that a step on rows of the fit may promise to lower it by
+_UNSOLVED = 1e-4  # largest relative decrease of the objective that a step may promise on the rows of the fit
 _MOST_STEPS = 50  # that balance the constants
 
 

@@ -182,9 +182,10 @@ class ValuesAndTargets(CrossTask):
 
 
 def best_mixture(part: Floats, energy: Floats, gap: Floats, overlap: float | Floats = 0.0) -> Floats:
-    """Return `((1 - t) p + sqrt((1 - t)^2 A + t^2 B + 2 t (1 - t) overlap))/2` at the best t in [0, 1] for overlap 0.
+    """Return `((1 - t) p + sqrt((1 - t)^2 E + t^2 G + 2 t (1 - t) overlap))/2`, E the energy and G the gap.
 
-    Without overlap it is at most `sqrt(B)/2` and `(p + sqrt(A))/2`. p^2 must not exceed A.
+    t in [0, 1] is the best for overlap 0, for which the result is at most `sqrt(G)/2` and `(p + sqrt(E))/2`. p^2 must
+    not exceed E.
     """
     both = energy + gap
     spread = both * np.sqrt(np.maximum(both - part**2, 0.0))

@@ -15,7 +15,7 @@ from ridgemark.path.left_out import kept_share
 from ridgemark.rows import ArrayRows, Block, RowGroups, group_rows
 from ridgemark.solvers import LandmarkFit, RidgeTask, SpectralSolver, ridge_form
 
-_FEATURES = 500  # the first ones: noise is smooth, and takes no more
+_FEATURES = 500  # the first ones: the noise is a smooth function, for which they are enough
 _LOWEST = 0.05  # of the median residual: the noise is nowhere smaller
 _SMALLEST = 1e-5  # ridge of the noise, over the kernel's mean diagonal
 _OUTLIER = 25.0  # squared standardised residuals count at most this

@@ -1,4 +1,4 @@
-"""A map of columns that a kernel applies to rows first: bounded outside a range, soft where tails are long."""
+"""A map of columns that a kernel applies to rows first: constant outside a range, bounded for long-tailed columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ridgemark.backends import Array, Flags, Floats, backend_of
 from ridgemark.errors import ParameterError
 from ridgemark.parameters import Parameterised
 
-_BEND = 4.0  # widths from the centre at which a soft column is halfway to its bound, in the square
+_BEND = 4.0  # widths from the centre at which the square of the curve is half the square of its bound
 _LIMIT = 2.0**30  # widths from the centre beyond which the curve is its bound to the last digit
 
 

@@ -82,7 +82,7 @@ class Mixture(Kernel):
         return self.metric is None and self.columns is None and all(part.accepts_sparse for _, part in self.parts())
 
     def _dense_only(self) -> str:
-        # One of a single part may be the tuned form of that kernel, which the user gave by name.
+        # A mixture of one part may be the tuned form of a kernel that the user gave by name: the message names it.
         dense = (part._dense_only() for _, part in self.parts() if not part.accepts_sparse)
         return next(dense, "Mixture with a metric or a map of columns")
 
@@ -100,7 +100,7 @@ class Mixture(Kernel):
         return total
 
     def parts(self) -> list[tuple[float, Any]]:
-        """Return every part with its weight, the radial ones with their lengths alone; refuse what is not a mixture."""
+        """Return every part with its weight, radial parts with their length as bandwidth; refuse invalid parameters."""
         radial, others, weights = (_listed(getattr(self, name), name) for name in ("radial", "others", "weights"))
         kernels = [*radial, *others]
         weights = [positive(weight, "every one of weights", "Mixture") for weight in weights]
@@ -137,7 +137,7 @@ class Mixture(Kernel):
         return rows if self.columns is None else self.columns.apply(rows)
 
     def centred(self, origin: Floats) -> Mixture:
-        """Return the kernel with other parts measured from the map of this origin, where they have none."""
+        """Return the kernel whose linear parts, if they have no origin, are measured from the map of this one."""
         parts = self._other_parts
         mapped = self.mapped(origin[None])[0]
         others = [part.centred(mapped) for _, part in parts]

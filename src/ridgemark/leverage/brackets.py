@@ -11,7 +11,7 @@ from ridgemark.backends import Floats
 from ridgemark.errors import ParameterError
 
 _SHARE = 0.3  # share of the effective dimension that "a few rows carry" in the verdict
-_EVEN = 2.0  # scores are even where carrying it takes at least 1/_EVEN of the rows that equal scores would take
+_EVEN = 2.0  # scores are even if this share takes at least 1/_EVEN of the rows that it takes with equal scores
 _WIDEST = 3.0  # no verdict where the bounds on d_eff differ by more than this factor
 
 

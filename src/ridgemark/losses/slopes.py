@@ -98,7 +98,7 @@ class WeightedGram(MatrixTask):
 
 
 def thinned(weights: Floats, importance: Floats, counts: Sequence[int]) -> Floats:
-    """Return weights of which about `counts` in each column are left, divided by their chance, and zero elsewhere.
+    """Return weights of which about `counts` in each column are kept, divided by their chance; the others are zero.
 
     Sums keep their expected values. The chance of a row is `min(1, c importance)`. It is compared with multiples of the
     golden ratio modulo 1, for rows in random order.

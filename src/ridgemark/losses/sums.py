@@ -129,7 +129,7 @@ class LossSums(Task):
             trace_residual=float(weights @ residual),
             entry_error=float(weights @ (diagonal * entry_error**2)),
             loss=loss,
-            # Comes last: a device computes it while the next block is prepared, and the floats above wait for theirs.
+            # Last: the floats above wait for the device, which then computes this while the next block is prepared.
             gram=factor.kept_kernel.backend.gram(features),
         )
 

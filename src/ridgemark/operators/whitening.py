@@ -23,7 +23,7 @@ from ridgemark.operators.factor import NystromFactor
 _NEGLIGIBLE = 5e-10
 # Tolerated ratio of actual to predicted rounding error.
 _TOLERATED_RATIO = 4.0
-# The leading landmarks are some sixteenths of all; with more than this many, deferring the rest saves too little.
+# A multiple of 1/16 of all landmarks is leading; if it is more than 11/16, deferring the rest saves too little.
 _PARTS, _MOST_PARTS = 16, 11
 # Fewest rows per landmark for which planning costs less than it saves.
 _ROWS_PER_LANDMARK = 8
@@ -89,7 +89,7 @@ class Whitening:
         return gram
 
     def finish_rows(self, sums: Floats) -> Floats:
-        """Return sums of features times something as those of whitened features."""
+        """Return sums `sum_i b(x_i) v_i` for whitened features b, given those for the features `[k1 T1, h]`."""
         n = self.n_before
         return backend_of(sums).xp.concat([sums[:n], self.after.T @ sums[n:]])
 

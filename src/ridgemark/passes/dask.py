@@ -106,7 +106,7 @@ def total(source: DaskRows, work: PartitionTask, along: Along) -> Any:
 
 
 def _copies(work: PartitionTask) -> list[Any]:
-    """Return one copy of a task for each worker: Dask runs what needs a value where the value is."""
+    """Return one copy of a task for each worker: Dask runs a call on a worker that has its arguments."""
     client = current_client()
     return [delayed_value(work) for _ in range(max(1, 0 if client is None else len(client.nthreads())))]
 
@@ -129,8 +129,8 @@ def _arguments(source: DaskRows, along: Along) -> list[tuple[Any, ...]]:
 def _chains(source: DaskRows) -> list[list[list[int]]]:
     """Return, for each worker that holds partitions, chains of them that are added up one after the other.
 
-    There are as many chains as threads, or more where they would be long: a chain that is lost begins anew. Partitions
-    that Dask does not hold form one more group, chains of neighbours.
+    There are as many chains as threads, or more where they would be long: a chain that is lost is computed again.
+    Partitions that Dask does not hold form one more group, chains of neighbours.
     """
     client, n_parts = current_client(), len(source.partitions)
     threads = {} if client is None else client.nthreads()

@@ -1,9 +1,9 @@
-"""A journal of what a fit has computed: a fit that was killed runs again, and takes from it what is there.
+"""A journal of what a fit has computed: a fit that was killed is run again, and takes these results from it.
 
 A fit is deterministic, so its journal needs results only: those of passes over the rows and of steps that take long,
 and how far the pass under way has come. Results are appended to one file, each with its length and a checksum; one that
 was being written when the process died does not count. The state of the pass under way is a second file, replaced
-whole; a token drawn for the journal is in its name, so that it cannot be a file of the user or of another fit.
+whole; its name contains a random token of the journal, so that it cannot be a file of the user or of another fit.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class Journal:
         """Keep a result as it is now, since the caller may change its arrays, and write it when it is time."""
         payload = _pickled(key, result)
         with self._lock:
-            assert key not in self._kept, key  # two steps of one name would be confused
+            assert key not in self._kept, key  # two steps with one key would share a result
             self._kept.add(key)
             self._waiting.append(payload)
             if self.is_due:
@@ -212,7 +212,7 @@ def _records(file: BinaryIO) -> Iterator[tuple[Key, Any]]:
     while True:
         whole = file.tell()
         header = file.read(8 + _CHECKSUM)
-        length = int.from_bytes(header[:8], "little")  # damaged, it may be any number
+        length = int.from_bytes(header[:8], "little")  # any number, if the header is damaged
         payload = file.read(length) if length <= size - file.tell() else b""
         if not payload or hashlib.blake2b(payload, digest_size=_CHECKSUM).digest() != header[8:]:
             break

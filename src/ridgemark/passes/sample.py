@@ -1,4 +1,4 @@
-"""A sample of distinct rows, for data of which not even one number for each row fits into memory."""
+"""A sample of distinct rows, for data with so many rows that not even one number for each fits into memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sampled_block(largest_hash: np.uint64, block: Block) -> tuple[SampledRows, C
 def sample_rows(run: Callable[[Task], Iterator[Any]], n_rows: int) -> tuple[SampledRows, int, Columns]:
     """Return distinct rows, an estimate of the number of all distinct rows, and the columns of all rows.
 
-    The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one where so many rows
+    The rows with the smallest hashes are a uniform sample. `run` makes a pass; there is a second one if so many rows
     are equal that the first found few distinct ones.
     """
     share = min(1.0, _ROWS / n_rows)

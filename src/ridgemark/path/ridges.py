@@ -169,7 +169,7 @@ def _best(errors: Floats, scaled: Floats, centred: CentredMoments, largest: floa
     # Rounding may change the error of a small ridge by this share: residuals are divided by 1 - h, which is then tiny.
     rounding = _ROUNDING * largest / scaled
     lowest = (totals * (1.0 + rounding[:, None])).min(axis=0)
-    # Of ridges that do equally well the largest: the errors of noise hardly depend on it, but for rounding.
+    # Of ridges that do equally well the largest is taken: for pure noise all errors are nearly equal.
     return np.argmax(totals <= (1.0 + _AS_GOOD) * lowest, axis=0)
 
 

@@ -24,7 +24,7 @@ from ridgemark.selection.pilot import Pilot, draw_pilot
 
 @dataclass(frozen=True, eq=False)
 class Pivots:
-    """The features of all rows that pivoted Cholesky leaves: `F F' = L`, `F = C R^-1` for landmarks in its order."""
+    """The features of all rows that pivoted Cholesky computed: `F F' = L`, `F = C R^-1` for landmarks in its order."""
 
     order: NDArray[np.intp]  # (p,): positions of landmarks
     triangle: Floats  # (p, p): R, upper triangular

@@ -20,8 +20,8 @@ from ridgemark.selection.base import Landmarks, Pivots, Problem, Selection
 from ridgemark.selection.pilot import check_diagonal
 
 _ROUNDING = 1e-13  # a residual below this share of K_ii is rounding error: the row lies in the landmarks' span
-_FEWEST_PROPOSALS = 200  # with oversampling: fewer say little about the decrease of the trace, and cost little
-_OPEN = 0.1  # a proposal can become a landmark while the round's landmarks leave more than this share of its residual
+_FEWEST_PROPOSALS = 200  # with oversampling: fewer estimate the decrease of the trace poorly, and save little time
+_OPEN = 0.1  # a proposal can become a landmark if the round's landmarks leave more than this share of its residual
 
 Keep = Callable[[Floats], tuple[list[int], Floats]]  # from the proposals' residual kernel: positions kept, their factor
 
@@ -63,7 +63,7 @@ class RPCholesky(Selection):
             proposals, keep = self._propose(residual, block, n_landmarks - before, rng)
             residual -= distinct.totals(factor.extend(distinct.indices[proposals], keep))
             residual[residual < _ROUNDING * lengths] = 0.0
-            # The residual of a landmark is zero; where rounding made all proposals fail, so is theirs.
+            # Landmarks have the residual zero; if rounding made all proposals fail, they get it too.
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         chosen = distinct.kind[np.array(factor.chosen, dtype=np.intp)]
         order = np.argsort(np.argsort(chosen))

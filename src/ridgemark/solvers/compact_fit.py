@@ -61,7 +61,7 @@ class CompactFit:
     def expanded(self, kernel: Kernel, landmarks: Any, indices: Indices | None, dual_coef: Floats) -> LandmarkFit:
         """Return the fit, for the landmarks and the coefficients of their kernel values."""
         factor, solution = nystrom_factor(kernel, landmarks, indices), self.solution
-        if not np.array_equal(factor.kept, self.kept):  # pivots that were rounded otherwise
+        if not np.array_equal(factor.kept, self.kept):  # rounding gave other pivots
             kept_kernel = kernel.bind(landmarks[self.kept], None if indices is None else indices[self.kept])
             factor, coefficients = in_order(factor, self.kept, kept_kernel, dual_coef)
             solution = RidgeSolution(coefficients, solution.intercept)

@@ -15,7 +15,7 @@ from ridgemark.rows import ArrayRows, DistinctRows
 from ridgemark.solvers.landmark_fit import LandmarkFit
 
 UNIT = float(np.finfo(np.float64).eps) / 2.0
-# Unit roundoffs of weighting, centring and the updates of an iterate, relative to a product and added to its own.
+# Rounding of weighting, centring and updating an iterate, in unit roundoffs of a product, and added to its own.
 _AROUND_A_PRODUCT = 40.0
 # Unit roundoffs in means of targets, the intercept and the ridge, relative to the targets.
 _IN_TARGETS = 64.0

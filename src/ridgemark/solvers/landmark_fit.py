@@ -15,7 +15,7 @@ from ridgemark.operators import NystromFactor
 
 ROBUST = 1.6  # factor on tr H in generalised cross-validation
 _ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of sums of squares, relative
-_SMALLEST = 1e-280  # sum of squares whose rounding errors floating point still holds
+_SMALLEST = 1e-280  # the rounding errors of a smaller sum of squares underflow
 
 
 def generalised_error(training_error: Floats, dimension: float, n_left_out: int, factor: float = ROBUST) -> Floats:
@@ -45,7 +45,7 @@ class CentredMoments:
             self.feature_mean, self.target_mean = moments.feature_sum / n, moments.target_sum / n
             self.cross = self.cross - n * np.outer(self.feature_mean, self.target_mean)
             square = square - n * self.target_mean**2
-            # Only rounding is left of these targets; squares that are too small for floating point tell nothing.
+            # These targets are constant up to rounding, which cannot be seen from squares that underflow.
             constant = (square <= _ROUNDING * moments.target_square) & (moments.target_square > _SMALLEST)
             self.cross, square = np.where(constant, 0.0, self.cross), np.where(constant, 0.0, square)
         self.target_variance = np.maximum(square, 0.0) / n
@@ -63,7 +63,7 @@ class CentredMoments:
 
     @property
     def rounding(self) -> float:
-        """The smallest ridge that the rounding of the Gram matrix leaves definite."""
+        """The smallest ridge with which the Gram matrix is definite despite its rounding."""
         return 10 * len(self._gram) * linalg.EPS * self.size
 
     def check_targets(self) -> None:
@@ -244,8 +244,8 @@ class LandmarkFit:
     solution: RidgeSolution  # the coefficients of the features, and the intercept measured from `target_origin`
     training_error: Floats  # (targets,): the weighted mean squared residual
     effective_dimension: Bracket  # d_eff of the exact kernel at the smallest ridge
-    spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it is at hand
-    known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where it is at hand
+    spectral: SpectralSolver | None = field(default=None, compare=False, repr=False)  # where it was computed
+    known_size: float | None = field(default=None, compare=False, repr=False)  # of `centred`, where computed
     known_inverse: RidgeInverse | None = field(default=None, compare=False, repr=False)  # likewise
 
     @cached_property
@@ -259,7 +259,7 @@ class LandmarkFit:
         if self.known_inverse is not None:
             return self.known_inverse
         ridges = self.scaled_ridge if np.ptp(self.scaled_ridge) > 0 else self.scaled_ridge[:1]
-        # By Cholesky also where an eigendecomposition is at hand: a fit from a file has none, and gives the same bytes.
+        # By Cholesky even if there is an eigendecomposition: a fit from a file has none, and must give the same bytes.
         solved = solve_one_ridge(self.centred, float(ridges[0])) if len(ridges) == 1 else None
         return self.solver.at_ridges(ridges) if solved is None else solved.inverse
 
@@ -307,9 +307,9 @@ def solve_landmarks(
 ) -> LandmarkFit:
     """Solve at one ridge for every target.
 
-    One Cholesky factor solves where all ridges are equal and no eigendecomposition is given; the eigendecomposition
-    elsewhere, and where the ridge is below the rounding of the moments. d_eff is that of L, and at most
-    `residual_dimension` more.
+    By one Cholesky factor if all ridges are equal and no eigendecomposition is given; otherwise, and if the ridge is
+    below the rounding of the moments, by an eigendecomposition. d_eff is that of L, and at most `residual_dimension`
+    more.
     """
     smallest, solved, size = float(scaled_ridge.min()), None, None
     if spectral is None and np.ptp(scaled_ridge) == 0:

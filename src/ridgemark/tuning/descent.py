@@ -1,4 +1,4 @@
-"""Descent on the leave-one-out error, stopped by the error on rows that it does not see."""
+"""Descent on the leave-one-out error, stopped by the error on other rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ITERATIONS_PER_LOOK = 2
 _IMPROVED = 1e-3  # relative gain on the judging rows that is worth further looks
 _MEAN_ERRORS, _SIGN_ERRORS = 2.0, 3.0  # standard errors by which a gain must exceed zero: in the mean, or in sign
 _TINY = float(np.finfo(np.float64).tiny)
-_STEPS = 12  # lengths tried in one direction; more tell of rounding
+_STEPS = 12  # lengths tried in one direction; where more are needed, rounding hides the decrease
 _REMEMBERED = 20  # steps from which L-BFGS estimates curvature
 
 
@@ -86,7 +86,7 @@ class Descent:
     judging: Sample
     evaluations: int
     patience: int
-    count: Callable[[], None]  # told of every evaluation; may raise an error that ends the run
+    count: Callable[[], None]  # called before every evaluation; may raise an error that ends the run
     errors: list[float] = field(default_factory=list)  # leave-one-out error of every evaluation
     looks: list[tuple[int, float]] = field(default_factory=list)  # evaluations before it, error on the judging rows
     best: Candidate | None = None

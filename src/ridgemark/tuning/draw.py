@@ -1,4 +1,4 @@
-"""The rows that tune and the rows that judge: distinct rows, drawn apart, in units of their columns."""
+"""The rows that tune and the rows that judge: distinct rows, drawn separately, in units of their columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ FEWEST_ROWS = 100  # distinct rows; with fewer, all columns share one bandwidth
 MOST_FEATURES = 500  # beyond which all columns share one bandwidth, and sparse rows stay sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
-_REACH = 0.75  # of its range by which a column goes on beyond the values of the training rows
+_REACH = 0.75  # a column is clipped this share of its range outside the range of the training rows
 _LARGER = 2  # times the rows and landmarks, for a last comparison
 
 

@@ -19,12 +19,12 @@ _TILE_ENTRIES = 2**16  # pairs whose values and derivatives stay in the processo
 
 @dataclass(frozen=True, eq=False)
 class ScratchArrays:
-    """Arrays that one evaluation after another writes to: new memory costs as much as some of the sums."""
+    """Arrays that every evaluation overwrites: to allocate new memory takes as long as some of the sums."""
 
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def array(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
-        """Return the array of this name, whatever it holds."""
+        """Return the array of this name, of any contents."""
         held = self.arrays.get(name)
         if held is None or held.shape != shape or held.dtype != like.dtype:
             held = self.arrays[name] = backend_of(like).empty(shape, like=like)

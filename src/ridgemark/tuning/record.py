@@ -12,7 +12,7 @@ class Descended:
 
     level: str
     start: str  # what it started from
-    n_rows: int  # it was tuned on
+    n_rows: int  # rows it was tuned on
     judged_error: float  # the best on the judging rows
     loo_errors: Floats  # (evaluations,): leave-one-out on the tuning rows, one for each evaluation
     looks: Floats  # (looks, 2): evaluations before a look at the judging rows, and the error on these

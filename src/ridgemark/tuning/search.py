@@ -1,4 +1,4 @@
-"""The search: one length for all columns, one per feature, a matrix; few rows first, then more; rows apart judge."""
+"""The search: one length for all columns, one per feature, a matrix; few rows first, then more; other rows judge."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Search:
     ridges: Floats  # lambdas searched, ascending
     evaluations: int  # of each descent
     patience: int
-    count: Callable[[], None]  # told of every evaluation
+    count: Callable[[], None]  # called before every evaluation
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
@@ -133,7 +133,7 @@ class Search:
         return self._best_ridge(mixture, self.tuning.first(_GRID_ROWS, _GRID_LANDMARKS))[0]
 
     def descend(self, starts: Sequence[tuple[str, str, Mixture, float]]) -> list[DescentResult]:
-        """Descend from some starts, each a level, its name, a mixture and a ridge; drop those that cannot begin."""
+        """Descend from some starts, each a level, a name, a mixture and a ridge; drop those that fail at once."""
         return [result for result in self._in_threads(self._descended, starts) if result is not None]
 
     def _descended(self, start: tuple[str, str, Mixture, float]) -> DescentResult | None:
@@ -187,8 +187,8 @@ class Search:
     def without_idle_parts(self, mixture: Mixture, ridge: float) -> tuple[Mixture, float]:
         """Return the mixture without the parts that save less than 0.1% of the error or one standard error.
 
-        The part that is missed least goes first. The rest is judged at the same ridge; the best one for what stays is
-        returned too. A mixture with a matrix keeps one radial part.
+        The part that saves least is left out first, at the same ridge; then the best ridge of the remaining parts is
+        found, which is returned too. A mixture with a matrix keeps one radial part.
         """
         errors = self.judged(mixture, ridge)
         while len(mixture.weights) > 1:

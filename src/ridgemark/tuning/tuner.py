@@ -29,9 +29,9 @@ _RIDGES = np.logspace(-11, 0.0, 23)  # searched for the small models
 # Landmarks of the small models: at least and at most, and as a part of those of the fit; and rows for each of them.
 _LANDMARKS, _MOST_LANDMARKS, _PART, _ROWS_PER_LANDMARK = 400, 800, 6, 10
 _WORTH_A_LAPLACIAN = 0.005  # share of the error that it must save, since its values take long
-_WORTH_MORE = 1.25  # times the few rows that are worth a further descent
+_WORTH_MORE = 1.25  # a further descent takes at least this many times the few rows
 _SMALL_ERROR = 0.05  # of the targets' deviation
-_NO_CONTEST = 0.05  # share saved with few rows from which on it is not doubted
+_NO_CONTEST = 0.05  # a Laplacian that saves this share with few rows is kept without a comparison
 _MOST_DOUBLINGS = 2.0  # of the landmarks compared, over which the last one's gain is expected to go on
 _FEW_FOR_SHARED = 1000  # tuning rows beyond which one bandwidth per feature is always worth its numbers
 _LEAST_GAIN = {"shared": 0.0, "per_feature": 0.002, "metric": 0.005}  # share of the error that a level must save
@@ -140,7 +140,7 @@ class Tuner(Parameterised):
         passes.count_entries(result.n_evaluations * result.n_tuning * result.n_landmarks)
         raw = in_raw_units(tuned.mixture, rows.units, rows.origin)
         if kernel == "auto" and any(isinstance(part, Linear) for part in raw.others):
-            raw = raw.set_params(columns=rows.columns)  # a linear part must not run away from far rows
+            raw = raw.set_params(columns=rows.columns)  # a linear part would grow without bound far from the rows
         return simplified(raw), result
 
     def _check(self) -> None:
