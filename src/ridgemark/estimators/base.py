@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ridgemark.errors import DataError, DataTypeError, NumericalError, ParameterError, RidgemarkError
 from ridgemark.estimators.checkpoint import checkpointed
@@ -121,6 +121,11 @@ class LandmarkEstimator(TableReader):
         finally:
             with suppress(AttributeError):  # another thread was in a method too
                 del self._running
+
+    def _require_fit(self):
+        """Raise the error of scikit-learn where there is no fit yet."""
+        if not hasattr(self, "_model"):
+            check_is_fitted(self, "_model")
 
     def _note_columns(self, n_features, names):
         """Keep number and names of the features under the names that scikit-learn reads; None removes one."""
@@ -348,8 +353,9 @@ class LandmarkEstimator(TableReader):
     def _rows(self, X):
         """Return rows to be transformed or predicted as a RowSource with the features of the fit."""
         if (plain := plain_rows(X)) is not None:
-            validate_data(self, X, skip_check_array=True, reset=False)  # the number of columns
-            return self._encoded(plain, reset=False)
+            if X.shape[1] != self.n_features_in_ or hasattr(self, "feature_names_in_"):
+                validate_data(self, X, skip_check_array=True, reset=False)  # says what is wrong with the columns
+            return plain if self._model.schema.table is None else self._encoded(plain, reset=False)
         X = open_rows(X) if is_records(X) or is_stream(X) else X
         if isinstance(X, RowSource):
             if getattr(X, "encoder", None) is not None or getattr(X, "encoded", False):
@@ -374,7 +380,8 @@ class LandmarkEstimator(TableReader):
         return at_once(X, y, sample_weight)
 
     def _passes(self, source, weight_unit=1.0, journal=None):
-        progress = progress_callback(getattr(self, "progress", False))
+        wanted = getattr(self, "progress", False)
+        progress = None if wanted is False else progress_callback(wanted)
         return RowPasses(source, self.memory_budget, progress, weight_unit, journal)
 
     def _training_passes(self, source, journal=None):

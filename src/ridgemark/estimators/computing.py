@@ -104,6 +104,8 @@ def _check_kind(estimator: Any, backend: Backend, method: str) -> None:
 
 def as_numpy(value: Any) -> Any:
     """Return an array of another library as a NumPy array, and every other value as it is."""
+    if isinstance(value, np.ndarray) or not array_api_compat.is_array_api_obj(value):
+        return value
     backend = library_of(value)
     if backend is NUMPY:
         _check_convertible(value)
@@ -118,9 +120,8 @@ def as_numpy(value: Any) -> Any:
 
 
 def _check_convertible(value: Any) -> None:
-    """Refuse an array on a device, where scikit-learn's array API dispatch is off."""
-    is_other = array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray)
-    if not is_other or array_api_compat.is_dask_array(value):
+    """Refuse an array of another library on a device, where scikit-learn's array API dispatch is off."""
+    if array_api_compat.is_dask_array(value):
         return
     try:
         np.asarray(value)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
@@ -141,7 +140,7 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
     @lazy_on_dask
     def predict(self, X: Any) -> Any:
         """Return the fitted function at new rows, shape (n,) or (n, n_targets)."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         source = self._rows(X)
         return self._predictions(self._values(source), source)
 

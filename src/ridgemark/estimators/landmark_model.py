@@ -5,8 +5,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from ridgemark.effects import effects_of_columns, effects_of_table, feature_importances
 from ridgemark.errors import DataError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, bandwidth_of, check_coefficients, in_form
@@ -130,10 +128,7 @@ class LandmarkModel(LandmarkEstimator):
 
     def _function(self):
         """Return kernel, coefficients and constant of `f(x) = k(x) dual_coef + intercept`."""
-        return self._function_of(self._model)
-
-    @staticmethod
-    def _function_of(model):
+        model = self._model
         return model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
 
     def _passes_of_fit(self, X, y, sample_weight):
@@ -143,7 +138,7 @@ class LandmarkModel(LandmarkEstimator):
 
     def _sums(self, what, compact=False):
         """Return what answers `what`, or say why there is nothing; `compact` says whether the compact form does."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         model = self._model
         found = model.expanded if compact else model.sums
         if isinstance(found, LandmarkFit):
@@ -162,7 +157,7 @@ class LandmarkModel(LandmarkEstimator):
 
     def _effect_rows(self, X):
         """Return passes over the rows, the function's kernel and coefficients, and the effects of the columns."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         model = self._model
         if X is None:
             known = model.calibrated

@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import Certificate, audit_classes
 from ridgemark.diagnostics import ClassDiagnosis, diagnose_classes
@@ -180,7 +179,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         -------
         self
         """
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         with self._changing():
             source, classes = self._open(X, y, sample_weight, reset=False)
             loss, values, passes = class_loss(len(classes.values)), self._log_odds(source), self._passes(source)
@@ -343,7 +342,7 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     def _log_odds(self, X):
         """Return the functions at new rows, shape (n, 1) or (n, K)."""
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         source = self._rows(X)
         values = in_range(self._values(source), "the log-odds", _RESCALE)
         self._warn_of_unseen(source)

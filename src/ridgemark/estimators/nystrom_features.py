@@ -4,7 +4,6 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.errors import ParameterError
 from ridgemark.estimators.base import FittedName, LandmarkEstimator, in_range
@@ -120,7 +119,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
 
         With `kernel="precomputed"` the rows are their kernel values with all training rows.
         """
-        check_is_fitted(self, "components_")
+        self._require_fit()
         source = self._rows(X)
         features = Cross(self._passes(source), self._model.cross_kernel) @ self._model.normalization
         self._warn_of_unseen(source)

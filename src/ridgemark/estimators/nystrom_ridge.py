@@ -230,7 +230,8 @@ class NystromRidge(Regressor, RegressionModel):
         warn_of_constant(solved.fit, passes.source.target_names)
         if not may_grow and (solved.fit.centred.target_variance > 0).any():
             warn_of_edge(solved.path)
-        warn_of_rounding(choosing, solved.fit, *self._function_of(model))
+        function = model.choice.cross_kernel, model.solution.dual_coef, model.solution.intercept
+        warn_of_rounding(choosing, solved.fit, *function)
         return replace(model, cost=passes.cost)
 
     def _with_residuals(self, model, fitted, random_state):
@@ -277,7 +278,7 @@ class NystromRidge(Regressor, RegressionModel):
             importances=importances,
             noise=noise_before(known),
         )
-        warn_of_rounding(passes, solved.fit, *self._function_of(model))
+        warn_of_rounding(passes, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         self._warn_of_unseen(source)
         return replace(model, cost=known.cost + passes.cost)
 

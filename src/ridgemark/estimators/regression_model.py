@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ridgemark.certificates import Certificate, certify, distance_at
 from ridgemark.diagnostics import Diagnosis, diagnose
@@ -51,7 +50,7 @@ class RegressionModel(LandmarkModel):
             approximation that grows with the distance from landmarks and rows. It does not include the noise of a new
             observation; `predict_interval` does.
         """
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         source = self._rows(X)
         values = self._predictions(self._values(source), source)
         if not return_std:
@@ -114,7 +113,7 @@ class RegressionModel(LandmarkModel):
         -------
         self
         """
-        check_is_fitted(self, "dual_coef_")
+        self._require_fit()
         with self._changing():
             self._model = self._calibrated(X, y, sample_weight)
         return self

@@ -117,26 +117,36 @@ class TaskRunner:
         """
         self.require_memory()
         stacked: NDArray[Any] = out
-        if out is None:
-            stacked = self._kept(task, 0, lambda key: self._stacked(task, along, key))
-        else:
+        if out is not None:
             for _ in self._run(task, along, out=out):
                 pass
+        elif self.journal is None:
+            stacked = self._stacked(task, along)
+        else:
+            stacked = self._kept(self.journal, task, 0, lambda key: self._stacked(task, along, key))
         return stacked
 
     def map_and_reduce(self, task: Task, along: Along = ()) -> tuple[NDArray[Any], Any]:
         """Return, for a task of two results, the first stacked and the sum of the second, both in row order."""
         self.require_memory()
-        return self._kept(task, 0, lambda key: self._stacked(task, along, key, adds=True))
+        results: tuple[NDArray[Any], Any]
+        if self.journal is None:
+            results = self._stacked(task, along, adds=True)
+        else:
+            results = self._kept(self.journal, task, 0, lambda key: self._stacked(task, along, key, adds=True))
+        return results
 
     def reduce(self, task: Task, along: Along = (), start: int = 0, stays: bool = False) -> Any:
         """Return the sum, in row order, of the task's results from row `start` on; results must support `+`.
 
         With `stays` a sum on a device may stay there.
         """
-        if stays and self.journal is None:
-            return self._sum(task, along, start, None)
-        return self._kept(task, start, lambda key: on_host(self._sum(task, along, start, key), self.backend))
+        if self.journal is None:
+            total = self._sum(task, along, start)
+            return total if stays else on_host(total, self.backend)
+        return self._kept(
+            self.journal, task, start, lambda key: on_host(self._sum(task, along, start, key), self.backend)
+        )
 
     def recall(self, name: str, rng: np.random.Generator, compute: Callable[[Self], Result]) -> Result:
         """Return what a long step gives, from the journal where it is there.
@@ -159,35 +169,33 @@ class TaskRunner:
         self.cost += spent
         return result
 
-    def _kept(self, task: Task, start: int, compute: Callable[[Key | None], Any]) -> Any:
+    def _kept(self, journal: Journal, task: Task, start: int, compute: Callable[[Key | None], Any]) -> Any:
         """Return what a pass gives, from the journal where it is there."""
-        if self.journal is None:
-            return compute(None)
-        key = self.journal.next_key("pass")
-        if key in self.journal:
+        key = journal.next_key("pass")
+        if key in journal:
             self.cost += Cost(1, self._entries(task) * (self.source.n_rows - start))
         # What workers compute is kept when the pass has ended.
-        return self.journal.recall(key, lambda: compute(None if self.remote else key))
+        return journal.recall(key, lambda: compute(None if self.remote else key))
 
-    def _begun(self, task: Task, start: int, key: Key | None) -> tuple[int, Any]:
+    def _begun(self, task: Task, start: int, key: Key) -> tuple[int, Any]:
         """Return the row that a pass goes on from, and what it gave so far."""
-        begun: tuple[int, Any] | None = None if self.journal is None or key is None else self.journal.so_far(key)
+        begun: tuple[int, Any] | None = None if self.journal is None else self.journal.so_far(key)
         if begun is None:
             return start, None
         self.cost += Cost(0, self._entries(task) * (begun[0] - start))
         return begun
 
-    def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
+    def _note(self, key: Key, block: Block, so_far: Any) -> None:
         """Write how far a pass has come, when it is time; nothing after its last block."""
         row = block.start + block.n_rows
         # Sums on a device stay there until the pass has ended.
         journal = self.journal if self.backend is NUMPY else None
-        if journal is not None and key is not None and journal.is_due and row < self.source.n_rows:
+        if journal is not None and journal.is_due and row < self.source.n_rows:
             journal.write(key, (row, so_far))
 
-    def _stacked(self, task: Task, along: Along, key: Key | None, adds: bool = False) -> Any:
+    def _stacked(self, task: Task, along: Along, key: Key | None = None, adds: bool = False) -> Any:
         """Return the results stacked; with `adds` the first of each pair stacked, and the sum of the second."""
-        row, begun = self._begun(task, 0, key)
+        row, begun = (0, None) if key is None else self._begun(task, 0, key)
         first, summed = begun if adds and begun is not None else (begun, None)
         out: NDArray[Any] | None = None
         total = RunningSum(summed)
@@ -202,21 +210,23 @@ class TaskRunner:
             done = out[: block.start + block.n_rows]
             if adds:
                 total.add(more)
-            self._note(key, block, (done, total.value) if adds else done)
+            if key is not None:
+                self._note(key, block, (done, total.value) if adds else done)
         assert out is not None  # every source has at least one row
         return (out, total.value) if adds else out
 
-    def _sum(self, task: Task, along: Along, start: int, key: Key | None) -> Any:
-        row, begun = self._begun(task, start, key)
+    def _sum(self, task: Task, along: Along, start: int, key: Key | None = None) -> Any:
+        row, begun = (start, None) if key is None else self._begun(task, start, key)
         sums: dict[Backend, RunningSum] = {}  # of each device
         if begun is not None:
             sums[NUMPY] = RunningSum(begun)
         for block, result, backend in self._run(task, along, row, adds=True):
             sums.setdefault(backend, RunningSum()).add(result)
-            self._note(key, block, sums[backend].value)
+            if key is not None:
+                self._note(key, block, sums[backend].value)
         (first, total), *others = sums.items()
-        for _, one in others:
-            total.add(moved(one.value, first))
+        for _, other in others:
+            total.add(moved(other.value, first))
         return total.value
 
     def _run(
@@ -232,7 +242,8 @@ class TaskRunner:
             return
         assert not callable(along)
         held = self._held_for(task)
-        backend, task = self.placed(task) if task.on_device else (NUMPY, task)
+        at_home = self.backend is NUMPY or not task.on_device
+        backend, task = (NUMPY, task) if at_home else self.placed(task)
         clock, done, n_rows = Clock(), 0, self.source.n_rows - start
         if backend is NUMPY is not self.backend:
             block_rows = self._host_rows(task.width)
@@ -245,7 +256,8 @@ class TaskRunner:
 
         def work(block: Block, workspace: Workspace) -> Any:
             rows, here = slice(block.start, block.start + block.n_rows), workspace.backend
-            given = replace(self._sent(block, here), along=tuple(values[rows] for values in along))
+            block = block if here is NUMPY else self._sent(block, here)
+            given = replace(block, along=tuple(values[rows] for values in along))
             given = given if held is None else replace(given, held=held[rows])
             result = tasks[here](prepared(given, self.weight_unit, here), workspace)
             if out is not None:
