@@ -20,14 +20,14 @@ class Parameterised:
     """
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _get_param_names(cls) -> list[str]:
         if cls.__init__ is object.__init__:
             return []
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments; with `deep`, also those of nested objects."""
-        own = {name: getattr(self, name) for name in self._names()}
+        own = {name: getattr(self, name) for name in self._get_param_names()}
         if not deep:
             return own
         inner = {
@@ -41,10 +41,10 @@ class Parameterised:
     def set_params(self, **params: Any) -> Self:
         """Set arguments by name, those of nested objects as `outer__inner`; return self."""
         for key, value in params.items():
-            name, _, rest = key.partition("__")
-            if name not in self._names():
+            (name, _, rest), names = key.partition("__"), self._get_param_names()
+            if name not in names:
                 raise ParameterError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self._names()) or 'none'}"
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names) or 'none'}"
                 )
             if not rest:
                 setattr(self, name, value)

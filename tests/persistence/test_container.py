@@ -18,7 +18,7 @@ from ridgemark.kernels import Gaussian
 from ridgemark.persistence import read_model, write_model
 from ridgemark.persistence.container import FORMAT
 from ridgemark.rows.files import MAX_LOADED_BYTES
-from tests.persistence.cases import fitted, forge, parse, same
+from tests.persistence.cases import fitted, forge, parse, place_of, same
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,14 @@ def test_the_file_is_laid_out_as_documented(model_file, tmp_path):
     data, _, _ = model_file
     header, arrays = parse(data)
     assert header["format"] == FORMAT
-    assert header["estimator"] == "NystromRidge"
-    assert header["fitted"]["schema"]["n_features"] == 3
-    assert arrays["fitted.choice.landmarks"].shape == (20, 3)
+    assert list(header["model"]["Contents"]["estimator"]) == ["NystromRidge"]
+    form, name = place_of(header, "model.fitted.schema.n_features")
+    assert form[name] == 3
+    assert arrays["model.fitted.choice.landmarks"].shape == (20, 3)
     (tmp_path / "m").write_bytes(data)
     with safe_open(tmp_path / "m", "np") as file:
         assert list(file.metadata()) == ["ridgemark"]
-        assert same(file.get_tensor("fitted.sums.root"), arrays["fitted.sums.root"])
+        assert same(file.get_tensor("model.fitted.sums.root"), arrays["model.fitted.sums.root"])
 
 
 def test_arrays_of_every_type_come_back(tmp_path):
