@@ -2,6 +2,8 @@
 
 import copy
 import json
+import tracemalloc
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -264,6 +266,24 @@ def test_every_array_of_a_record_has_its_sides():
 
 def test_records_of_one_name_are_one_class():
     assert all(name == kind.__name__ for name, kind in SCHEMA.items())
+
+
+@pytest.mark.parametrize("name", ["exact precomputed", "exact sparse"])
+@pytest.mark.parametrize("size", [10**8, 10**12, 2**62])
+def test_a_number_of_columns_takes_no_memory(name, size, tmp_path):
+    """A row number and a sparse row say nothing of the number of columns."""
+    header, arrays = parse(MODELS[name]().save(tmp_path / "m").read_bytes())
+    for entry in ("n_features", "n_encoded"):
+        place_of(header, "model.fitted.schema." + entry)[0][entry] = size
+    points, _ = place_of(header, "model.fitted.points")
+    if "csr" in points["points"]:
+        points["points"]["csr"][2] = size
+    (tmp_path / "m").write_bytes(forge(header, arrays))
+    tracemalloc.start()
+    with suppress(ModelFileError):
+        ridgemark.load(tmp_path / "m")
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
 
 
 def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(originals, tmp_path):

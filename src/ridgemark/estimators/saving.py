@@ -15,19 +15,16 @@ from ridgemark.backends.devices import check_device
 from ridgemark.errors import NumericalError, ParameterError
 from ridgemark.fitted import FittedExact, FittedModel, RunRecord
 from ridgemark.kernels.base import count_rows
-from ridgemark.operators import Cross
-from ridgemark.passes import RowPasses
 from ridgemark.persistence import SCHEMA, Checker, Contents, Decoder, Encoder, read_model, refusing, write_model
 from ridgemark.persistence.checking import refusal
-from ridgemark.rows import ArrayRows, listed, shown
+from ridgemark.rows import listed, shown
+from ridgemark.rows.base import block_rows_for
 from ridgemark.solvers import CompactFit, LandmarkFit
 
 _RECORDS = {"NystromRidge": FittedModel, "NystromClassifier": FittedModel, "ExactKernelRidge": FittedExact}
 # Parameters that nothing else checks before a model is used; of the others a file may hold any value.
 _PARAMETERS = {
-    "device": str,
     "progress": bool,
-    "memory_budget": int | None,
     "random_state": int | None,
     "categorical_features": Annotated[str | Sequence[str | bool | int] | None, "any"],
 }
@@ -160,21 +157,21 @@ def _try_to_predict(model: Any) -> None:
     Besides a few predictions, the sum of all terms at their largest must be finite, whatever their signs:
     `|k(x, z_j)| <= sqrt(k(x, x) k(z_j, z_j))`.
     """
-    points, indices = getattr(model, "landmarks_", None), model.landmark_indices_
-    if points is None:
-        points, indices = model.X_fit_, None
-    if points.ndim == 1:  # numbers of rows of a precomputed kernel
-        points, size = np.zeros((1, model.n_features_in_)), np.ones((1, 1))
+    if hasattr(model, "landmarks_"):
+        points, indices = model.landmarks_, model.landmark_indices_
     else:
-        size = np.sqrt(np.abs(model.kernel_.diagonal(points, indices).astype(np.float64)))[:, None]
-    dual_coef = model.dual_coef_.reshape(len(model.dual_coef_), -1)
-    largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(model.intercept_)).max())
+        points, indices = model.X_fit_, None
+    by_number = points.ndim == 1  # rows of a precomputed kernel
+    squares = np.ones(1) if by_number else model.kernel_.diagonal(points, indices).astype(np.float64)
+    size, (cross_kernel, dual_coef, intercept) = np.sqrt(np.abs(squares))[:, None], model._function()
+    largest = float((size.max() * (size * np.abs(dual_coef)).sum(axis=0) + np.abs(intercept)).max())
     if not largest < np.finfo(np.float32 if model._model.schema.targets.single else np.float64).max:
         raise refusal("model.fitted", "gives predictions beyond the floating-point range")
-    tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
-    source = ArrayRows(tried.astype(np.float64))
-    cross_kernel, coefficients, intercept = model._function()
-    model._predictions(Cross(RowPasses(source, model.memory_budget), cross_kernel) @ coefficients + intercept, source)
+    block_rows_for(model.memory_budget, 8 * len(dual_coef), 1)  # refuses a budget that is too small
+    if not by_number:
+        tried = points[np.unique(np.linspace(0, count_rows(points) - 1, _TRIED).astype(np.intp))]
+        if not np.isfinite(cross_kernel(tried.astype(np.float64)) @ dual_coef + intercept).all():
+            raise refusal("model.fitted", "gives predictions that are not finite")
 
 
 def _path(path: Any) -> Path:

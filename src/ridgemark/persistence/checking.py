@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 import numpy as np
 from numpy.typing import NDArray
 
+from ridgemark.rows.files import MAX_LOADED_BYTES
 from ridgemark.rows.places import shown
 
 _PLAIN = str | bool | int | float | None
@@ -91,6 +92,8 @@ class Checker:
         if len(shape) != len(sides):
             raise refusal(place, f"must have the sides {', '.join(sides)}, got the shape {shape}")
         for side, size in zip(sides, shape, strict=True):
+            if 8 * size > MAX_LOADED_BYTES.value:
+                raise refusal(place, f"has {size} entries; {MAX_LOADED_BYTES.remedy}")
             expected = int(side) if side.isdigit() else self._sizes.setdefault(side, size)
             if size != expected and side != "_":
                 raise refusal(place, f"has {size} entries; {side} = {expected} are required")
