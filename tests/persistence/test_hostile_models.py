@@ -292,6 +292,15 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(originals, tmp_pa
     _refused(header, arrays | {name: np.full_like(arrays[name], 1 << 30)}, tmp_path)
 
 
+@pytest.mark.parametrize("ends", [{-1: -1}, {-2: 2**30, -1: -(2**31)}, {3: 2**31 - 1, 4: -(2**31)}, {0: 3}, {-1: 76}])
+def test_a_sparse_matrix_with_rows_out_of_order_is_refused(ends, originals, tmp_path):
+    name = "model.fitted.choice.landmarks.indptr"
+    header, arrays = next((h, a) for h, a, _, _ in originals if name in a)
+    wrong = arrays[name].astype(np.int32)
+    wrong[list(ends)] = list(ends.values())
+    _refused(header, arrays | {name: wrong}, tmp_path)
+
+
 # Random mutations
 
 _NODES = [None, True, False, -1, 0, 1, 2, 3, 10**30, 10**400, 0.0, -2.5, 1e-300, 1e300, float("nan"), float("inf"), ""]

@@ -72,8 +72,10 @@ class Decoder:
     def _sparse(self, content: Any, place: str) -> Any:
         """Return a finite CSR matrix in single or double precision."""
         is_array, *shape = content
-        parts = tuple(self._arrays.pop(f"{place}.{name}") for name in ("data", "indices", "indptr"))
-        values = (sparse.csr_array if is_array else sparse.csr_matrix)(parts, shape=tuple(shape))
+        data, indices, ends = (self._arrays.pop(f"{place}.{name}") for name in ("data", "indices", "indptr"))
+        if (ends[1:] < ends[:-1]).any():  # `check_format` takes a negative last one for that of an empty matrix
+            raise refusal(place, "must have ascending ends of rows")
+        values = (sparse.csr_array if is_array else sparse.csr_matrix)((data, indices, ends), shape=tuple(shape))
         values.check_format(full_check=True)  # an index out of range would read memory outside the array
         if values.dtype not in (np.float32, np.float64) or not np.isfinite(values.data).all():
             raise refusal(place, "must hold finite numbers")
