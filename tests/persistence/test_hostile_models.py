@@ -435,6 +435,25 @@ def test_a_mutated_file_is_refused_or_predicts_finite_numbers(count, originals, 
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("count", [150, pytest.param(2000, marks=pytest.mark.slow)])
+def test_a_mutated_file_of_a_table_or_of_classes_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
+    rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0
+    for number in range(count):
+        header, arrays, new, targets = of_tables_and_classes[number % len(of_tables_and_classes)]
+        path.write_bytes(_mutated(header, arrays, rng))
+        try:
+            model = ridgemark.load(path)
+        except RidgemarkError:
+            continue
+        loaded += 1
+        found = model.predict(new)
+        assert len(found) == len(targets)
+        assert found.dtype.kind != "f" or np.isfinite(found).all()
+        _questions(model, new, path)
+    assert 0.02 * count < loaded < 0.6 * count
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("count", [400, pytest.param(8000, marks=pytest.mark.slow)])
 def test_a_file_with_one_value_replaced_is_refused_or_answers(count, of_tables_and_classes, tmp_path):
     rng, path, loaded = np.random.default_rng(count), tmp_path / "m", 0

@@ -61,13 +61,13 @@ class Checker:
             self._check_array(value, (get_args(inner[-1]) or inner)[0], place, rules)
         elif origin is Literal:
             if type(value) is not str or value not in inner:
-                raise refusal(place, f"must be one of {', '.join(inner)}, got {shown(value)}")
+                raise _wrong(place, f"one of {', '.join(inner)}", value)
         elif hint in (int, float):
             if type(value) not in (int, hint):
-                raise refusal(place, f"must be {hint.__name__}, got {shown(value)}")
+                raise _wrong(place, hint.__name__, value)
             self._check_numbers(np.asarray(value, float if hint is float else None), place, rules)
         elif hint is not Any and not isinstance(value, hint):
-            raise refusal(place, f"must be {hint.__name__}, got {shown(value)}")
+            raise _wrong(place, hint.__name__, value)
 
     def finish(self) -> None:
         """Refuse positions beyond the sides that they point into."""
@@ -115,14 +115,14 @@ class Checker:
         hints, is_tuple = get_args(hint), get_origin(hint) is tuple
         fixed = is_tuple and Ellipsis not in hints
         if type(value) not in ((tuple,) if is_tuple else (tuple, list)) or (fixed and len(value) != len(hints)):
-            raise refusal(place, f"must be a {'tuple' if is_tuple else 'list'} of its length, got {shown(value)}")
+            raise _wrong(place, f"a {'tuple' if is_tuple else 'list'} of its length", value)
         for i, (entry, inner) in enumerate(zip(value, hints if fixed else repeat(hints[0]), strict=False)):
             self.check(entry, inner, f"{place}.{i}", rules)
 
     def _check_mapping(self, value: Any, hint: Any, place: str, rules: Sequence[str]) -> None:
         """Refuse what is not a dict with text as keys; of a TypedDict, further keys may hold plain values."""
         if type(value) is not dict or not all(type(key) is str for key in value):
-            raise refusal(place, f"must be a dict with text as keys, got {shown(value)}")
+            raise _wrong(place, "a dict with text as keys", value)
         if is_typeddict(hint):
             hints, other = saved_hints(hint), _PLAIN | list[_PLAIN]
             if missing := sorted(hint.__required_keys__ - value.keys()):
@@ -136,7 +136,7 @@ class Checker:
         """Refuse what is not an array of this type; `NDArray[Any]` is one of text."""
         expected = np.dtype(object if kind is Any else kind)
         if not isinstance(value, np.ndarray) or value.dtype != expected:
-            raise refusal(place, f"must be an array of {expected}, got {shown(getattr(value, 'dtype', value))}")
+            raise _wrong(place, f"an array of {expected}", getattr(value, "dtype", value))
         if kind is not Any:
             self._check_numbers(value, place, rules)
         elif not all(type(word) is str for word in value):
@@ -158,6 +158,11 @@ class Checker:
                 right.append(np.diff(np.sort(values)) > 0)
         if not all(part.all() for part in right):
             raise refusal(place, "has a value outside its range")
+
+
+def _wrong(place: str, expected: str, value: Any) -> ValueError:
+    plain = isinstance(value, str | int | float | np.dtype | None)
+    return refusal(place, f"must be {expected}, got {shown(value) if plain else type(value).__name__}")
 
 
 def _least(values: NDArray[Any]) -> float:
