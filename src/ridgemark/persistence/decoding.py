@@ -59,10 +59,8 @@ class Decoder:
     def _object(self, kind: Any, parts: Mapping[str, Any], place: str) -> Any:
         """Return an object of the schema, with these fields or parameters, and None for fields that are not saved."""
         hints = saved_hints(kind)
-        missing, unknown = sorted(hints.keys() - set(parts)), sorted(set(parts) - hints.keys())
-        if missing or unknown:
-            what = f"lacks {listed(missing)}" if missing else f"has the unknown fields {listed(unknown)}"
-            raise refusal(place, what)
+        if set(parts) != hints.keys():
+            raise refusal(place, f"must have the fields {listed(hints)}, got {listed(parts)}")
         values = {name: self._decode(parts[name], f"{place}.{name}") for name in hints}
         for name, hint in hints.items():
             self._checker.check(values[name], hint, f"{place}.{name}")
