@@ -5,6 +5,7 @@ one statement, so that a model is never half of one fit and half of another.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, dataclass_transform
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ridgemark.backends import Floats, Indices, Rows
-from ridgemark.certificates import Certificate
+from ridgemark.certificates import Certificate, trace_certificate
+from ridgemark.errors import NumericalError
 from ridgemark.intervals import Calibration, CalibrationRows, NoiseLevel
 from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
@@ -177,7 +179,7 @@ class Solution(_Frozen):
     solver: Annotated[str, Literal["direct", "gradient"]] = "direct"
     # Of a gradient, the RMS distance from the direct solution at most.
     solver_bound: Annotated[Floats | None, "(t)", ">= 0"] = None
-    certificate: Certificate | None = None
+    certificate: Certificate | None = None  # as measured; see `FittedModel.certificate`
     tolerance: Tolerance | None = None
 
 
@@ -268,6 +270,17 @@ class FittedModel(_Frozen):
             return self.sums
         choice = self.choice
         return self.sums.expanded(choice.kernel, choice.landmarks, choice.indices, self.solution.dual_coef)
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """How far the fit is from exact: as it was measured, or else by the trace of K - L, computed when asked for."""
+        measured = self.solution.certificate
+        if measured is not None or self.classes is not None or not isinstance(self.sums, LandmarkFit):
+            return measured
+        # Distances of targets that are very large exceed the floating-point range.
+        with np.errstate(over="ignore", invalid="ignore"), suppress(NumericalError):
+            return trace_certificate(self.sums)
+        return None
 
     @cached_property
     def calibrated(self) -> Calibration | None:

@@ -57,8 +57,8 @@ def test_the_demo_compares_fits_and_prints_the_pages_path_last(ridgemark, tmp_pa
 
 
 def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(ridgemark, tmp_path, monkeypatch):
-    tuner = Tuner(rows=600, judging_rows=200, landmarks=80, evaluations=15, kernels=["matern52"])
-    for name, value in {"_FITTED": 1000, "_LANDMARKS": 200, "_COUNTS": (), "_TUNER": tuner}.items():
+    tuner = Tuner(rows=1000, judging_rows=400, landmarks=100, evaluations=60, kernels=["gaussian", "linear"])
+    for name, value in {"_FITTED": 1500, "_LANDMARKS": 200, "_COUNTS": (), "_TUNER": tuner}.items():
         monkeypatch.setattr(demo, name, value)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -73,7 +73,7 @@ def test_the_demo_prints_one_json_object_for_machines_also_without_the_extra(rid
     arm = record["robot_arm"]
     assert arm["n_features"] == 32
     assert arm["noise"] <= arm["loo_rms"][0] < 1.6 * arm["noise"]
-    assert arm["certificate"]["bound"] < 0.1 * arm["loo_rms"][0]
+    assert arm["certificate"]["bound"] < 0.2 * arm["loo_rms"][0]
     assert arm["held_out"]["coverage"][0] == pytest.approx(0.9, abs=0.05)
     compared = arm["compared"]
     assert compared["tuned"]["error"] == arm["rms_from_signal"] < 0.6 * compared["one_bandwidth"]["error"]

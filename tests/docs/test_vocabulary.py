@@ -1,8 +1,10 @@
-"""Plain English: idioms that readers had to decode are not in documentation, docstrings, help and messages."""
+"""Plain English: idioms that readers had to decode are not in pages, comments, docstrings, help and messages."""
 
 import ast
 import functools
 import re
+import tokenize
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -39,12 +41,17 @@ PAPER = ("theory.md", "reproduce.md", "/paper/")  # here lambda is the paper's
 
 @functools.cache
 def texts(path: Path) -> list[tuple[int, str]]:
-    """Return the text of a page by line, or the strings of a module: docstrings, help and messages."""
+    """Return the text of a page by line, or what a module says: comments, docstrings, help and messages."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return [(1, " ".join(source.split()))]
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant) and type(node.value) is str]
-    return [(node.lineno, " ".join(node.value.split())) for node in nodes if " " in node.value]
+    comments = (
+        token for token in tokenize.generate_tokens(StringIO(source).readline) if token.type == tokenize.COMMENT
+    )
+    said = [(node.lineno, node.value) for node in nodes if " " in node.value]
+    said += [(token.start[0], token.string) for token in comments]
+    return [(line, " ".join(text.split())) for line, text in said]
 
 
 def found(pattern: str, text: str) -> str | None:
@@ -53,7 +60,7 @@ def found(pattern: str, text: str) -> str | None:
 
 
 @pytest.mark.parametrize("pattern", BANNED)
-def test_no_page_docstring_help_or_message_has_the_idiom(pattern):
+def test_no_page_comment_docstring_help_or_message_has_the_idiom(pattern):
     hits = []
     for path in [*PAGES, *MODULES]:
         if "lambda" in pattern and any(part in path.as_posix() for part in PAPER):
@@ -73,3 +80,23 @@ def test_no_page_docstring_help_or_message_has_the_idiom(pattern):
 )
 def test_the_patterns_find_idioms_and_pass_plain_english(text, idiom):
     assert any(found(pattern, text) for pattern in BANNED) == idiom
+
+
+BLAND = ("one", "found", "known", "given", "few")
+MOST_BLAND = 424
+
+
+def bindings() -> list[str]:
+    """Return where the package binds a variable to a name that does not say what it holds."""
+    hits = []
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else None
+            name = node.arg if isinstance(node, ast.arg) else name
+            if name in BLAND:
+                hits.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    return hits
+
+
+def test_no_more_variables_have_names_that_say_nothing_of_their_value():
+    assert len(bindings()) <= MOST_BLAND, "name what the variable holds; where the count falls, lower MOST_BLAND"

@@ -90,14 +90,10 @@ def test_a_fit_goes_on_from_any_write_and_ends_with_the_same_bytes(name, kills, 
 
 
 @pytest.mark.parametrize("name", [*slowly("leverage", "exact, tuned"), *QUICK])
-def test_a_checkpoint_changes_a_fit_by_rounding_only(name, tmp_path):
+def test_a_checkpoint_changes_no_bit_of_a_fit(name, tmp_path):
     X, y = _rows()
     plain, kept = ESTIMATORS[name]().fit(X, y), ESTIMATORS[name]().fit(X, y, checkpoint=tmp_path / "fit.checkpoint")
-    assert np.array_equal(plain.landmark_indices_, kept.landmark_indices_)
-    assert plain.ridge_ == kept.ridge_
-    assert plain.predict(X) == pytest.approx(kept.predict(X), abs=1e-7)
-    if plain.get_params()["ridge"] != "loo":  # otherwise a fit without a checkpoint holds features in memory
-        assert _bytes(plain, tmp_path) == _bytes(kept, tmp_path)
+    assert _bytes(plain, tmp_path) == _bytes(kept, tmp_path)
 
 
 @pytest.mark.parametrize("number", [28, *slowly(*range(4, 38, 3))])
@@ -137,7 +133,7 @@ def test_a_fit_killed_again_and_again_ends(tmp_path, monkeypatch):
     expected = _bytes(make().fit(X, y, checkpoint=path), tmp_path)
     while True:
         with monkeypatch.context() as context:
-            _kill_after(context, 6)
+            _kill_after(context, 3)
             try:
                 model = make().fit(X, y, checkpoint=path)
             except Killed:
@@ -151,18 +147,18 @@ def test_a_fit_killed_again_and_again_ends(tmp_path, monkeypatch):
 
 def test_what_was_computed_is_not_computed_again(tmp_path, monkeypatch):
     X, y = _rows()
-    seen = []
+    seen, again = [], ("tuning", "randomly pivoted Cholesky")  # landmarks are chosen again
     model = NystromRidge(bandwidth=FEW, n_landmarks=120, random_state=0, progress=lambda *args: seen.append(args))
     with monkeypatch.context() as context:
         count = _kill_after(context, -1)
         model.fit(X, y, checkpoint=tmp_path / "c")
-        everything = len([one for one in seen if one[0] != "tuning"])
+        everything = len([one for one in seen if one[0] not in again])
         _kill_after(context, count[0] - 1)
         with pytest.raises(Killed):
             model.fit(X, y, checkpoint=tmp_path / "c")
     seen.clear()
     model.fit(X, y, checkpoint=tmp_path / "c")
-    assert len([one for one in seen if one[0] != "tuning"]) < everything / 4
+    assert len([one for one in seen if one[0] not in again]) < everything / 4
 
 
 def test_without_a_seed_the_fit_goes_on_with_the_one_it_drew(tmp_path, monkeypatch):

@@ -174,7 +174,9 @@ def test_several_columns_can_be_one_effect():
 def test_averages_and_errors_are_the_formulas(intercept):
     """Without calibration rows, as after `partial_fit`: those of noise of one size."""
     X, y = _data()
-    model = clone(_fitted(X=X, y=y, fit_intercept=intercept)).partial_fit(X, y)
+    model = (
+        clone(_fitted(X=X, y=y, fit_intercept=intercept)).partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    )
     fit, s, step = model._model.sums, model.scaled_ridge_, 1e-5
     B = fit.factor.features(X)
     B = B - B.mean(axis=0) * intercept

@@ -178,7 +178,7 @@ def test_calibration_refuses_rows_that_are_not_of_the_fit(tmp_path):
     X, y = _data()
     model = NystromRidge(bandwidth="median", ridge=1e-3, n_landmarks=50, random_state=0).fit(X, y)
     with pytest.raises(DataError, match=r"call calibrate\(X, y\)"):
-        NystromRidge(bandwidth="median", ridge=1e-3).partial_fit(X, y).predict_interval(X)
+        NystromRidge(ridge=1e-3).partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:]).predict_interval(X)
     for other in ((X[:300], y[:300]), (X, y[::-1]), (X + 1, y), _data(seed=5)):
         with pytest.raises(DataError, match="not the rows the model was fitted on"):
             model.calibrate(*other)

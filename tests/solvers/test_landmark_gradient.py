@@ -10,7 +10,7 @@ import pytest
 
 from ridgemark import NystromRidge
 from ridgemark.errors import ParameterError
-from ridgemark.fitting import solve_by_gradient
+from ridgemark.fitting.gradient import solve_by_gradient
 from ridgemark.kernels import Gaussian, Linear, Precomputed
 from ridgemark.losses import loss_sums
 from ridgemark.operators import Cross, nystrom_factor
@@ -182,11 +182,11 @@ def test_no_features_are_held_beside_the_gradient(monkeypatch):
     X = np.random.default_rng(0).normal(size=(600, 3))
     held, solve = [], solve_by_gradient
 
-    def noted(prepared, fit):
-        held.append((prepared.setting.passes.held, prepared.landmarks.pivots))
-        return solve(prepared, fit)
+    def noted(rows, kernel, landmarks, solved):
+        held.append((rows.choosing.held, landmarks.pivots))
+        return solve(rows, kernel, landmarks, solved)
 
-    monkeypatch.setattr("ridgemark.estimators.nystrom_ridge.solve_by_gradient", noted)
+    monkeypatch.setattr("ridgemark.fitting.fit.solve_by_gradient", noted)
     y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=600)
     NystromRidge(bandwidth=2.0, n_landmarks=80, solver="gradient", random_state=0).fit(X, y)
     assert held == [(None, None)]

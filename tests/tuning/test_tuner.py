@@ -10,8 +10,8 @@ from sklearn.linear_model import RidgeCV
 from ridgemark import ExactKernelRidge, NystromFeatures, NystromRidge, leverage_scores, load
 from ridgemark.backends.threads import one_blas_thread
 from ridgemark.errors import ColumnScaleWarning, ParameterError
-from ridgemark.fitting import settle_kernel
-from ridgemark.fitting.stages import make_problem
+from ridgemark.fitting import rows_of_fit, settle_kernel
+from ridgemark.fitting.landmarks import make_problem
 from ridgemark.kernels import Gaussian, Matern32
 from ridgemark.passes import RowPasses
 from ridgemark.path import walk_downhill
@@ -211,9 +211,10 @@ def test_the_first_ridge_of_a_tuned_fit_is_that_of_the_tuner(monkeypatch):
     X, y = product_of_two()
     model = NystromRidge(bandwidth=SHARED, n_landmarks=40, selection="rpcholesky", random_state=0)
     passes, rng = RowPasses(ArrayRows(X, y)), np.random.default_rng(0)
-    setting = settle_kernel(passes, model._recipe(), rng)
-    problem = make_problem(setting, model._recipe(), rng)
-    suggested = setting.tuning.ridge * np.sqrt(setting.tuning.n_tuning / 600)
+    rows = rows_of_fit(passes, model._recipe())
+    kernel = settle_kernel(rows, model._recipe(), rng)
+    problem = make_problem(rows, kernel, model._recipe(), rng)
+    suggested = kernel.tuning.ridge * np.sqrt(kernel.tuning.n_tuning / 600)
     assert problem.scaled_ridge == pytest.approx(suggested * 600)
     assert not problem.pilots
     begun = []
@@ -222,7 +223,7 @@ def test_the_first_ridge_of_a_tuned_fit_is_that_of_the_tuner(monkeypatch):
         begun.append(start)
         walk_downhill(evaluate, start, count)
 
-    monkeypatch.setattr("ridgemark.fitting.stages._WHOLE_PATH", 20)
+    monkeypatch.setattr("ridgemark.fitting.sums._WHOLE_PATH", 20)
     monkeypatch.setattr("ridgemark.path.ridges.walk_downhill", noted)
     path = model.fit(X, y).ridge_path_
     suggested = model.tuning_.ridge * np.sqrt(model.tuning_.n_tuning / 600)

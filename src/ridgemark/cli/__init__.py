@@ -80,7 +80,7 @@ def main() -> None:
             _fail(_with_notes("interrupted; nothing was left half-written", error), INTERRUPTED)
         except click.UsageError as error:
             _refuse(error)
-        except BrokenPipeError:  # whoever reads the output has left
+        except BrokenPipeError:  # the program that reads the output has ended
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             sys.exit(1)
         except (RidgemarkError, OSError) as error:

@@ -32,7 +32,7 @@ PAGE = Path("ridgemark-demo.html")
 
 _FITTED, _HELD_OUT = 3000, 2000  # rows of the arm
 _LANDMARKS, _COUNTS = 400, (50, 100, 200)  # of the fits compared, and smaller numbers of them
-_TUNER = Tuner(rows=1500, judging_rows=500, landmarks=150)  # a quarter of the usual work
+_TUNER = Tuner(rows=2000, judging_rows=1000, landmarks=200)  # a third of the usual work
 _PLAIN, _UNIFORM, _OURS = "one bandwidth", "tuned, landmarks drawn uniformly", "tuned, landmarks chosen"
 _HEADINGS = ("error on new states", "on rare states", "distance to exact, at most")
 

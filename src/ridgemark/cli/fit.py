@@ -29,7 +29,7 @@ from ridgemark.report.plots import require_matplotlib
 from ridgemark.rows import RowSource, shown, text_labels
 from ridgemark.selection import NAMED as SELECTIONS
 
-_FEW_ROWS = 20  # in fewer, two values of the target are no sign of labels
+_FEW_ROWS = 20  # in fewer rows, a target of two values need not be labels
 _SLOW, _LONG = 0.1, 10.0  # share of the passes' time, and seconds of the run; waiting for rows is told from here on
 
 
@@ -176,7 +176,7 @@ def _kept(
 
 def _save(model: Any, run: RunRecord, output: Path, force: bool, sums: bool | str, keep: bool) -> None:
     """Save a model; with `keep`, where that fails, in a new folder for temporary files instead."""
-    quiet = copy.copy(model).set_params(progress=False)  # whoever loads the model decides anew
+    quiet = copy.copy(model).set_params(progress=False)  # a program that loads the model decides anew
     try:
         with staged(output, force) as temporary:
             save_model(quiet, temporary, True, sums=sums, run=run)

@@ -117,7 +117,7 @@ def _factors(given: Any, labels: list[Any], totals: Floats) -> Floats | None:
         return totals.sum() / (len(totals) * totals)
     if not isinstance(given, dict):
         raise ParameterError(f'class_weight must be None, "balanced" or a dict of labels and weights, got {given!r}')
-    # Labels that no row has are no mistake where all others are given: a part of the rows may lack them.
+    # A part of the rows may lack some labels, so labels that no row has are accepted where all others are given.
     unknown = sorted(map(repr, set(given) - set(labels))) if set(labels) - set(given) else []
     factors = np.array([real_number(given.get(label, 1)) for label in labels])
     if unknown or not ((factors > 0) & (factors < np.inf)).all():

@@ -19,10 +19,13 @@ from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.estimators.regression_model import Regressor
 from ridgemark.estimators.saving import save_model
 from ridgemark.fitted import FittedExact
-from ridgemark.fitting import prepare, settle_kernel, tune, tune_on_sample
+from ridgemark.fitting import rows_of_fit, settle_kernel
+from ridgemark.fitting.exact import search_on_sample
+from ridgemark.fitting.fit import fit
 from ridgemark.kernels.base import count_rows
 from ridgemark.parameters import positive_count, real_number
 from ridgemark.passes import Cost
+from ridgemark.path import LossPath
 from ridgemark.rows.base import stack_rows
 from ridgemark.sampling import make_generator
 from ridgemark.solvers import refine
@@ -150,24 +153,25 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
                 "ExactKernelRidge visits rows many times and takes none of Dask; give an array or a file, or use "
                 "NystromRidge"
             )
-        rng = make_generator(random_state)
+        rng, rows = make_generator(random_state), rows_of_fit(passes, recipe)
         # The exact solution has all rows as landmarks: a metric tuned for fewer is too smooth.
-        tuned_for = replace(recipe, n_landmarks=len(passes.distinct_rows()))
-        setting, searched = settle_kernel(passes, tuned_for, rng), None
-        recipe = recipe.after(setting.tuning)
-        if not recipe.one_ridge and not setting.kernel.pairwise:
-            recipe, searched = tune_on_sample(setting, recipe, rng)
-        prepared = prepare(setting, recipe, rng)
-        tuned = tune(passes, recipe, prepared.factor, prepared.moments, setting.target_origin)
-        searched = tuned if searched is None else searched
-        warn_of_few_rows(self.n_landmarks, prepared.count)
-        warn_of_constant(tuned.fit, passes.source.target_names)
+        chosen = settle_kernel(rows, replace(recipe, n_landmarks=len(rows.distinct)), rng)
+        recipe = replace(recipe.after(chosen.tuning), kernel=chosen.kernel, bandwidth="median")
+        searched = None
+        if not recipe.one_ridge and not chosen.kernel.pairwise:
+            recipe, searched = search_on_sample(rows, recipe, rng)
+        fitted = fit(passes, recipe, rng)
+        solved, landmarks = fitted.solved, fitted.landmarks
+        searched = solved if searched is None else searched
+        assert not isinstance(searched.path, LossPath)
+        warn_of_few_rows(self.n_landmarks, fitted.count)
+        warn_of_constant(solved.fit, passes.source.target_names)
         if (searched.fit.centred.target_variance > 0).any():
             warn_of_edge(searched.path)
-        kernel, landmarks = prepared.factor.cross_kernel.kernel, prepared.landmarks
-        tol = _tolerance(tuned.fit) if self.tol == "auto" else self.tol
-        refined = refine(passes, kernel, tuned.fit, tol, self.max_iter)
-        ridge = float(tuned.ridges[0])
+        kernel = fitted.sums.factor.cross_kernel.kernel
+        tol = _tolerance(solved.fit) if self.tol == "auto" else self.tol
+        refined = refine(passes, kernel, solved.fit, tol, self.max_iter)
+        ridge = float(solved.ridges[0])
         points, dual_coef, intercept = _function(refined, kernel, landmarks)
         model = FittedExact(
             schema=form,
@@ -176,20 +180,20 @@ class ExactKernelRidge(Regressor, LandmarkEstimator):
             dual_coef=dual_coef,
             intercept=intercept,
             ridge=ridge,
-            scaled_ridge=ridge * tuned.fit.moments.total_weight * passes.weight_unit,
+            scaled_ridge=float(solved.fit.scaled_ridge[0]) * passes.weight_unit,
             path=searched.path,
             landmark_indices=landmarks.indices,
             n_landmarks=count_rows(landmarks.points),
             history=refined.history,
             n_iter=refined.reached.n_products,
             cost=Cost(),
-            tuning=setting.tuning,
+            tuning=chosen.tuning,
         )
         warn_of_scales(kernel, passes)
-        varies = tuned.fit.centred.target_variance > 0
+        varies = solved.fit.centred.target_variance > 0
         _warn_of_distance(refined, np.broadcast_to(tol, varies.shape), varies)
         passes.cost = refined.rows.passes.cost  # the passes over merged rows count on from these
-        warn_of_rounding(passes, tuned.fit, model.cross_kernel, model.dual_coef, model.intercept)
+        warn_of_rounding(passes, solved.fit, model.cross_kernel, model.dual_coef, model.intercept)
         return replace(model, cost=passes.cost)
 
     def _function(self):

@@ -42,7 +42,7 @@ class LandmarkModel(LandmarkEstimator):
     solver_ = FittedName(lambda model: model.solution.solver)
     solver_bound_ = FittedName(lambda model: in_form(model, model.solution.solver_bound), optional=True)
     effective_dimension_ = FittedName(lambda model: model.solution.effective_dimension)
-    certificate_ = FittedName(lambda model: model.solution.certificate)
+    certificate_ = FittedName(lambda model: model.certificate)
     tolerance_ = FittedName(lambda model: model.solution.tolerance, optional=True)
     loo_residuals_ = FittedName(
         lambda model: in_form(model, model.left_out and model.left_out.values.residuals), True, _BEYOND
@@ -73,18 +73,18 @@ class LandmarkModel(LandmarkEstimator):
         """
         return save_model(self, path, overwrite, sums=sums)
 
-    def _choice(self, prepared):
+    def _choice(self, fit):
         """Return the landmarks and how they were chosen."""
-        warn_of_few_rows(self.n_landmarks, prepared.count)
-        landmarks = prepared.landmarks
+        warn_of_few_rows(self.n_landmarks, fit.count)
+        landmarks, sums = fit.landmarks, fit.sums
         by_chance = isinstance(make_selection(self.selection), Uniform) and self.n_landmarks != "auto"
         return Choice(
-            prepared.factor.cross_kernel.kernel,
+            sums.factor.cross_kernel.kernel,
             landmarks.points,
-            prepared.setting.row_numbers(landmarks.indices),
-            prepared.count,
-            None if prepared.setting.all_rows is not None else landmarks.scores,
-            prepared.moments.without_products(),
+            fit.rows.numbers_of(landmarks.indices),
+            fit.count,
+            None if fit.rows.are_sampled else landmarks.scores,
+            sums.moments.without_products(),
             landmarks.scores is not None,
             by_chance and not (isinstance(self.bandwidth, str | Tuner) and has_bandwidth(self.kernel)),
         )
@@ -138,11 +138,11 @@ class LandmarkModel(LandmarkEstimator):
         return self._passes(source), model.choice.cross_kernel, model.solution.dual_coef, effects
 
 
-def row_facts(prepared, passes):
+def row_facts(fit):
     """Return what is kept of the rows that chose the landmarks."""
-    distinct = prepared.setting.distinct
-    found = repeats_and_columns(passes, distinct, prepared.factor.cross_kernel.kernel.pairwise)
-    return RowFacts(**found, hashes=distinct.smallest, sample=None)
+    rows = fit.rows
+    found = repeats_and_columns(rows.summed, rows.distinct, fit.sums.factor.cross_kernel.kernel.pairwise)
+    return RowFacts(**found, hashes=rows.distinct.smallest, sample=None)
 
 
 def keep_certificate(estimator, certificate):

@@ -18,7 +18,8 @@ from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import LandmarkModel, row_facts
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedModel, Solution, Targets
-from ridgemark.fitting import classes_to_tolerance, fit_classes, prepare, settle_kernel
+from ridgemark.fitting.fit import fit
+from ridgemark.fitting.squares import LeftOutClasses
 from ridgemark.losses import class_loss
 from ridgemark.rows import RowSource, share_in_common
 from ridgemark.rows.dask import label_rows
@@ -288,27 +289,24 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
 
     def _model_of(self, recipe, passes, classes, random_state):
         """Return the model of the rows of these passes."""
-        rng = make_generator(random_state)
-        setting = settle_kernel(passes, recipe, rng)
-        prepared = prepare(setting, recipe.after(setting.tuning), rng)
         loss = class_loss(len(classes.values))
-        fitted, certificate, tolerance = fit_classes(prepared, recipe, loss), None, None
-        if recipe.certify_with is not None:
-            prepared, fitted, certificate, tolerance = classes_to_tolerance(recipe, prepared, fitted, loss, rng)
-        choice, rows = self._choice(prepared), row_facts(prepared, passes)
-        solution = _solution(fitted, certificate, tolerance)
+        fitted = fit(passes, recipe, make_generator(random_state), loss)
+        solved, choice, rows = fitted.solved, self._choice(fitted), row_facts(fitted)
+        solution = _solution(fitted)
         form = self._form(passes.source, Targets(passes.source.n_targets, False, False))
         importances = feature_importances(passes, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        scores = scores_of(loss, fitted.left_out, fitted.sample, classes.weights, False)
+        left_out = solved.left_out
+        assert isinstance(left_out, LeftOutClasses)
+        scores = scores_of(loss, left_out.predictors, left_out.rows, classes.weights, False)
         classes = replace(classes, calibration=scores)
         warn_of_scales(choice.kernel, passes)
-        warn_of_edge(fitted.path)
-        if not fitted.converged:
+        warn_of_edge(solved.path)
+        if not solved.converged:
             msg = "Newton's method ended before it converged; choose a larger ridge, or standardise the columns"
             warn_user(msg, ConvergenceWarning)
         return FittedModel(
             *(form, choice, solution, rows, None, None, passes.cost),
-            *(fitted.fit, setting.tuning, importances),
+            *(solved.fit, fitted.kernel.tuning, importances),
             classes=classes,
         )
 
@@ -352,17 +350,17 @@ class NystromClassifier(ClassifierMixin, LandmarkModel):
         return values
 
 
-def _solution(fitted, certificate, tolerance):
+def _solution(fitted):
     """Return the coefficients and what chose them."""
-    fit, targets = fitted.fit, len(fitted.fit.scaled_ridge)
-    check_coefficients(fit.dual_coef, fit.intercept, "choose a larger ridge")
+    solved, sums = fitted.solved, fitted.solved.fit
+    check_coefficients(sums.dual_coef, sums.intercept, "choose a larger ridge")
     return Solution(
-        dual_coef=fit.dual_coef,
-        intercept=fit.intercept,
-        ridge=np.full(targets, fitted.ridge),
-        scaled_ridge=fit.scaled_ridge * fit.weight_unit,
-        path=fitted.path,
-        effective_dimension=fit.effective_dimension,
-        certificate=certificate,
-        tolerance=tolerance,
+        dual_coef=sums.dual_coef,
+        intercept=sums.intercept,
+        ridge=solved.ridges,
+        scaled_ridge=sums.scaled_ridge * sums.weight_unit,
+        path=solved.path,
+        effective_dimension=sums.effective_dimension,
+        certificate=fitted.certificate,
+        tolerance=fitted.tolerance,
     )

@@ -9,8 +9,8 @@ from ridgemark.estimators.cautions import warn_of_few_rows
 from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.lazy import lazy_on_dask
 from ridgemark.fitted import FittedFeatures
-from ridgemark.fitting import settle_kernel
-from ridgemark.fitting.stages import draw_landmarks, make_problem
+from ridgemark.fitting import rows_of_fit, settle_kernel
+from ridgemark.fitting.landmarks import draw_landmarks, make_problem
 from ridgemark.kernels.base import count_rows
 from ridgemark.operators import Cross, nystrom_factor
 from ridgemark.sampling import make_generator
@@ -135,9 +135,9 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmar
     def _model_of(self, recipe, passes, form, random_state):
         """Return the features of landmarks among the rows of these passes."""
         rng = make_generator(random_state)
-        setting = settle_kernel(passes, recipe, rng)
-        problem = make_problem(setting, recipe, rng)
-        landmarks, count = draw_landmarks(problem, recipe, rng, setting.tuning)
+        rows = rows_of_fit(passes, recipe)
+        problem = make_problem(rows, settle_kernel(rows, recipe, rng), recipe, rng)
+        landmarks, count = draw_landmarks(problem, recipe, rng)
         factor = nystrom_factor(problem.kernel, landmarks.points, landmarks.indices)
         warn_of_few_rows(self.n_landmarks, count)
         chosen = factor.cross_kernel, landmarks.points, landmarks.indices

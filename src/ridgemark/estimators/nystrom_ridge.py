@@ -1,13 +1,9 @@
 """Kernel ridge regression from landmarks, as a scikit-learn regressor."""
 
-from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
-
-from ridgemark.certificates import trace_certificate
 from ridgemark.effects import feature_importances
-from ridgemark.errors import ConvergenceWarning, DataError, NumericalError, ParameterError, warn_user
+from ridgemark.errors import ConvergenceWarning, DataError, ParameterError, warn_user
 from ridgemark.estimators.base import check_coefficients
 from ridgemark.estimators.calibration import draw_rows, noise_before, still_two_valued, with_calibration
 from ridgemark.estimators.cautions import warn_of_constant, warn_of_edge, warn_of_rounding, warn_of_scales
@@ -16,8 +12,8 @@ from ridgemark.estimators.hints import stores_parameters
 from ridgemark.estimators.landmark_model import row_facts
 from ridgemark.estimators.regression_model import RegressionModel, Regressor
 from ridgemark.fitted import FittedModel, Solution
-from ridgemark.fitting import fit_to_tolerance, prepare, settle_kernel, solve_by_gradient, tune, without_matrices
-from ridgemark.fitting.recipe import scaled_ridges
+from ridgemark.fitting import Sums, solve_squares
+from ridgemark.fitting.fit import fit
 from ridgemark.losses import loss_sums
 from ridgemark.passes import Cost, RowPasses
 from ridgemark.path import keep_rows, leave_one_out
@@ -215,84 +211,66 @@ class NystromRidge(Regressor, RegressionModel):
             self._model = self._fitted_with(X, y, sample_weight)
         return self
 
-    def _model_of(self, recipe, passes, form, random_state):
-        """Return the model of the rows of these passes."""
-        rng = make_generator(random_state)
-        setting = settle_kernel(passes, recipe, rng)
-        recipe = recipe.after(setting.tuning)
-        prepared = prepare(setting, recipe, rng)
-        of_rows = prepared.factor, prepared.moments, setting.target_origin
-        few = setting.passes  # all rows, or a sample of them
-        kept = None
-        if recipe.criterion == "loo" and not recipe.one_ridge and not setting.kernel.pairwise:
-            kept = keep_rows(few)
-        tuned = tune(passes, recipe, *of_rows, kept=kept, spectral=prepared.spectral, first_ridge=setting.tuned_ridge)
-        certificate = tolerance = None
-        if recipe.certify_with is not None:
-            prepared, tuned, certificate, tolerance = fit_to_tolerance(recipe, prepared, tuned, rng, kept)
-        choice, rows = self._choice(prepared), row_facts(prepared, passes)
-        gradient = None
-        if prepared.solver == "gradient":
-            prepared, tuned = without_matrices(prepared, tuned)
-            gradient = solve_by_gradient(prepared, tuned.fit)
-        solution = self._solution(tuned, form.targets, gradient)
-        if tolerance is not None:
-            solution = replace(solution, certificate=certificate, tolerance=tolerance)
-        sums, left_out = (tuned.fit, tuned.left_out) if gradient is None else (None, None)
-        if left_out is not None:
-            rows = replace(rows, sample=kept)
-        importances = feature_importances(few, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
-        model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, setting.tuning, importances)
-        if left_out is not None:
-            model = self._with_left_out(model, passes, left_out)
-            model = with_calibration(model, passes, left_out, True, random_state)
-        elif few is not passes and tuned.path is not None and tuned.path.criterion == "loo":
-            fit = tuned.fit
-            left_out = leave_one_out(few, fit)
-            model = with_calibration(model, few, left_out, True, random_state)
-        elif sums is not None and tuned.path is None:
-            model = replace(model, drawn=draw_rows(model, few, True, random_state))
+    def _model_of(self, recipe, passes, form, random_state, may_grow=False):
+        """Return the model of the rows of these passes; `may_grow` says whether further rows may be added."""
+        fitted = fit(passes, recipe, make_generator(random_state))
+        solved, choosing = fitted.solved, fitted.rows.choosing
+        choice, rows = self._choice(fitted), row_facts(fitted)
+        solution = self._solution(solved, form.targets)
+        if fitted.tolerance is not None:
+            solution = replace(solution, certificate=fitted.certificate, tolerance=fitted.tolerance)
+        if solved.left_out is not None or may_grow:
+            rows = replace(rows, sample=fitted.kept)
+        importances = feature_importances(choosing, form.table, choice.kernel, choice.landmarks, solution.dual_coef)
+        sums = solved.fit if solved.gradient is None else None
+        model = FittedModel(form, choice, solution, rows, None, None, Cost(), sums, fitted.kernel.tuning, importances)
+        model = self._with_residuals(model, fitted, random_state)
         warn_of_scales(choice.kernel, passes)
-        warn_of_constant(tuned.fit, passes.source.target_names)
-        if (tuned.fit.centred.target_variance > 0).any():
-            warn_of_edge(tuned.path)
-        warn_of_rounding(few, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        warn_of_constant(solved.fit, passes.source.target_names)
+        if not may_grow and (solved.fit.centred.target_variance > 0).any():
+            warn_of_edge(solved.path)
+        warn_of_rounding(choosing, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
         return replace(model, cost=passes.cost)
+
+    def _with_residuals(self, model, fitted, random_state):
+        """Return the model with its leave-one-out residuals, and intervals from them; a given ridge has them later."""
+        solved, choosing = fitted.solved, fitted.rows.choosing
+        if solved.left_out is not None:
+            model = self._with_left_out(model, choosing, solved.left_out)
+            return with_calibration(model, choosing, solved.left_out, True, random_state)
+        if fitted.rows.are_sampled and solved.path is not None and solved.path.criterion == "loo":
+            left_out = leave_one_out(choosing, solved.fit)
+            return with_calibration(model, choosing, left_out, True, random_state)
+        if model.sums is not None and solved.path is None:
+            return replace(model, drawn=draw_rows(model, choosing, True, random_state))
+        return model
 
     def _fitted_with(self, X, y, sample_weight):
         """Return the model with these rows added."""
-        recipe, known = replace(self._recipe(), solver="direct"), getattr(self, "_model", None)
+        recipe, known = replace(self._recipe(), solver="direct", certify_with=None), getattr(self, "_model", None)
         if known is None:
-            source, schema = self._open(X, y, sample_weight, keep_constant=True)
-            passes = self._training_passes(source)
-            rng = make_generator(self.random_state)
-            setting = settle_kernel(passes, recipe, rng)
-            prepared = prepare(setting, recipe.after(setting.tuning), rng)
-            factor, moments, origin = prepared.factor, prepared.moments.on_host(), setting.target_origin
-            choice, spent = self._choice(prepared), Cost()
-            tuning = setting.tuning
-            rows = row_facts(prepared, passes)
-        else:
-            self._check_more_rows(known)
-            source, _ = self._open(X, y, sample_weight, reset=False)
-            passes = self._passes(source, known.sums.weight_unit)  # moments add in one unit
-            factor, moments, origin = known.sums.factor, _sums_with(known, passes, recipe), known.sums.target_origin
-            schema, choice, spent, tuning = known.schema, known.choice, known.cost, known.tuning
-            rows = replace(
-                known.rows,
-                hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest),
-                two_valued=still_two_valued(known.rows.two_valued, passes.columns()),
-            )
-        rows = replace(rows, sample=_sample(known, choice, passes, recipe))
-        tuned = tune(passes, recipe, factor, moments, origin, count_distinct(rows.hashes), rows.sample)
-        solution = self._solution(tuned, schema.targets)
-        warn_of_rounding(passes, tuned.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
-        seen = passes if known is None else _rows_seen(rows.sample, choice, passes)
-        importances = feature_importances(seen, schema.table, choice.kernel, choice.landmarks, solution.dual_coef)
+            source, form = self._open(X, y, sample_weight, keep_constant=True)
+            return self._model_of(recipe, self._training_passes(source), form, self.random_state, may_grow=True)
+        self._check_more_rows(known)
+        source, _ = self._open(X, y, sample_weight, reset=False)
+        passes, sums, choice = self._passes(source, known.sums.weight_unit), known.sums, known.choice  # of one unit
+        rows = replace(
+            known.rows,
+            hashes=merge_smallest(known.rows.hashes, passes.distinct_rows().smallest),
+            two_valued=still_two_valued(known.rows.two_valued, passes.columns()),
+            sample=_sample(known, passes, recipe),
+        )
+        total = Sums(sums.factor, _sums_with(known, passes, recipe), sums.fit_intercept, sums.target_origin)
+        solved = solve_squares(passes, total, recipe, rows.sample, n_distinct=count_distinct(rows.hashes))
+        solution = self._solution(solved, known.schema.targets)
+        warn_of_rounding(passes, solved.fit, choice.cross_kernel, solution.dual_coef, solution.intercept)
+        seen = _rows_seen(rows.sample, choice, passes)
+        importances = feature_importances(seen, known.schema.table, choice.kernel, choice.landmarks, solution.dual_coef)
         self._warn_of_unseen(source)
-        spent += passes.cost
-        noise = None if known is None else noise_before(known)
-        return FittedModel(schema, choice, solution, rows, None, None, spent, tuned.fit, tuning, importances, noise)
+        return FittedModel(
+            *(known.schema, choice, solution, rows, None, None, known.cost + passes.cost),
+            *(solved.fit, known.tuning, importances, noise_before(known)),
+        )
 
     def _check_more_rows(self, known):
         """Refuse to add rows where their sums would not be those of the fit."""
@@ -307,28 +285,25 @@ class NystromRidge(Regressor, RegressionModel):
                 "partial_fit cannot change it, fit anew"
             )
 
-    def _solution(self, tuned, targets, gradient=None):
+    def _solution(self, solved, targets):
         """Return the coefficients and what chose them."""
-        fit, certificate = tuned.fit, None
-        solved = fit if gradient is None else gradient
-        dual_coef, intercept = solved.dual_coef, solved.intercept
+        fit, gradient = solved.fit, solved.gradient
+        dual_coef, intercept = (
+            (fit.dual_coef, fit.intercept) if gradient is None else (gradient.dual_coef, gradient.intercept)
+        )
         check_coefficients(dual_coef, intercept)
-        if gradient is None:
-            with suppress(NumericalError):  # of targets so large that their distances exceed the range
-                certificate = trace_certificate(fit)
-        else:
+        if gradient is not None:
             self._warn_of_gradient(gradient)
         return Solution(
             dual_coef=dual_coef,
             intercept=intercept,
-            ridge=tuned.ridges,
-            scaled_ridge=tuned.ridges * fit.moments.total_weight * fit.weight_unit,
+            ridge=solved.ridges,
+            scaled_ridge=fit.scaled_ridge * fit.weight_unit,
             ridge_per_target=bool(self.ridge_per_target) and not targets.flat,
-            path=tuned.path,
+            path=solved.path,
             solver="direct" if gradient is None else "gradient",
             solver_bound=None if gradient is None else gradient.bound,
             effective_dimension=fit.effective_dimension,
-            certificate=certificate,
         )
 
     def _warn_of_gradient(self, gradient):
@@ -341,12 +316,10 @@ class NystromRidge(Regressor, RegressionModel):
             warn_user(msg, ConvergenceWarning)
 
 
-def _sample(known, choice, passes, recipe):
+def _sample(known, passes, recipe):
     """Return a sample of the rows of all batches for leave-one-out; None where a batch gave none."""
-    searched = recipe.criterion == "loo" and not recipe.one_ridge and not choice.kernel.pairwise
-    if not searched or (known is not None and known.rows.sample is None):
-        return None
-    return keep_rows(passes) if known is None else known.rows.sample + keep_rows(passes)
+    searched = recipe.criterion == "loo" and not recipe.one_ridge
+    return known.rows.sample + keep_rows(passes) if searched and known.rows.sample is not None else None
 
 
 def _rows_seen(sample, choice, passes):
@@ -361,5 +334,5 @@ def _sums_with(known, passes, recipe):
     """Return the sums of the fit with those of further rows added."""
     fit, moments = known.sums, known.sums.moments
     total = moments.total_weight + float(passes.row_counts().sum())
-    smallest = float(scaled_ridges(np.array(recipe.ridge), total)) if recipe.one_ridge else None
+    smallest = recipe.smallest_ridge(total) if recipe.one_ridge else None
     return moments + loss_sums(passes, fit.factor, fit.target_origin, smallest)

@@ -71,7 +71,7 @@ def load_model(path: Any, estimators: Sequence[type], kernel: Any = None) -> tup
     source = _path(path)
     header, arrays = read_model(source)
     encoder = Encoder(SCHEMA.values())  # finds the functions in the order in which the first one did
-    with suppress(ParameterError):  # what is no kernel has too few of them
+    with suppress(ParameterError):  # objects that are not kernels have too few of them
         encoder.encode(kernel, "kernel")
     with refusing(source):
         Checker().check(header["given"], list[str], "given")
@@ -110,7 +110,7 @@ def _saved(fitted: Any, sums: bool | str) -> Any:
     calibration = fitted.calibration
     with suppress(NumericalError):  # of values beyond the range, which have no intervals
         calibration = fitted.calibrated if sums else calibration
-    certificate = fitted.solution.certificate
+    certificate = fitted.certificate
     if certificate is not None:
         cost = {name: value for name, value in certificate.cost.items() if name != "seconds"}
         certificate = replace(certificate, cost=cost)

@@ -1,6 +1,8 @@
-"""From rows to a fit: the checked parameters, the stages, and rounds until a tolerance is met."""
+"""From rows to a fit: the checked parameters, the stages in `fit.py`, and rounds until a tolerance is met."""
 
-from ridgemark.fitting.classes import fit_classes
+from ridgemark.fitting.kernel import settle_kernel
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.stages import prepare, settle_kernel, solve_by_gradient, tune, tune_on_sample, without_matrices
-from ridgemark.fitting.tolerance import classes_to_tolerance, fit_to_tolerance
+from ridgemark.fitting.record import Fit
+from ridgemark.fitting.rows import rows_of_fit
+from ridgemark.fitting.squares import solve_squares
+from ridgemark.fitting.sums import Sums

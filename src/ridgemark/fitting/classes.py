@@ -1,19 +1,19 @@
 """The last stages of a fit of classes: the ridge by leave-one-out log loss, and the coefficients by Newton's method."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ridgemark.backends import Floats
-from ridgemark.fitting.recipe import Recipe, scaled_ridges
-from ridgemark.fitting.stages import Prepared, leading_solver
+from ridgemark.fitting.recipe import Recipe
+from ridgemark.fitting.rows import FitRows
+from ridgemark.fitting.squares import LeftOutClasses, Solved
+from ridgemark.fitting.sums import Sums
 from ridgemark.losses import ClassLoss, RidgeSolution
-from ridgemark.passes import RowPasses
-from ridgemark.path import LossPath, LossSearch, Ridges, left_out_predictor, ridge_path, rows_of_classes, walk_downhill
+from ridgemark.path import LossSearch, Ridges, left_out_predictor, ridge_path, rows_of_classes, walk_downhill
 from ridgemark.solvers import CurvatureSystem, LandmarkFit, Newton, NewtonFit
 from ridgemark.solvers.landmark_fit import CentredMoments, dimension_bracket, solve_one_ridge
 
-_LEAST_SHARE = 1e-12  # of a class whose rows weigh next to nothing
+_LEAST_SHARE = 1e-12  # of a class whose rows have hardly any weight
 _STEEPEST = 4.0  # the slope of the log-odds at the probability 1/2
 _NEAR = 1e-6  # decrease of the objective that the last step with rounded features may promise, as a share
 # Positions from the suggested ridge to where the search begins: half a decade larger, as small ones are slow.
@@ -21,35 +21,21 @@ _ABOVE = 2
 _DECADES = 10  # of ridges searched: leave-one-out in one step is not reliable for smaller ones
 
 
-@dataclass(frozen=True, eq=False)
-class FittedClasses:
-    """A fit of classes with its ridge chosen."""
-
-    fit: LandmarkFit  # its sums are weighted by the curvature of the loss at the solution
-    ridge: float
-    path: LossPath | None
-    sample: RowPasses  # distinct rows of the fit
-    left_out: Floats  # (m, t): their predictor from all rows with other features, in one Newton step
-    converged: bool
-
-
-def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedClasses:
+def solve_classes(rows: FitRows, sums: Sums, recipe: Recipe, loss: ClassLoss) -> Solved:
     """Choose the ridge and solve.
 
     Leave-one-out log loss is evaluated along the ridges, downhill from half a decade above the one that squared error
     on the indicators suggests. Of a list of ridges every one is evaluated, the largest first.
     """
-    passes, total = prepared.setting.passes, prepared.setting.total_weight
-    moments = prepared.moments.on_host()
-    newton, path, system = Newton(passes, prepared.factor, loss, recipe.fit_intercept, moments).hold(), None, None
+    passes, total = rows.choosing, rows.total_weight
+    newton = Newton(passes, sums.factor, loss, recipe.fit_intercept, sums.moments.on_host()).hold()
+    ridges, path, system = recipe.ridges(sums.moments, _DECADES), None, None
     if recipe.one_ridge:
-        ridge = float(recipe.ridge)
-        start = _start(prepared, recipe, float(scaled_ridges(np.array(ridge), total)))
+        chosen, start = ridges.values, _start(sums, float(ridges.scaled[0]))
     else:
-        ridges = recipe.ridges(prepared.moments, _DECADES)
         searched = isinstance(recipe.ridge, str)
-        first = max(0, _suggested(prepared, recipe, ridges, newton) - _ABOVE) if searched else 0
-        search = LossSearch(newton, ridges, _start(prepared, recipe, float(ridges.scaled[first])))
+        first = max(0, _suggested(sums, ridges, newton) - _ABOVE) if searched else 0
+        search = LossSearch(newton, ridges, _start(sums, float(ridges.scaled[first])))
         if searched:
             walk_downhill(search.evaluate, first, len(ridges.values), search.least_gain)
         else:
@@ -57,42 +43,44 @@ def fit_classes(prepared: Prepared, recipe: Recipe, loss: ClassLoss) -> FittedCl
                 search.evaluate(position)
         path, start, system = search.best(total)
         del search  # its system may be large
-        ridge = float(path.ridges[path.chosen])
-    scaled = float(scaled_ridges(np.array(ridge), total))
+        chosen = path.ridges[[path.chosen]]
+    scaled = float(ridges.scaled_of(chosen)[0])
     if newton.rough:
         near = newton.solve(scaled, start, _NEAR, system)
         start, system = near.solution, near.system
     fit = replace(newton, rough=False).solve(scaled, start, system=system)
     # The system of the best ridge on a path is near enough to the solution.
     left_out = left_out_predictor(newton, newton.with_own_system(fit) if path is None else fit)
-    return FittedClasses(_landmark_fit(newton, fit, total), ridge, path, newton.drawn.sample, left_out, fit.converged)
+    ridge_of_targets = np.repeat(chosen, passes.source.n_targets)
+    of_rows = LeftOutClasses(newton.drawn.sample, left_out)
+    return Solved(_landmark_fit(newton, fit, total), ridge_of_targets, path, of_rows, fit.converged)
 
 
-def _start(prepared: Prepared, recipe: Recipe, scaled_ridge: float) -> RidgeSolution:
+def _start(sums: Sums, scaled_ridge: float) -> RidgeSolution:
     """Return log-odds of the classes' shares, plus four times how far squared error predicts from the shares.
 
     Four is the slope of the log-odds at the probability 1/2.
     """
-    moments, origin = prepared.moments, prepared.setting.target_origin
+    moments, origin = sums.moments, sums.target_origin
     shares = moments.target_sum / moments.total_weight + origin
     shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
     logs = np.log(shares)
-    constant = (logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()) * recipe.fit_intercept
-    solved = solve_one_ridge(CentredMoments(moments, recipe.fit_intercept), _STEEPEST * scaled_ridge)
+    constant = (logs - np.log1p(-shares) if len(shares) == 1 else logs - logs.mean()) * sums.fit_intercept
+    solved = solve_one_ridge(CentredMoments(moments, sums.fit_intercept), _STEEPEST * scaled_ridge)
     if solved is None:
-        return RidgeSolution(np.zeros((prepared.factor.rank, len(shares))), constant)
+        return RidgeSolution(np.zeros((sums.factor.rank, len(shares))), constant)
     c, own = solved.solution.coefficients, solved.solution.intercept + origin
-    return RidgeSolution(_STEEPEST * c, constant + _STEEPEST * (own - shares) * recipe.fit_intercept)
+    return RidgeSolution(_STEEPEST * c, constant + _STEEPEST * (own - shares) * sums.fit_intercept)
 
 
-def _suggested(prepared: Prepared, recipe: Recipe, ridges: Ridges, newton: Newton) -> int:
+def _suggested(sums: Sums, ridges: Ridges, newton: Newton) -> int:
     """Return which ridge squared error on the indicators suggests, or the smallest that the classes have rows for.
 
     The curvature of the log loss is about the variance `p (1 - p)` that squared error leaves; a ridge of the log loss
     has the effect of the ridge divided by it. At the smallest ridge allowed, a constant prediction has as many
     effective dimensions as there are rows outside the largest class.
     """
-    solver = leading_solver(prepared.moments, recipe.fit_intercept)
+    solver = sums.leading
     n_left_out, free = newton.passes.n_left_out, max(1, len(solver.target_variance) - 1)  # targets free to differ
     squared = ridge_path(solver, ridges, n_left_out)
     chosen = int(squared.chosen[0])

@@ -77,6 +77,14 @@ class Recipe:
         counted = isinstance(self.n_landmarks, str) and selection.own_count() is None and n_distinct > ALL_ROWS_UP_TO
         return selection.needs_ridge or counted
 
+    def first_ridge(self, suggested: float | None, total_weight: float) -> float:
+        """Return the n lambda at which landmarks are drawn: of the ridge given, or else of the one suggested."""
+        return float(_scaled(np.array(self.ridge if self.one_ridge else suggested, dtype=np.float64), total_weight))
+
+    def smallest_ridge(self, total_weight: float) -> float | None:
+        """Return the smallest n lambda of those given; None where the ridges depend on the kernel."""
+        return None if isinstance(self.ridge, str) else float(_scaled(np.min(self.ridge), total_weight))
+
     def ridges(self, moments: Moments, decades: int = 14) -> Ridges:
         """Return the ridges to search: those given, or fourteen decades below the kernel's mean diagonal."""
         if isinstance(self.ridge, str):
@@ -85,11 +93,11 @@ class Recipe:
         else:
             ridges = np.atleast_1d(np.asarray(self.ridge, dtype=np.float64))
         descending = np.sort(ridges)[::-1]
-        return Ridges(descending, scaled_ridges(descending, moments.total_weight))
+        return Ridges(descending, _scaled(descending, moments.total_weight))
 
 
-def scaled_ridges(ridges: Floats, total_weight: float) -> Floats:
-    """Return `n lambda` for every lambda, n the total weight of the rows."""
+def _scaled(ridges: Floats, total_weight: float) -> Floats:
+    """Return `n lambda` for every lambda, n the total weight of the rows: here alone lambda meets n."""
     scaled = np.asarray(ridges, dtype=np.float64) * total_weight
     if not _in_range(scaled).all():
         raise NumericalError(

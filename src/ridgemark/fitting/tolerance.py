@@ -2,108 +2,74 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
 from ridgemark.backends import Floats
 from ridgemark.certificates import Certificate, audit_classes, certify
 from ridgemark.fitted import Tolerance
-from ridgemark.fitting.classes import FittedClasses, fit_classes
 from ridgemark.fitting.recipe import Recipe
-from ridgemark.fitting.stages import Prepared, Tuned, sum_over_rows, tune
+from ridgemark.fitting.record import Fit
+from ridgemark.fitting.solve import solve
+from ridgemark.fitting.squares import LeftOutClasses
+from ridgemark.fitting.sums import sum_over_rows
 from ridgemark.kernels.base import count_rows
 from ridgemark.losses import ClassLoss
-from ridgemark.passes import RowPasses
-from ridgemark.path import KeptRows, leave_one_out
+from ridgemark.path import leave_one_out
 from ridgemark.selection import Landmarks, make_selection
 from ridgemark.selection.count import memory_limit
 
-Fitted = TypeVar("Fitted", Tuned, FittedClasses)
 
-
-def fit_to_tolerance(
-    recipe: Recipe, prepared: Prepared, tuned: Tuned, rng: np.random.Generator, kept: KeptRows | None
-) -> tuple[Prepared, Tuned, Certificate, Tolerance]:
-    """Double the landmarks until the certificate meets the tolerance or none can be added.
-
-    Among many features the ridge is searched by leave-one-out on the rows kept, as in `tune`.
-    """
-    passes, first = prepared.setting.passes, prepared.setting.tuned_ridge
-
-    def certified(prepared: Prepared, tuned: Tuned, failure_probability: float) -> Certificate:
-        indices = prepared.landmarks.indices
-        return certify(recipe.certify_with, passes, tuned.fit, indices, failure_probability, rng)
-
-    def refitted(prepared: Prepared) -> Tuned:
-        of_rows = prepared.factor, prepared.moments, prepared.setting.target_origin
-        return tune(passes, recipe, *of_rows, kept=kept, first_ridge=first)
-
-    return _rounds(recipe, prepared, tuned, rng, certified, lambda tuned: _loo_rms(passes, tuned), refitted)
-
-
-def classes_to_tolerance(
-    recipe: Recipe, prepared: Prepared, fitted: FittedClasses, loss: ClassLoss, rng: np.random.Generator
-) -> tuple[Prepared, FittedClasses, Certificate, Tolerance]:
-    """Double the landmarks of a fit of classes likewise; the error is that of probabilities of rows left out."""
-    passes = prepared.setting.passes
-
-    def certified(_: Prepared, fitted: FittedClasses, failure_probability: float) -> Certificate:
-        return audit_classes(passes, fitted.fit, loss, rng=rng, failure_probability=failure_probability)
-
-    def error(fitted: FittedClasses) -> Floats:
-        weights = fitted.sample.row_counts()
-        squares = (loss.slopes(fitted.sample.targets(), fitted.left_out) ** 2).sum(axis=1)
-        return np.sqrt(weights @ squares / weights.sum())
-
-    return _rounds(
-        recipe, prepared, fitted, rng, certified, error, lambda prepared: fit_classes(prepared, recipe, loss)
-    )
-
-
-def _rounds(
-    recipe: Recipe,
-    prepared: Prepared,
-    fitted: Fitted,
-    rng: np.random.Generator,
-    certified: Callable[[Prepared, Fitted, float], Certificate],
-    error: Callable[[Fitted], Floats],
-    refitted: Callable[[Prepared], Fitted],
-) -> tuple[Prepared, Fitted, Certificate, Tolerance]:
+def add_landmarks_until_certified(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None) -> Fit:
     """Double the landmarks, keeping earlier ones, until the certificate meets the tolerance or none can be added.
 
-    Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`.
+    Round j uses `failure_probability/2^j`, so that all rounds together stay within `failure_probability`. For classes
+    the error that the tolerance refers to is that of probabilities of rows left out.
     """
     sizes, reached = [], []
     for attempt in itertools.count(1):
-        certificate = certified(prepared, fitted, math.ldexp(recipe.failure_probability, -attempt))
-        sizes.append(count_rows(prepared.landmarks.points))
+        certificate = _certified(fit, recipe, math.ldexp(recipe.failure_probability, -attempt), rng, loss)
+        sizes.append(count_rows(fit.landmarks.points))
         reached.append(float(np.max(certificate.bound)))
-        met = certificate.meets(recipe.risk_tolerance, error(fitted))
-        reason = "the certificate meets the tolerance" if met else _why_no_more(prepared, recipe)
+        met = certificate.meets(recipe.risk_tolerance, _error(fit, loss))
+        reason = "the certificate meets the tolerance" if met else _why_no_more(fit, recipe)
         if reason:
-            return prepared, fitted, certificate, Tolerance(met, reason, tuple(sizes), tuple(reached))
-        prepared = _with_more_landmarks(prepared, recipe, rng)
-        fitted = refitted(prepared)
+            tolerance = Tolerance(met, reason, tuple(sizes), tuple(reached))
+            return replace(fit, certificate=certificate, tolerance=tolerance)
+        fit = _with_more_landmarks(fit, recipe, rng, loss)
     raise AssertionError  # the rounds end at the latest when all rows are landmarks
 
 
-def _loo_rms(passes: RowPasses, tuned: Tuned) -> Floats:
-    """Return the weighted root mean square of the leave-one-out residuals, per target."""
-    fit, left_out = tuned.fit, tuned.left_out
+def _certified(
+    fit: Fit, recipe: Recipe, failure_probability: float, rng: np.random.Generator, loss: ClassLoss | None
+) -> Certificate:
+    passes, sums = fit.rows.choosing, fit.solved.fit
+    if loss is not None:
+        return audit_classes(passes, sums, loss, rng=rng, failure_probability=failure_probability)
+    return certify(recipe.certify_with, passes, sums, fit.landmarks.indices, failure_probability, rng)
+
+
+def _error(fit: Fit, loss: ClassLoss | None) -> Floats:
+    """Return the root mean square error of rows left out, per target; of classes that of the probabilities."""
+    left_out, passes = fit.solved.left_out, fit.rows.choosing
+    if loss is not None:
+        assert isinstance(left_out, LeftOutClasses)
+        weights = left_out.rows.row_counts()
+        squares = (loss.slopes(left_out.rows.targets(), left_out.predictors) ** 2).sum(axis=1)
+        return np.sqrt(weights @ squares / weights.sum())
+    assert not isinstance(left_out, LeftOutClasses)
     if left_out is None:
-        left_out = leave_one_out(passes, fit)
-    return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.moments.total_weight)
+        left_out = leave_one_out(passes, fit.solved.fit)
+    return np.sqrt(passes.row_counts() @ left_out.residuals**2 / fit.solved.fit.moments.total_weight)
 
 
-def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
+def _why_no_more(fit: Fit, recipe: Recipe) -> str:
     """Return why no landmarks can be added; an empty string where they can."""
-    have, problem = count_rows(prepared.landmarks.points), prepared.problem
+    have, problem = count_rows(fit.landmarks.points), fit.problem
     if recipe.n_landmarks != "auto" or make_selection(recipe.selection).own_count() is not None:
         return "the number of landmarks was given"
-    if prepared.landmarks.indices is None:
+    if fit.landmarks.indices is None:
         return "the landmarks are not training rows, so none can be added"
     if have >= len(problem.distinct):
         return "all distinct rows are landmarks"
@@ -112,11 +78,10 @@ def _why_no_more(prepared: Prepared, recipe: Recipe) -> str:
     return ""
 
 
-def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Generator) -> Prepared:
+def _with_more_landmarks(fit: Fit, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None) -> Fit:
     """Double the landmarks by the same selection, and uniformly where it finds too few; earlier ones stay."""
-    problem, old = prepared.problem, prepared.landmarks
+    problem, old, rows = fit.problem, fit.landmarks, fit.rows
     assert old.indices is not None
-    prepared.setting.summed.held = None  # features of more landmarks take its place
     wanted = min(2 * len(old.indices), len(problem.distinct))
     drawn = make_selection(recipe.selection).choose(problem, wanted, rng)
     assert drawn.indices is not None
@@ -124,5 +89,7 @@ def _with_more_landmarks(prepared: Prepared, recipe: Recipe, rng: np.random.Gene
     new = np.concatenate([drawn.indices[~np.isin(drawn.indices, old.indices)], rng.permutation(rest)])
     indices = np.concatenate([old.indices, new[: wanted - len(old.indices)]])
     landmarks = Landmarks(problem.passes.take(indices).features, indices, None, old.scores)
-    count = replace(prepared.count, n_landmarks=len(indices), rule="doubled until certified")
-    return sum_over_rows(prepared.setting, problem, recipe, (landmarks, count), rng)
+    count = replace(fit.count, n_landmarks=len(indices), rule="doubled until certified")
+    sums = sum_over_rows(rows, fit.kernel, landmarks, recipe, rng)
+    solved = solve(rows, fit.kernel, sums, recipe, loss, fit.kept)
+    return replace(fit, landmarks=landmarks, count=count, sums=sums, solved=solved)

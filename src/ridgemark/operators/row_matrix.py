@@ -191,7 +191,7 @@ def hold_features(passes: RowPasses, factor: NystromFactor, known: Floats | None
     """Evaluate the features of all rows once, where memory has room, for all tasks with this factor that follow."""
     if known is not None:
         passes.held = factor.kept_kernel, known
-    elif passes.backend is NUMPY and passes.journal is None and passes.holds(factor.rank):
+    elif passes.backend is NUMPY and passes.holds(factor.rank):
         values = np.empty((passes.source.n_rows, factor.rank))
         passes.map(MatrixEntries(partial(feature_block, factor), factor.rank), out=values)
         passes.held = factor.kept_kernel, values

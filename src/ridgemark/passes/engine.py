@@ -1,9 +1,10 @@
 """Run a task on every block of one source, stack or add up the results, and keep count of the cost."""
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,28 +138,26 @@ class TaskRunner:
             return self._sum(task, along, start, None)
         return self._kept(task, start, lambda key: on_host(self._sum(task, along, start, key), self.backend))
 
-    def recall(self, name: str, rng: np.random.Generator, compute: Callable[[], Result]) -> Result:
-        """Return what a long step gives, from the journal where it is there; its passes are not kept one by one.
+    def recall(self, name: str, rng: np.random.Generator, compute: Callable[[Self], Result]) -> Result:
+        """Return what a long step gives, from the journal where it is there.
 
-        The step may change nothing but the generator's state and the cost.
+        The step may change nothing but the generator's state and the cost. It computes with a copy of these passes,
+        which keeps nothing in the journal: a run that goes on takes the same passes after the step.
         """
         journal = self.journal
         if journal is None:
-            return compute()
-        key, before = journal.next_key(name), self.cost
+            return compute(self)
+        key = journal.next_key(name)
         if key in journal:
-            found, state, spent = journal.pop(key)
+            result, state, spent = journal.pop(key)
             rng.bit_generator.state = state
-            self.cost += spent
         else:
-            self.journal = None
-            try:
-                found = compute()
-            finally:
-                self.journal = journal
-            spent = Cost(self.n_passes - before.n_passes, self.n_kernel_evaluations - before.n_kernel_evaluations)
-            journal.keep(key, (found, rng.bit_generator.state, spent))
-        return found
+            passes = copy.copy(self)
+            passes.journal, passes.cost = None, Cost()
+            result, spent = compute(passes), Cost(passes.n_passes, passes.n_kernel_evaluations)
+            journal.keep(key, (result, rng.bit_generator.state, spent))
+        self.cost += spent
+        return result
 
     def _kept(self, task: Task, start: int, compute: Callable[[Key | None], Any]) -> Any:
         """Return what a pass gives, from the journal where it is there."""
@@ -166,7 +165,7 @@ class TaskRunner:
             return compute(None)
         key = self.journal.next_key("pass")
         if key in self.journal:
-            self.cost += Cost(1, task.kernel_entries * (self.source.n_rows - start))
+            self.cost += Cost(1, self._entries(task) * (self.source.n_rows - start))
         # What workers compute is kept when the pass has ended.
         return self.journal.recall(key, lambda: compute(None if self.remote else key))
 
@@ -175,7 +174,7 @@ class TaskRunner:
         begun: tuple[int, Any] | None = None if self.journal is None or key is None else self.journal.so_far(key)
         if begun is None:
             return start, None
-        self.cost += Cost(0, task.kernel_entries * (begun[0] - start))
+        self.cost += Cost(0, self._entries(task) * (begun[0] - start))
         return begun
 
     def _note(self, key: Key | None, block: Block, so_far: Any) -> None:
@@ -263,14 +262,17 @@ class TaskRunner:
             if self.progress is not None:
                 self.progress(task.what, done, n_rows)
             yield block, result, here
-        entries = task.kernel_entries * n_rows if held is None else 0
-        self.cost += Cost(1, entries, clock.seconds, clock.waited)
+        self.cost += Cost(1, self._entries(task) * n_rows, clock.seconds, clock.waited)
 
     def _held_for(self, task: Task) -> Floats | None:
         """Return the features held of all rows, where the task computes these."""
         if self.held is None or getattr(getattr(task, "factor", None), "kept_kernel", None) is not self.held[0]:
             return None
         return self.held[1]
+
+    def _entries(self, task: Task) -> int:
+        """Return how many kernel values the task evaluates for each row: none where features are held."""
+        return task.kernel_entries if self._held_for(task) is None else 0
 
     def _sent(self, block: Block, backend: Backend) -> Block:
         """Return the block on a device of a pass, and keep it there for later passes while there is room.

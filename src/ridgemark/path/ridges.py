@@ -33,6 +33,10 @@ class Ridges:
     values: Floats
     scaled: Floats
 
+    def scaled_of(self, values: Floats) -> Floats:
+        """Return n lambda for some of the lambdas."""
+        return self.scaled[[int(np.flatnonzero(self.values == value)[0]) for value in values]]
+
 
 @dataclass(frozen=True)
 class RidgePath:

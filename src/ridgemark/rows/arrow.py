@@ -112,7 +112,7 @@ class _Reader:
         self.path = path
         with reading(path, self.form, *_arrow_errors()):
             self._inspect()
-            names = tuple(self.schema.names)  # damaged, they are no text
+            names = tuple(self.schema.names)  # damaged bytes are not text
         self.header = Header(shown(path), len(names), names)
 
     def _inspect(self) -> None:

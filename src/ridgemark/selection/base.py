@@ -39,7 +39,11 @@ class Landmarks:
     indices: NDArray[np.intp] | None  # their row numbers; None for points that are not training rows
     draw: Draw | None = None  # over the candidates, where the landmarks were drawn
     scores: ScoreBracket | None = None  # where scores were computed
-    pivots: Pivots | None = None  # where they are held and nothing is written for a later process
+    pivots: Pivots | None = None  # where they are held
+
+    def without_pivots(self) -> Landmarks:
+        """Return the landmarks without the features of all rows."""
+        return replace(self, pivots=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,10 +52,6 @@ class RPCholesky(Selection):
         self.oversampling = oversampling
 
     def _choose(self, problem: Problem, n_landmarks: int, rng: np.random.Generator) -> Landmarks:
-        keeps = problem.passes.journal is None  # features are too large to be written
-        return problem.passes.recall("pivots", rng, lambda: self._pivots(problem, n_landmarks, rng, keeps))
-
-    def _pivots(self, problem: Problem, n_landmarks: int, rng: np.random.Generator, keeps: bool) -> Landmarks:
         default = min(200, max(10, n_landmarks // 10))
         block = default if self.block is None else positive_count(self.block, "block")
         distinct = problem.distinct
@@ -71,7 +67,7 @@ class RPCholesky(Selection):
             residual[distinct.kind[factor.chosen[before:]] if factor.size > before else proposals] = 0.0
         chosen = distinct.kind[np.array(factor.chosen, dtype=np.intp)]
         order = np.argsort(np.argsort(chosen))
-        return problem.take(np.sort(chosen), pivots=factor.pivots(order) if keeps else None)
+        return problem.take(np.sort(chosen), pivots=factor.pivots(order))
 
     def _propose(self, residual: Floats, block: int, missing: int, rng: np.random.Generator) -> tuple[Indices, Keep]:
         """Return the proposals of a round, and the function that keeps some of them as landmarks."""

@@ -23,7 +23,7 @@ _COMMON, _FEW = 0.005, 10  # share and number of rows of a level with a column o
 _REPEATED = 2  # mean number of rows per level from which on levels have codes; fewer rows tell little of new ones
 _ROUNDING = 1e-9  # of sums of weights, relative
 _MOST_TEXTS = 1_000_000  # different texts of one column that are counted
-_FEWEST_DIFFERENT = 20  # rows; in fewer, texts that differ in each are no surprise
+_FEWEST_DIFFERENT = 20  # rows; in fewer rows, texts may well differ in each
 _FIRST, _LOOKED_AT = 20, 1000  # texts that say whether most of a column are numbers or dates
 _NAME_IT = "name the column in categorical_features (command line: --categorical)"
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ridgemark.rows.base import Array
 
-_FEWEST_NUMBERED = 20  # rows; in fewer, columns that number the rows are no surprise
+_FEWEST_NUMBERED = 20  # rows; in fewer rows, a column may number them by chance
 
 
 class RowNumbers:

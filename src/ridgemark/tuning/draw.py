@@ -13,8 +13,8 @@ from ridgemark.passes import RowPasses
 from ridgemark.passes.columns import Columns
 from ridgemark.tuning.criterion import Sample
 
-FEWEST_ROWS = 100  # distinct rows; with fewer, one bandwidth serves all columns
-MOST_FEATURES = 500  # beyond which one bandwidth serves all columns, and sparse rows stay sparse
+FEWEST_ROWS = 100  # distinct rows; with fewer, all columns share one bandwidth
+MOST_FEATURES = 500  # beyond which all columns share one bandwidth, and sparse rows stay sparse
 _ARRAYS = 20  # of tuning rows by landmarks, that two descents hold
 _FEWEST_TUNING = 50
 _REACH = 0.75  # of its range by which a column goes on beyond the values of the training rows

@@ -1,5 +1,6 @@
 """What tuning did: the levels tried, how each was judged, which was chosen, and the parts of the kernel."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -95,3 +96,7 @@ class TuningResult:
     def judged_error(self) -> float | None:
         """The error on the judging rows of the level taken; None if no level was judged."""
         return next((one.judged_error for one in reversed(self.levels) if one.taken), None)
+
+    def ridge_for(self, n_rows: int) -> float:
+        """Return the lambda for so many distinct rows: with the root of their number it falls and n lambda grows."""
+        return self.ridge * math.sqrt(self.n_tuning / max(n_rows, self.n_tuning))

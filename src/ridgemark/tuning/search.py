@@ -13,7 +13,7 @@ import numpy as np
 
 from ridgemark.backends import Floats, worker_threads
 from ridgemark.kernels import Laplacian, Mixture
-from ridgemark.passes import Journal, RowPasses
+from ridgemark.passes import RowPasses
 from ridgemark.rows import ArrayRows
 from ridgemark.selection import Problem
 from ridgemark.selection.auto import PIVOTS
@@ -91,19 +91,17 @@ class Search:
     evaluations: int  # of each descent
     patience: int
     count: Callable[[], None]  # told of every evaluation
-    journal: Journal | None = None
-    stage: str = ""  # names the rows in the journal
     interrupted: threading.Event = field(default_factory=threading.Event)
 
     def on_few(self) -> Search:
         """Return the search with fewer rows and landmarks; if they are still many, in single precision."""
-        few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS), stage="few")
+        few = replace(self, tuning=self.tuning.first(_FEW_ROWS, _FEW_LANDMARKS))
         many = len(few.tuning.weights) >= SINGLE_FROM
         return few.in_single_precision() if many and self.ridges[-1] >= _LEAST_IN_SINGLE else few
 
     def on_more(self, larger: Sample) -> Search:
         """Return the search with more rows and landmarks."""
-        return replace(self, tuning=larger, stage="more")
+        return replace(self, tuning=larger)
 
     @property
     def is_single(self) -> bool:
@@ -136,14 +134,10 @@ class Search:
 
     def descend(self, starts: Sequence[tuple[str, str, Mixture, float]]) -> list[Found]:
         """Descend from some starts, each a level, its name, a mixture and a ridge; drop those that cannot begin."""
+        return [found for found in self._in_threads(self._descended, starts) if found is not None]
 
-        def run(one: tuple[str, str, Mixture, float]) -> Found | None:
-            level, name, mixture, ridge = one
-            return self._recall(("descent", level, name), lambda: self._descended(level, name, mixture, ridge))
-
-        return [found for found in self._in_threads(run, starts) if found is not None]
-
-    def _descended(self, level: str, name: str, mixture: Mixture, ridge: float) -> Found | None:
+    def _descended(self, start: tuple[str, str, Mixture, float]) -> Found | None:
+        level, name, mixture, ridge = start
         if name == "outer products":
             mixture, ridge = self._by_gradients(mixture, ridge)
         if name == "all columns included":
@@ -264,10 +258,6 @@ class Search:
         if self.interrupted.is_set():
             raise Interrupted
         self.count()
-
-    def _recall(self, key: tuple[Any, ...], compute: Callable[[], Result]) -> Result:
-        """Return the result of a step, from the journal where it is there."""
-        return compute() if self.journal is None else self.journal.recall(("tuning", self.stage, *key), compute)
 
     def _best_ridge(self, kernel: Any, rows: Sample) -> tuple[float, float]:
         """Return the smallest error and its ridge; infinity where the kernel matrix is not definite or not finite."""

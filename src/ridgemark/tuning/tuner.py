@@ -110,7 +110,7 @@ class Tuner(Parameterised):
         levels, limit = self._levels(mixture, rows)
         counter = Counter(len(FACTORS) + self.evaluations * _most_descents(levels), passes.progress)
         ridges = _RIDGES if isinstance(ridge, str) else np.sort(np.atleast_1d(np.asarray(ridge, dtype=np.float64)))
-        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add, passes.journal)
+        search = Search(rows.tuning, rows.judging, ridges, self.evaluations, self.patience, counter.add)
         tuned = (
             _grid(search, parts, rows)
             if rows.is_wide
@@ -118,7 +118,7 @@ class Tuner(Parameterised):
         )
         uniform, n_rows = False, passes.source.n_rows
         if len(rows.judging.weights) and not rows.is_wide and 2 * _wanted(n_landmarks, n_rows) < n_rows:
-            uniform = passes.recall("uniform", rng, lambda: search.uniform_is_better(tuned.mixture, rng))
+            uniform = search.uniform_is_better(tuned.mixture, rng)
         counter.finish()
         result = TuningResult(
             level=tuned.level,

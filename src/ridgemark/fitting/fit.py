@@ -1,0 +1,42 @@
+"""A fit from landmarks, its stages under each other as in the paper."""
+
+import numpy as np
+
+from ridgemark.fitting.gradient import solve_by_gradient, without_matrices
+from ridgemark.fitting.kernel import settle_kernel
+from ridgemark.fitting.landmarks import draw_landmarks, make_problem, problem_at_best_ridge
+from ridgemark.fitting.recipe import Recipe
+from ridgemark.fitting.record import Fit
+from ridgemark.fitting.rows import rows_of_fit
+from ridgemark.fitting.solve import rows_to_keep, solve
+from ridgemark.fitting.sums import sum_over_rows
+from ridgemark.fitting.tolerance import add_landmarks_until_certified
+from ridgemark.losses import ClassLoss
+from ridgemark.passes import RowPasses
+
+
+def fit(passes: RowPasses, recipe: Recipe, rng: np.random.Generator, loss: ClassLoss | None = None) -> Fit:
+    """Fit rows by squared error, or their classes by a loss.
+
+    Kernel, landmarks, sums over rows, ridge and coefficients; and with `certify_with` more landmarks until the
+    certificate meets the tolerance.
+    """
+    rows = rows_of_fit(passes, recipe)
+    kernel = settle_kernel(rows, recipe, rng)
+    recipe = recipe.after(kernel.tuning)
+    problem = make_problem(rows, kernel, recipe, rng)
+    landmarks, count = draw_landmarks(problem, recipe, rng, kernel.tuning)
+    sums = sum_over_rows(rows, kernel, landmarks, recipe, rng)
+    again = problem_at_best_ridge(rows, kernel, problem, (landmarks, count), sums, recipe, rng)
+    if again is not None:
+        del sums  # its memory
+        problem, (landmarks, count) = again, draw_landmarks(again, recipe, rng)
+        sums = sum_over_rows(rows, kernel, landmarks, recipe, rng)
+    landmarks = landmarks.without_pivots()
+    kept = rows_to_keep(rows, kernel, recipe, loss)
+    solved = solve(rows, kernel, sums, recipe, loss, kept)
+    if sums.solver == "gradient":
+        sums, solved = without_matrices(rows, sums, solved)
+        solved = solve_by_gradient(rows, kernel, landmarks, solved)
+    found = Fit(rows, kernel, problem, landmarks, count, sums, kept, solved)
+    return found if recipe.certify_with is None else add_landmarks_until_certified(found, recipe, rng, loss)
