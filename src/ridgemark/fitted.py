@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict, dataclass_transform
+from typing import Annotated, Any, Literal, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ridgemark.kernels import CrossKernel, Kernel
 from ridgemark.kernels.base import count_rows
 from ridgemark.leverage import Bracket, ScoreBracket
 from ridgemark.losses import Moments
+from ridgemark.measured import Label, Measured
 from ridgemark.passes import Cost
 from ridgemark.path import KeptRows, LeaveOneOut, LossPath, RidgePath
 from ridgemark.selection import LandmarkCount
@@ -56,7 +57,6 @@ def _not_saved() -> Any:
 
 
 _Library = Literal["numpy", "torch", "cupy", "array_api_strict"]
-_Label: TypeAlias = str | bool | int | float
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -225,7 +225,7 @@ class ClassScores(_Frozen):
 class Classes(_Frozen):
     """The classes of a fit, ascending: their labels, and what sets of them are made from."""
 
-    values: Annotated[tuple[_Label, ...], "(c)", "any"]
+    values: Annotated[tuple[Label, ...], "(c)", "any"]
     dtype: Annotated[str, Literal["str", "object", "bool", "float32", "float64", *_INTEGERS]]
     weights: Annotated[Floats | None, "(c)", ">= 0"]  # factors of the rows' weights
     calibration: ClassScores | None = None
@@ -332,64 +332,6 @@ class FittedFeatures(_Frozen):
     cost: Cost
 
 
-class _Shown(TypedDict):
-    """Rows observed and predicted, for a page."""
-
-    rows: list[int]
-    observed: Annotated[list[list[float]], "(t)", "any"]
-    predicted: Annotated[list[list[float]], "(t)", "any"]
-    lower: NotRequired[Annotated[list[list[float]], "(t)", "any"]]
-    upper: NotRequired[Annotated[list[list[float]], "(t)", "any"]]
-    data: NotRequired[str]
-    n_rows: NotRequired[Annotated[int, "> 0"]]
-    rms: NotRequired[Annotated[list[float], "(t)", ">= 0", "any"]]
-    r2: NotRequired[Annotated[list[float | None], "(t)", "any"]]
-    coverage: NotRequired[Annotated[list[float] | None, "(t)", "any"]]
-    repeated: NotRequired[int]
-
-
-class _Influence(TypedDict):
-    """One row that drives a fit of classes."""
-
-    row: int
-    label: Annotated[_Label, "any"]
-    probability: float
-    leverage: float
-    cook_distance: float
-    landmark: bool
-    why: str
-
-
-class _Average(TypedDict):
-    """The average effect of a column on the log-odds of a class."""
-
-    column: str
-    unit: str
-    target: str
-    average: float
-    quartiles: tuple[float, float, float]
-
-
-class _LabelErrors(TypedDict):
-    """Errors of probabilities of classes, for a page."""
-
-    n_rows: Annotated[int, "> 0"]
-    accuracy: float
-    log_loss: float
-    by_class: list[float]
-    rms: Annotated[float, ">= 0"]
-    sets: list[float]
-    confusion: list[list[float]]
-    calibration: list[list[float]]
-    data: NotRequired[str]
-    repeated: NotRequired[int]
-    top: NotRequired[list[_Influence]]
-    effects: NotRequired[list[_Average]]
-
-
-_Measured: TypeAlias = Annotated[Mapping[str, Any] | None, _Shown | _LabelErrors | None]
-
-
 @dataclass(frozen=True)
 class RunRecord:
     """What the command line knows of a fit beside the model: where the rows came from and what was measured."""
@@ -401,8 +343,8 @@ class RunRecord:
     columns: Annotated[Sequence[str | int] | None, "any"] = None
     target_names: Annotated[Sequence[str] | None, "(t)"] = None
     csv_form: Mapping[str, str] | None = None  # delimiter, decimal mark and labels; None where no CSV file was read
-    sample: _Measured = None  # training rows, observed and predicted
-    held_out: _Measured = None  # other rows, observed and predicted, with their errors
+    sample: Measured = None  # training rows, observed and predicted
+    held_out: Measured = None  # other rows, observed and predicted, with their errors
     seconds: float | None = _not_saved()
     peak_bytes: int | None = _not_saved()
     waiting_share: float | None = _not_saved()
