@@ -44,7 +44,7 @@ class _Average(TypedDict):
     unit: str
     target: str
     average: float
-    quartiles: tuple[float, float, float]
+    quartiles: Annotated[list[float], "(3)", "any"]
 
 
 class _LabelErrors(TypedDict):
@@ -55,9 +55,9 @@ class _LabelErrors(TypedDict):
     log_loss: float
     by_class: list[float]
     rms: Annotated[float, ">= 0"]
-    sets: list[float]
+    sets: Annotated[list[float], "(3)"]
     confusion: list[list[float]]
-    calibration: list[list[float]]
+    calibration: list[Annotated[list[float], "(3)"]]
     data: NotRequired[str]
     repeated: NotRequired[int]
     top: NotRequired[list[_Influence]]

@@ -18,7 +18,7 @@ Array: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 Flags: TypeAlias = NDArray[np.bool_]
-Rows: TypeAlias = Floats | NDArray[np.float32] | sparse.csr_matrix | sparse.csr_array
+Rows: TypeAlias = sparse.csr_matrix | sparse.csr_array | NDArray[np.float32] | Floats
 
 
 _module = cache(import_module)

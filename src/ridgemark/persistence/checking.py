@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from itertools import repeat
@@ -99,17 +100,15 @@ class Checker:
                 raise refusal(place, f"has {size} entries; {side} = {expected} are required")
 
     def _check_union(self, value: Any, hints: Sequence[Any], place: str, rules: Sequence[str]) -> None:
-        """Refuse a value that none of the types accepts."""
-        errors = []
-        for hint in hints if value is not None or NoneType not in hints else ():
-            try:
+        """Check by the first type that accepts the value; the refusal is that of the last one."""
+        if value is None and NoneType in hints:
+            return
+        *others, last = [hint for hint in hints if hint is not NoneType]
+        for hint in others:
+            with suppress(ValueError):
                 self.check(value, hint, place, rules)
-            except ValueError as error:
-                errors.append(error)
-            else:
                 return
-        if errors:
-            raise errors[0]
+        self.check(value, last, place, rules)
 
     def _check_entries(self, value: Any, hint: Any, place: str, rules: Sequence[str]) -> None:
         hints, is_tuple = get_args(hint), get_origin(hint) is tuple
